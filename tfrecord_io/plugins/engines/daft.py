@@ -9,7 +9,7 @@ import asyncio
 import datetime
 import operator
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, reduce
@@ -27,7 +27,7 @@ from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @document_keywords(ReadOptions)
-def read_daft(path: Path | Iterable[Path], *, max_bytes: int = PIECE_BYTES, **keywords: Any) -> daft.DataFrame:
+def read_daft(path: FilesLike, *, max_bytes: int = PIECE_BYTES, **keywords: Any) -> daft.DataFrame:
     """Open TFRecord files as a Daft DataFrame, whose scan tasks read the pieces on any machine.
 
     Parameters
@@ -70,7 +70,7 @@ def read_daft(path: Path | Iterable[Path], *, max_bytes: int = PIECE_BYTES, **ke
     >>> tfr.read_daft("letters.tfrecord").where(daft.col("label") == 3).select("name").to_pydict()
     {'name': ['a', 'c']}
     """
-    return to_daft(plan_dataset(path, ReadOptions.from_keywords(keywords, read_daft)), max_bytes=max_bytes)
+    return to_daft(plan_dataset(path, ReadOptions.from_keywords(keywords, read_daft, path)), max_bytes=max_bytes)
 
 
 def to_daft(scan: Scan, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.open_scan import plan_dataset, read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @document_keywords(ReadOptions)
 def read_dask(
-    path: Path | Iterable[Path], *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
+    path: FilesLike, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
 ) -> dd.DataFrame:
     """Open TFRecord files as a Dask DataFrame, whose partitions any worker reads by itself.
 
@@ -59,7 +59,7 @@ def read_dask(
     >>> letters["label"].sum().compute()
     np.int64(7)
     """
-    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, read_dask))
+    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, read_dask, path))
     return to_dask(scan, npartitions=npartitions, max_bytes=max_bytes)
 
 

@@ -19,7 +19,7 @@ from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.merged_schema import lacks_type, with_types_of
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @document_keywords(ReadOptions)
-def read_ray(path: Path | Iterable[Path], *, override_num_blocks: int | None = None, **keywords: Any) -> rd.Dataset:
+def read_ray(path: FilesLike, *, override_num_blocks: int | None = None, **keywords: Any) -> rd.Dataset:
     """Open TFRecord files as a dataset of Ray, whose tasks read the pieces on any machine of the cluster.
 
     Parameters
@@ -62,7 +62,7 @@ def read_ray(path: Path | Iterable[Path], *, override_num_blocks: int | None = N
     >>> tfr.read_ray("letters.tfrecord").sum("label")
     7
     """
-    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, read_ray))
+    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, read_ray, path))
     return to_ray(scan, override_num_blocks=override_num_blocks)
 
 
