@@ -506,7 +506,8 @@ def windows(
     check_integer("length", length, 1)
     check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
-    source = _as_dataset(data) if is_source(data) else open_input(data)
+    given: Any = data
+    source = _as_dataset(given) if is_source(given) else open_input(given)
     form = WindowForm(tuple(step_columns(source.schema, prefix)), int(length), int(stride), pad)
     schema = form.schema(source.schema)
     if isinstance(source, Dataset):
@@ -584,10 +585,10 @@ def mix(
     >>> 450 < (batch["kind"] == "rare").sum() < 550
     np.True_
     """
-    is_one = isinstance(datasets, str | PathLike | Scan)
-    if is_one and balance is None:
+    given: Any = [datasets] if isinstance(datasets, str | PathLike | Scan) else datasets
+    if given is not datasets and balance is None:
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
-    parts = list(map(_as_dataset, [datasets] if is_one else datasets))
+    parts = list(map(_as_dataset, given))
     if not parts:
         raise ValueError("expected at least one dataset, got none")
     check_integer("seed", seed, 0)

@@ -393,7 +393,7 @@ def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_of_any_selections_are_read_and_copied(data: st.DataObject, tmp_path: Path) -> None:
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     suffix = data.draw(st.sampled_from(["", ".gz"]))

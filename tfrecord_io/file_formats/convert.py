@@ -27,7 +27,7 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import paths_of, whole_files
+from tfrecord_io.read.sources import paths_of
 from tfrecord_io.registry import listed
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
@@ -177,10 +177,11 @@ def convert(
     >>> tfr.read_table("people.tfrecord").to_pylist()
     [{'name': 'Ada', 'zip': '00123'}]
     """
-    if resume:
-        source = whole_files(source, "convert(resume=True)")
     has_datasets = bool(datasets_in(source))
-    parts = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
+    if resume and has_datasets:
+        reason = "resume=True compares files and keywords with those of the call that was stopped"
+        raise ValueError(f"{reason}: pass the path, and the options of the dataset as keywords")
+    parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
     paths, name = _paths(paths_of(source) if has_datasets else source), os.fspath(target)
     places = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
     read_from, write_to = places.source, places.target

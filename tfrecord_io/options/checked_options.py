@@ -46,12 +46,9 @@ DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 
 
 class Configured:
-    """What has options of its own, by which it is read, and a selection: a dataset, or a piece of one."""
+    """What has `options` of its own, by which it is read, and a selection: a dataset, or a piece of one."""
 
     __slots__ = ()
-    options: Any
-    schema: Any
-    chooses_columns: Any
 
 
 # Keywords of a call: in place of those of a dataset, or in addition to its selection.
@@ -60,7 +57,7 @@ _OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
 _OF_TARGETS = frozenset({"storage_options", "filesystem", "compression"})  # where a call writes files, too
 
 
-def datasets_in(source: object) -> list[Configured]:
+def datasets_in(source: object) -> list[Any]:
     """The datasets, and the pieces of them, in what a call reads."""
     parts = source if isinstance(source, list | tuple) else [source]
     return [part for part in parts if isinstance(part, Configured)]
@@ -115,7 +112,7 @@ class Options:
     @classmethod
     def _of_datasets(
         cls,
-        datasets: Sequence[Configured],
+        datasets: Sequence[Any],
         keywords: Mapping[str, Any],
         call: Callable[..., Any] | None,
         own: Mapping[str, Any],
@@ -125,6 +122,8 @@ class Options:
         writes = issubclass(cls, TransferOptions)
         names = {each.name for each in fields(first.options)} & {each.name for each in fields(cls)} - cls.internal
         names -= _OF_SELECTION | (_OF_TARGETS if writes else frozenset())
+        if writes and issubclass(cls, FrameOptions):
+            names |= {"compression"}  # that of what is read
         said = {name: getattr(first.options, name) for name in names}
         for other in others:
             for name in sorted(said.keys() - _OF_CALLS):
@@ -245,11 +244,12 @@ class TransferOptions(Options):
         return self.storage.with_options(self.dst_storage_options)
 
 
-def _common_columns(parts: Sequence[object]) -> tuple[str, ...] | None:
+def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
     """The columns that are selected of all datasets of a list; None if all columns of each are."""
-    chosen = [isinstance(part, Configured) and part.chooses_columns for part in parts]
-    names = {tuple(part.schema.names) if isinstance(part, Configured) else () for part in parts}
-    if any(chosen) and (not all(chosen) or len(names) > 1):
+    datasets = datasets_in(parts)
+    chosen = [each.chooses_columns for each in datasets]
+    names = {tuple(each.schema.names) for each in datasets}
+    if any(chosen) and (not all(chosen) or len(names) > 1 or len(datasets) < len(parts)):
         raise ValueError("the parts of a list have other columns selected: tfr.dataset([…]).select(…) selects of all")
     return names.pop() if any(chosen) else None
 

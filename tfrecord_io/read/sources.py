@@ -212,7 +212,11 @@ class ChosenRecords:
     def _frames(self) -> Generator[Array]:
         """The framed records, in pieces."""
         options, engine, begins = self._chosen.scan.options, get_engine(), bool(self._schema)
-        chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error)
+        try:
+            chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error)
+        except TFRecordError as error:
+            self._failed = Origin(error.path, error.record, error.offset)
+            raise
         open_file = partial(
             RecordFile,
             compression=options.compression,
