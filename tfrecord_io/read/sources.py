@@ -157,11 +157,10 @@ class _ChosenRows:
         if not scan.sources:
             return [parts[0] for parts in numbers]
         with open_as_it_is(scan.select([]).needed().over(progress=False)) as reader:
-            row = 0
-            for batch in reader:
-                for file, record, rows in reader.origins.runs(row, row + len(batch)):
-                    numbers[place[id(scan.sources[file])]].append(np.arange(record, record + rows))
-                row += len(batch)
+            for _ in reader:
+                pass
+            for file, records in reader.origins.numbers():
+                numbers[place[id(scan.sources[file])]].append(records)
         return [np.concatenate(parts) for parts in numbers]
 
     def __reduce__(self) -> tuple[Any, ...]:
