@@ -33,6 +33,7 @@ from tfrecord_io.read.splitting import aligned
 from tfrecord_io.storage.read.source import ManifestShard, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
+AnyOptions = TypeVar("AnyOptions", bound=ReadOptions)
 
 
 def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
@@ -98,7 +99,7 @@ def skipped(scan: AnyScan, rows: int) -> AnyScan:
     return scan.over(offset=scan.options.offset + rows, limit=None if limit is None else max(0, limit - rows))
 
 
-def selection_of(path: Any, options: ReadOptions, *, as_records: bool = False) -> tuple[Any, ReadOptions]:
+def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) -> tuple[Any, AnyOptions]:
     """What a path or a dataset means, as files and options: for those that plan reads of them by themselves.
 
     With `as_records`, no other records are in the files, and what the files embed is not.
@@ -110,7 +111,7 @@ def selection_of(path: Any, options: ReadOptions, *, as_records: bool = False) -
     if as_records:
         return record_sources(scan, as_they_are=True), replace(options, columns=columns, offset=0, limit=None)
     filters = None if scan.row_filter is None else scan.row_filter.condition
-    limits = {"offset": scan.options.offset, "limit": scan.options.limit}
+    limits: dict[str, Any] = {"offset": scan.options.offset, "limit": scan.options.limit}
     return list(scan.aligned().sources), replace(options, columns=columns, filters=filters, **limits)
 
 

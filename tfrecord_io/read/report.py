@@ -137,7 +137,7 @@ class RowOrigins:
 
     def numbers(self) -> Iterator[tuple[int, Array]]:
         """The records of all rows, also where a filter left some out: a file, and ascending record indexes in it."""
-        ends = [*self._first_rows[1:], self.rows]
+        ends = [*self._first_rows, self.rows][1:]
         for (file, _, record, bits), first, end in zip(self._runs, self._first_rows, ends, strict=True):
             yield file, record + (np.arange(end - first) if bits is None else np.flatnonzero(np.unpackbits(bits)))
 

@@ -213,8 +213,8 @@ class ChosenRecords:
         options, engine, begins = self._chosen.scan.options, get_engine(), bool(self._schema)
         try:
             chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error)
-        except TFRecordError as error:
-            self._failed = Origin(error.path, error.record, error.offset)
+        except TFRecordError as damage:
+            self._failed = Origin(damage.path, damage.record, damage.offset)
             raise
         open_file = partial(
             RecordFile,
