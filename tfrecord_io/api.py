@@ -11,7 +11,7 @@ import pyarrow as pa
 from tfrecord_io.entry_points import FRAMES, find_point
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, WriteOptions, raises, stops
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -67,7 +67,8 @@ def read_tfrecord(path: InputPath, *, dtype_backend: DtypeBackend | None = None,
     0      1  cat
     1      0  NaN
     """
-    with open_path(path, ReadOptions.from_keywords(keywords, read_tfrecord), whole=True, with_index=True) as reader:
+    options = ReadOptions.from_keywords(keywords, read_tfrecord, path)
+    with open_path(path, options, whole=True, with_index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
 
@@ -100,7 +101,7 @@ def read_table(path: InputPath, **keywords: Any) -> pa.Table:
     >>> tfr.read_table("tagged.tfrecord", schema="infer").schema.types
     [ListType(list<item: string>), DataType(int64)]
     """
-    with open_path(path, ReadOptions.from_keywords(keywords, read_table), whole=True) as reader:
+    with open_path(path, ReadOptions.from_keywords(keywords, read_table, path), whole=True) as reader:
         return reader.read_all()
 
 
@@ -133,7 +134,7 @@ def open_reader(path: InputPath, **keywords: Any) -> Reader:
     ...     [batch.num_rows for batch in reader]
     [2, 2, 1]
     """
-    return open_path(path, ReadOptions.from_keywords(keywords, open_reader))
+    return open_path(path, ReadOptions.from_keywords(keywords, open_reader, path))
 
 
 @document_keywords(WriteOptions)
@@ -278,9 +279,9 @@ def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     column  type               feature type  records  values  evidence
     x       list<item: int64>  int64_list    2        1–2     list: lists.tfrecord record 1
     """
-    given = ReadOptions.from_keywords(keywords, infer_schema)
-    options = replace(given.for_inspection(), schema="infer")
-    planned = plan_scan(path, options, whole=True, with_evidence=True)
+    given = ReadOptions.from_keywords(keywords, infer_schema, path)
+    sources, options = selection_of(path, replace(given.for_inspection(), schema="infer"), as_records=True)
+    planned = plan_scan(sources, options, whole=True, with_evidence=True)
     planned.close()
     if planned.error is not None and not stops(options.on_error):
         raise planned.error

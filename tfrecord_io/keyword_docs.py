@@ -315,11 +315,11 @@ _DESCRIPTIONS = {
 }
 _CHOICES = {name: get_args(value) for name, value in vars(typing).items() if get_origin(value) is Literal}
 _CHOICES["Compression"] = _COMPRESSIONS
-_PATH = """path : str, PathLike, list of those, or binary file object
+_PATH = """path : str, PathLike, Dataset, list of those, or binary file object
     A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
     pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
     Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
-    a file."""
+    a file. A `Dataset`, or a piece of one, brings its options, and the columns and rows that it selects."""
 
 
 def document_keywords(

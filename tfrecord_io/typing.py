@@ -83,6 +83,16 @@ class ReadableFile(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
+class OpenedDataset(Protocol):
+    """A `tfrecord_io.Dataset`, or a piece of one: with its options, and the columns and rows that it selects."""
+
+    @property
+    def files(self) -> list[str]: ...
+
+    @property
+    def chooses_rows(self) -> str: ...
+
+
 class WritableFile(Protocol):
     """A binary file object to write to."""
 
@@ -165,7 +175,9 @@ BytesLike = bytes | bytearray | memoryview
 Path = str | os.PathLike[str]
 RecordTypeLike = RecordTypeName | type[MessageClass] | tuple[Path | bytes, str]
 """What a record is; of a message that has no class, a descriptor set and the name."""
-InputPath = Path | ReadableFile | Iterable[Path | ReadableFile]
+FilesLike = Path | OpenedDataset | Iterable[Path | OpenedDataset]
+"""What is read more than once: paths, datasets, or a list of those."""
+InputPath = Path | ReadableFile | OpenedDataset | Iterable[Path | ReadableFile | OpenedDataset]
 OutputPath = Path | WritableFile
 SchemaLike = ArrowSchema | Mapping[str, Any]
 ArrowTable = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner | LabelledArrays

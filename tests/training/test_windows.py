@@ -274,9 +274,11 @@ def test_what_is_not_known_is_said(dataset: tfr.Dataset) -> None:
     assert repr(windowed).startswith("<WindowedDataset of 2 steps, stride=1, pad='none', of ")
 
 
-def test_a_path_is_no_table_of_episodes() -> None:
-    with pytest.raises(TypeError, match=r"got str: tfr\.dataset\(path\) opens files as one"):
-        tfr.windows("a.tfrecord")
+def test_a_path_is_a_dataset_of_episodes(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"steps/x": [[1, 2, 3]]}, tmp_path / "a.tfrecord")
+    windowed = tfr.windows(tmp_path / "a.tfrecord", length=2)
+    assert isinstance(windowed, tfr.typing.WindowedDataset)
+    assert windowed.to_table()["steps/x"].to_pylist() == [[1, 2], [2, 3]]
 
 
 def test_lists_of_episodes_in_windows_by_number(tmp_path: Path) -> None:

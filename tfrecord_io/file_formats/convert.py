@@ -30,11 +30,13 @@ from tfrecord_io.format.format_registry import (
 )
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
+from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import paths_of
 from tfrecord_io.registry import listed
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
@@ -42,7 +44,7 @@ from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.resume_journal import SourceVersion, check_version, version_of
-from tfrecord_io.typing import Path, ProgressLike, SourceFormat, TargetFormat
+from tfrecord_io.typing import FilesLike, Path, ProgressLike, SourceFormat, TargetFormat
 from tfrecord_io.write.distributed import WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
@@ -63,7 +65,7 @@ def _own_keywords() -> set[str]:
 @sign_keywords(*own_options(), TransferOptions, WriteOptions, ReadOptions)
 @list_formats
 def convert(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     src_format: SourceFormat | None = None,
@@ -77,7 +79,7 @@ def convert(
 
     Parameters
     ----------
-    source : str, PathLike or list of those
+    source : str, PathLike, Dataset or list of those
         Files of one format; several are zipped by their leading axis (``.npy``, IDX) or concatenated (all others). Each
         file in a folder of ``.npz`` or ``.npy`` files is one row. Globs and folders of other files are read in natural
         order; a glob of ``.npy`` or ``.npz`` files may match only one. Values in the names of folders of tables and
@@ -184,10 +186,15 @@ def convert(
     >>> tfr.read_table("people.tfrecord").to_pylist()
     [{'name': 'Ada', 'zip': '00123'}]
     """
-    paths, name = _paths(source), os.fspath(target)
+    has_datasets = bool(datasets_in(source))
+    if resume and has_datasets:
+        reason = "resume=True compares files and keywords with those of the call that was stopped"
+        raise ValueError(f"{reason}: pass the path, and the options of the dataset as keywords")
+    parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
+    paths, name = _paths(paths_of(source) if has_datasets else source), os.fspath(target)
     places = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
     read_from, write_to = places.source, places.target
-    if keywords.get("split") is not None and src_format is None:
+    if (has_datasets or keywords.get("split") is not None) and src_format is None:
         src_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     reads, writes = formats_of(paths, name, places, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
@@ -201,7 +208,7 @@ def convert(
     if columns is not None:
         reading["columns"] = columns
     if writes is not TFRECORD:
-        inputs, reading = _records(reads, paths, read_from, reading)
+        inputs, reading = _records(reads, parts if has_datasets else paths, read_from, reading)
         only_source = write_to.storage_options is None and read_from.storage_options is not None
         target_options = {} if only_source else write_to.storage_options  # None: those of the source
         own = {**writes.named, **reading, **writing, "dst_storage_options": target_options}
@@ -218,15 +225,15 @@ def convert(
     options = replace(options, any_suffix=dst_format is not None)
     named = src_format is not None
     if resume:
-        parts: TableSource | RecordFiles
+        files_of: TableSource | RecordFiles
         if reads.records:
             inputs, reading = _records(reads, paths, read_from, reading)
-            parts = RecordFiles(plan_scan(inputs, ReadOptions.from_keywords(reading)).close())
-            check_outside(paths, read_from, target, write_to, parts.sources)
+            files_of = RecordFiles(plan_scan(inputs, ReadOptions.from_keywords(reading)).close())
+            check_outside(paths, read_from, target, write_to, files_of.sources)
         else:
-            parts = _planned(reads, paths, read_from, named, reading)
-        return convert_by_file(parts, target, options, settings, progress, embedded)
-    with open_format(reads, paths, read_from, named=named, **reading) as rows:
+            files_of = _planned(reads, paths, read_from, named, reading)
+        return convert_by_file(files_of, target, options, settings, progress, embedded)
+    with open_format(reads, parts if has_datasets else paths, read_from, named=named, **reading) as rows:
         if isinstance(rows, Reader):
             check_outside(paths, read_from, target, write_to, rows._scan.sources)
         return write(embedded(rows), target, options)
@@ -256,7 +263,7 @@ def open_format(
     """
     if format.records:
         inputs, keywords = _records(format, paths, storage, keywords)
-        with open_path(inputs, ReadOptions.from_keywords(keywords)) as reader:
+        with open_path(inputs, ReadOptions.from_keywords(keywords, None, inputs)) as reader:
             yield reader
         return
     if format.plan:
@@ -309,9 +316,10 @@ def _planned(
 def _records(
     format: Format, paths: Sequence[str], storage: StorageOptions, keywords: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """What is read of TFRecord files, and how."""
+    """What is read of TFRecord files, and how; datasets have their own storage."""
     assert format.records is not None
-    inputs, reading = load(format.records)(unwrapped(paths), {**storage.keywords, **keywords})
+    own = {} if datasets_in(paths) else storage.keywords
+    inputs, reading = load(format.records)(unwrapped(paths), {**own, **keywords})
     return inputs, reading
 
 

@@ -33,16 +33,23 @@ from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage, recovery_of
-from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.fitting_parts import fitting_parts
-from tfrecord_io.read.open_scan import column_search, filtered, indexed_fields, matching_numbers, with_columns_of
+from tfrecord_io.read.open_scan import (
+    column_search,
+    filtered,
+    indexed_fields,
+    matching_numbers,
+    selection_of,
+    with_columns_of,
+)
 from tfrecord_io.read.plan_records import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
+from tfrecord_io.read.sources import refuse_rows
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.typing import ArrowArray, ArrowStream, KeepKey, OnError, Path
+from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path
 
 Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
@@ -580,7 +587,7 @@ def _cells(batch: pa.RecordBatch) -> dict[str, Any]:
 
 @document_keywords(ReadOptions, without=_OMITTED)
 def open_random(
-    path: Path | Iterable[Path],
+    path: FilesLike,
     *,
     index: Path | Iterable[Path] | None = None,
     key: str | None = None,
@@ -652,8 +659,9 @@ def open_random(
         raise ValueError(f'keep={keep!r}: expected "first", with key=')
     recovery = recovery_of(on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
-    options = replace(ReadOptions.from_keywords(keywords, open_random), threads=1, on_error=sampling)
-    sources = resolve_sources(path, options)
+    given = ReadOptions.from_keywords(keywords, open_random, path, on_error=sampling)
+    sources, options = selection_of(path, replace(given, threads=1, on_error=sampling))
+    refuse_rows(path, "open_random", "records.select(filters) finds those that fulfil a condition")
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.max_record_bytes)

@@ -223,7 +223,7 @@ def check_counts(
     for number, source in enumerate(sources):
         if skipped.total and skipped.has_file(number):
             continue
-        if source.span is not None:  # a piece has a part of the file's records
+        if source.span is not None or source.derived is not None:  # it has a part of the file's records
             continue
         by_path[source.path] = rows.get(number, 0)
         if source.shard is not None:

@@ -20,7 +20,7 @@ from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index.column_search import PickedSource, column_indexes
-from tfrecord_io.options import MIB, ReadOptions, raises
+from tfrecord_io.options import MIB, Configured, ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -115,7 +115,7 @@ class _Compiled:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Scan:
+class Scan(Configured):
     """What is read, and under which schema; it holds no open file, thread or lock.
 
     Parameters
@@ -442,6 +442,20 @@ class Scan:
             return settings
         may_pass = partial(early.row_filter.may_pass, early.compiled.builder, self.options.max_expansion)
         return replace(settings, prefilter=Prefilter(frozenset(names), may_pass))
+
+    @property
+    def chooses_rows(self) -> str:
+        """What chooses some of the rows of its files, for display; empty if nothing does."""
+        options = self.options
+        parts = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
+        parts += [f"offset {options.offset}"] if options.offset else []
+        parts += [] if options.limit is None else [f"limit {options.limit}"]
+        return ", ".join(parts)
+
+    @property
+    def chooses_columns(self) -> bool:
+        """Whether some columns of its files are left out."""
+        return self.selected is not None or self.options.columns is not None
 
     def of_all_rows(self, names: Sequence[str], row_filter: RowFilter | None = None) -> Scan:
         """Some of the columns, of all rows, or of those that pass a filter."""

@@ -150,6 +150,8 @@ class RecordColumn(OpenPlainFile):
         In place of the path.
     """
 
+    can_be_read_again = False
+
     def __init__(self, arrays: Iterable[pa.Array], name: str) -> None:
         self.size, self._name = 0, name
         self._engine = get_engine()

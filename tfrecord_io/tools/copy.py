@@ -21,6 +21,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import LIMITS, MIB, CopyOptions, check_integer
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, cpu_count
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.formats.tfds_info import INFO
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -37,7 +38,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
 from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 
 Verify = Literal["records", "bytes"]
 
@@ -117,7 +118,7 @@ class CopyReport(Report):
     CopyOptions, only={"progress", "storage_options", "filesystem", "src_storage_options", "dst_storage_options"}
 )
 def copy(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     verify: Verify = "records",
@@ -142,7 +143,7 @@ def copy(
 
     Parameters
     ----------
-    source : str, PathLike, or list of those
+    source : str, PathLike, Dataset, or list of those
         Files, globs, shards or directories, as in `read_table`; the directory of a dataset is copied with its manifest,
         its folders, the indexes of its files, and the files of TFDS (``features.json``, ``dataset_info.json``, names of
         classes).
@@ -196,7 +197,9 @@ def copy(
     >>> tfr.copy("train@4", "backup/", update=True).kept
     4
     """
-    options = TransferOptions.from_keywords({name: each for name, each in keywords.items() if name != "progress"})
+    own = {name: each for name, each in keywords.items() if name != "progress"}
+    options = TransferOptions.from_keywords(own, None, source)
+    source = whole_files(source, "copy")
     check_choice("verify", verify, ("records", "bytes"))
     for name, flag in (("update", update), ("overwrite", overwrite), ("all_files", all_files), ("dry_run", dry_run)):
         if type(flag).__name__ not in ("bool", "bool_"):

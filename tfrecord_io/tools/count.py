@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import LIMITS, FrameOptions
+from tfrecord_io.options import LIMITS, FrameOptions, raises
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.report import end_read
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath, Path
 
@@ -64,7 +67,11 @@ def count(
     >>> tfr.count("three.tfrecord")
     3
     """
-    options = FrameOptions.from_keywords({**keywords, "check_crc": check_crc}, count)
+    options = FrameOptions.from_keywords(keywords, count, path, check_crc=check_crc)
+    if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
+        path = replace(path, selected=None).over(columns=None)
+        if index is None and not options.check_crc and raises(options.on_error):
+            return count_scan(path)
     recovery = recovery_of(options.on_error)
     sources = resolve_sources(path, options)
     known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)

@@ -17,8 +17,7 @@ from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.read.source import Source, total
@@ -145,7 +144,7 @@ def diff(
 
     Parameters
     ----------
-    a, b : str, PathLike, list of those, or binary file object
+    a, b : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     any_order : bool, default False
         Compare the records regardless of their order; each record takes some 60 bytes of memory, and data
@@ -196,8 +195,11 @@ def diff(
     if any_order and names:
         raise ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
     check_integer("limit", limit, 0)
-    options = ReadOptions.from_keywords({**keywords, "sample": "all"}, diff)
-    sides = [_Side.resolve(a, options, a_storage_options), _Side.resolve(b, options, b_storage_options)]
+    options = ReadOptions.from_keywords(keywords, diff, sample="all")
+    sides = [
+        _Side.resolve(path, ReadOptions.from_keywords(keywords, diff, path, sample="all"), storage)
+        for path, storage in ((a, a_storage_options), (b, b_storage_options))
+    ]
     size = total(source.size for side in sides for source in side.sources)
     with (
         ProgressMeter(options.progress, size, "bytes") as meter,
@@ -231,7 +233,7 @@ class _Side:
     def resolve(cls, path: Any, options: ReadOptions, own_storage: Mapping[str, Any] | None) -> _Side:
         if own_storage is not None:
             options = replace(options, storage_options=own_storage)
-        return cls(resolve_sources(path, options), options)
+        return cls(*selection_of(path, options))
 
     def open(self, progress: ProgressLike = False) -> Reader:
         return open_path(self.sources, replace(self.options, progress=progress))

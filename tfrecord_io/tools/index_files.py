@@ -29,12 +29,13 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.read.plan_records import plan_records
 from tfrecord_io.read.random_access import RandomAccess
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import InputPath, Path
+from tfrecord_io.typing import FilesLike, InputPath
 
 _OMITTED = (
     *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
@@ -87,8 +88,8 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     30 30
     60 30
     """
-    options = FrameOptions.from_keywords(keywords, write_indexes)
-    sources = resolve_sources(path, options)
+    options = FrameOptions.from_keywords(keywords, write_indexes, path)
+    sources = resolve_sources(whole_files(path, "write_indexes", splits=True), options)
     _refuse_pipes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
 
@@ -112,7 +113,7 @@ def _at_a_time(sources: Sequence[Source]) -> int:
 
 
 @document_keywords(ReadOptions, without=_OMITTED)
-def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **keywords: Any) -> list[FileIndex]:
+def build_index(path: FilesLike, *, columns: Sequence[str] | str, **keywords: Any) -> list[FileIndex]:
     """Write a column index of each file, which finds the records that fulfil a condition without reading the file.
 
     ``x.tfrecord.column_index`` has the offset and the length of each record of ``x.tfrecord``, and the values of the
@@ -150,8 +151,9 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
     ...     records.select([("label", "==", 1)]).numbers.tolist()
     [1]
     """
-    options = replace(ReadOptions.from_keywords({**keywords, "columns": columns}, build_index), threads=1)
-    sources = resolve_sources(path, options)
+    given = ReadOptions.from_keywords({**keywords, "columns": columns}, build_index, path)
+    options = replace(given, threads=1)
+    sources = resolve_sources(whole_files(path, "build_index", splits=True), options)
     _refuse_pipes(sources)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     with closing(IndexedFiles(sources, offsets, options.max_record_bytes)) as files:
@@ -239,8 +241,8 @@ def check_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     >>> [index.error for index in check_indexes("indexed.tfrecord")]
     [None]
     """
-    options = FrameOptions.from_keywords(keywords, check_indexes)
-    sources = resolve_sources(path, options)
+    options = FrameOptions.from_keywords(keywords, check_indexes, path)
+    sources = resolve_sources(whole_files(path, "check_indexes", splits=True), options)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (
             partial(_check_one, source, file, options.max_record_bytes, meter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
@@ -22,6 +22,7 @@ from tfrecord_io.errors import DamagedDataWarning, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions, stops
 from tfrecord_io.read.chunks.recovery import AskedOnce
+from tfrecord_io.read.open_scan import narrowed
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -31,7 +32,7 @@ from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import Epochs
 from tfrecord_io.training.files import Files, source_of
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
 OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
@@ -304,7 +305,7 @@ def _unpickle(
 
 
 @document_keywords(IterOptions)
-def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any) -> ArrayIterator:
+def iter_arrays(path: FilesLike, *, batch_size: int, **keywords: Any) -> ArrayIterator:
     """Iterate over TFRecord files in batches of NumPy arrays, shuffled by a seed, over epochs and workers.
 
     Parameters
@@ -359,8 +360,11 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     """
     if "batch_bytes" in keywords:
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size= rows each")
-    options = IterOptions.from_keywords({**keywords, "batch_size": batch_size}, iter_arrays)
+    options = IterOptions.from_keywords({**keywords, "batch_size": batch_size}, iter_arrays, path)
     _refuse_idle_seed(keywords)
+    if isinstance(path, Scan):
+        own = {name: value for name, value in keywords.items() if name not in OF_FILES}
+        return iterate(narrowed(path, options), batch_size=batch_size, **own)
     options = replace(options, on_error=AskedOnce.wrap(options.on_error))
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_chunk_limits()))
     scan = planned.close()

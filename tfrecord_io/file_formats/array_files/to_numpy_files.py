@@ -30,16 +30,15 @@ from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.open_scan import open_scan
+from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.attributes import attributes_of
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -50,12 +49,7 @@ _RAGGED = "an array holds rows of one shape; read it with read_arrays(ragged=)"
 @check_keywords
 @sign_keywords(ExportOptions)
 def write_npy(
-    source: Path | Sequence[Path],
-    target: Path,
-    column: str | None = None,
-    *,
-    overwrite: bool | None = None,
-    **keywords: Any,
+    source: FilesLike, target: Path, column: str | None = None, *, overwrite: bool | None = None, **keywords: Any
 ) -> WriteReport:
     """Write a column of TFRecord files, or several as a structured array, as a ``.npy`` file, row by row.
 
@@ -125,12 +119,7 @@ def write_npy(
 @check_keywords
 @sign_keywords(ExportOptions)
 def write_npz(
-    source: Path | Sequence[Path],
-    target: Path,
-    *,
-    compressed: bool = False,
-    overwrite: bool | None = None,
-    **keywords: Any,
+    source: FilesLike, target: Path, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any
 ) -> WriteReport:
     """Write the columns of TFRecord files as the arrays of an ``.npz`` archive; the files are read for each column.
 
@@ -184,10 +173,10 @@ def _check_member(name: str) -> None:
 def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOptions]:
     """Plan a read that is opened several times; and the storage of the target."""
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
-    if any(hasattr(path, "read") for path in paths):
+    if any(hasattr(path, "read") and not isinstance(path, Scan) for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
-    options = ExportOptions.from_keywords({"batch_bytes": BLOCK_BYTES, **keywords})
-    return plan_scan(source, options).close(), options.target
+    options = ExportOptions.from_keywords(keywords, None, source, batch_bytes=BLOCK_BYTES)
+    return scan_of(source, options), options.target
 
 
 def _meter(scan: Scan, passes: int) -> ProgressMeter:

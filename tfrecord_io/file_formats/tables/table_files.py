@@ -366,7 +366,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "overwrite"}
     open_writer = partial(load(format.writer), **own)
     overwrite, target_options = keywords.pop("overwrite", None), keywords.pop("dst_storage_options", None)
-    options = ReadOptions.from_keywords(keywords)
+    options = ReadOptions.from_keywords(keywords, None, source)
     storage = options.storage.with_options(target_options)
     with open_path(source, options) as reader:
         refuse_types(reader.schema, open_writer, format.instead)

@@ -30,6 +30,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.sources import RowStream
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
@@ -52,6 +53,8 @@ class ListContent:
         What a row has: an example, a context, or both.
     """
 
+    can_be_read_again = False
+
     def __init__(self, sources: Sequence[Source], options: ReadOptions, part: str | None) -> None:
         self._sources, self._options, self._part = sources, options, part
         self.origins = ListOrigins()
@@ -65,32 +68,6 @@ class ListContent:
     def read_once(self) -> None:
         for source in self._sources:
             source.read_once()
-
-
-class RowStream:
-    """A `tfrecord_io.compression.stream.Stream` that consists of pieces."""
-
-    compression: str | None = None
-
-    def __init__(self, pieces: Generator[Array]) -> None:
-        self.offset = 0
-        self._pieces = pieces
-        self._rest = memoryview(b"")
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        while not len(self._rest):
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._rest = piece.data
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        self.offset += count
-        return count
-
-    def close(self) -> None:
-        self._pieces.close()
 
 
 class _ListSplitter:
@@ -422,7 +399,7 @@ def elwc_rows(
         if keywords[name] is not None:
             raise TypeError(f"{name}= is not possible for ExampleListWithContext")
     check_choice("part", part, (None, *PARTS))
-    options = ReadOptions.from_keywords(keywords)
+    options = ReadOptions.from_keywords(keywords, None, path)
     if leaves_out(options.on_error):
         advice = "to leave out damaged lists, salvage the files first"
         raise ValueError(f"on_error={options.on_error!r}: expected 'raise' or 'stop'; {advice}")

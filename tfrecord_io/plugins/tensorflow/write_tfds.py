@@ -24,7 +24,7 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output
-from tfrecord_io.typing import Float64, Path, TableLike
+from tfrecord_io.typing import FilesLike, Float64, Path, TableLike
 from tfrecord_io.write.writer import WriteReport, write
 
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
@@ -135,7 +135,7 @@ def write_tfds(
 
 
 def convert_to_tfds(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     dst_split: str = "train",
@@ -145,7 +145,7 @@ def convert_to_tfds(
     **keywords: Any,
 ) -> WriteReport:
     """Write TFRecord files as a split of a dataset of TFDS; the other keywords are those of `open_reader`."""
-    options = ExportOptions.from_keywords(keywords)
+    options = ExportOptions.from_keywords(keywords, None, source)
     written: dict[str, Any] = {"shards": shards, "overwrite": bool(overwrite), "float64": float64}
     written |= options.target.keywords
     with open_path(source, options) as reader:

@@ -26,12 +26,14 @@ from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMA
 from tfrecord_io.plugins.vision.shapes import check_segmentation, encode_mask, mask_of_png
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
+from tfrecord_io.read.open_scan import selection_of
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix
 from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.writer import WriteReport
 
 INSTANCES = "instances.json"
@@ -45,7 +47,7 @@ Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
 def to_coco(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     class_names: Sequence[str] | None = None,
@@ -78,7 +80,7 @@ def to_coco(
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
 def to_pascal_voc(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     image_set: str = "trainval",
@@ -98,7 +100,7 @@ def to_pascal_voc(
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
 def to_yolo(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     class_names: Sequence[str] | None = None,
@@ -114,14 +116,16 @@ def to_yolo(
 
 
 def _write(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     make: Callable[..., _Target],
     columns: Sequence[str] | str | None,
     class_names: Sequence[str] | None,
     keywords: dict[str, Any],
 ) -> WriteReport:
-    options = ExportOptions.from_keywords(keywords)
+    options = ExportOptions.from_keywords(keywords, None, source)
+    if isinstance(source, Scan):  # it is read under the types that images need
+        source, options = selection_of(source, options)
     rows = AnnotatedRows.plan(source, options, columns, class_names)
     with ExitStack() as opened:
         folder = opened.enter_context(new_folder(_folder_name(target), options.target))

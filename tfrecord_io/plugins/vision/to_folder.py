@@ -19,9 +19,9 @@ from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions, ReadOptions
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
@@ -30,7 +30,7 @@ from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = {
@@ -52,7 +52,7 @@ _TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
 def write_image_folder(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     image: str | None = None,
@@ -122,7 +122,7 @@ def write_image_folder(
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
 def write_file_folder(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     file: str | None = None,
@@ -191,7 +191,7 @@ def _write_folder(
     columns: Any,
     keywords: dict[str, Any],
 ) -> WriteReport:
-    options = ExportOptions.from_keywords(keywords)
+    options = ExportOptions.from_keywords(keywords, None, source)
     storage = options.target
     make_table = None if table is None else _table_format(table)
     options = _with_columns(source, options, columns, kind, image, filename)
@@ -239,9 +239,9 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     TypeError, ValueError
         They can be read only once.
     """
-    if hasattr(source, "read"):
+    if hasattr(source, "read") and not isinstance(source, Scan):
         raise TypeError("the files are read twice: pass a path, not a file object")
-    scan = plan_scan(source, replace(options, filters=None, limit=None)).close()
+    scan = scan_of(source, replace(options, filters=None, limit=None))
     if once := [each.path for each in scan.sources if not each.can_be_read_again]:
         advice = "save it to a file first"
         raise ValueError(f"'{printable(once[0])}' is a pipe, and the files are read twice: {advice}")

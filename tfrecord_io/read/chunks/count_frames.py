@@ -179,7 +179,7 @@ def _count_file(
             if error is None:
                 walker.read_on()
             elif not walker.recover(error):
-                raise walker.fail(error)
+                raise walker.fail(walker.of_file(error))
     finally:
         walker.close()
     return total

@@ -521,8 +521,8 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     The sidecar of ``x.tfrecord`` is called ``x.tfrecord.index`` or, if there is none, ``x.index``. Of a directory in a
     bucket that was listed to find the files, those that it had then are known.
 
-    Pieces of files, file objects and staged shards have none. For many files on a server that cannot list directories
-    nothing is looked up, as it would take a request for each.
+    Pieces of files, records chosen of one, file objects and staged shards have none. For many files on a server that
+    cannot list directories nothing is looked up, as it would take a request for each.
     """
     parents = [_parent(source) for source in sources]
     counts = Counter(parents)
@@ -534,7 +534,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
             fs, _ = _location(source)
             with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
-        without = source.is_file_object or source.span is not None or _is_staged(source)
+        without = source.is_file_object or source.span is not None or source.derived is not None or _is_staged(source)
         listing = listings.get(parent) if source.beside is None else source.beside
         sidecars.append(None if without else _first(source, suffixes, listing))
     return sidecars
