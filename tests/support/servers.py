@@ -26,6 +26,10 @@ from chaos import Chaos
 from gcs_server import GcsServer, served
 from tfrecord_io.storage.filesystem.retries import s3_options
 
+# Read when gcsfs is imported, also by a module that is only collected: else it waits for a second API, by gRPC, which
+# emulators lack.
+os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+
 CHANGES = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
 # Of the emulators of Azure, the same everywhere.
 _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -97,7 +101,6 @@ def chaos(s3_endpoint: str) -> Iterator[Chaos]:
 
 @pytest.fixture(scope="session")
 def gcs_endpoint() -> Iterator[str]:
-    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"  # gcsfs waits 40 s for a second API, which emulators lack
     server = pytest.importorskip("gcp_storage_emulator.server").create_server("127.0.0.1", 0, in_memory=True)
     server.start()
     host, port = server._api._httpd.socket.getsockname()
@@ -167,7 +170,6 @@ def quick_retries(fs: Any, tries: int = 4) -> None:
 
 @pytest.fixture(scope="session")
 def gcs_server() -> Iterator[GcsServer]:
-    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
     pytest.importorskip("gcsfs")
     yield from served(GcsServer())
 
