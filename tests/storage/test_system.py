@@ -165,8 +165,8 @@ def test_one_writer_at_a_time_has_the_lock_of_a_directory(
     def refuse(path: str) -> None:
         raise PermissionError(errno.EACCES, "another program has it open", path)
 
-    monkeypatch.setattr(os, "unlink", refuse)
-    with ThreadPoolExecutor(4) as pool:
+    with monkeypatch.context() as patch, ThreadPoolExecutor(4) as pool:
+        patch.setattr(os, "unlink", refuse)
         list(pool.map(work, range(20)))
     assert most == [1]
     assert windows.refused
