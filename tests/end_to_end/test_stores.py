@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from ftplib import FTP
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -107,6 +109,11 @@ def ftp(tmp_path: Path) -> Iterator[str]:
     server = ThreadedFTPServer(("127.0.0.1", 0), handler)
     Thread(target=server.serve_forever, daemon=True).start()
     host, port = server.address
+    for _ in range(20):  # it may refuse those that come while it starts
+        with suppress(OSError, EOFError), FTP() as client:
+            client.connect(host, port)
+            client.login("user", "word")
+            break
     yield f"ftp://user:word@{host}:{port}/"
     server.close_all()
 
@@ -209,7 +216,7 @@ def appends_by_a_claim(store: Store, patch: pytest.MonkeyPatch) -> None:
 def read_replaced(store: Store, patch: pytest.MonkeyPatch) -> bytes:
     """What is read of a file that is replaced after its first bytes were read."""
     names = ("first_range_bytes", "stream_range_bytes", "largest_range_bytes")
-    set_limits(patch, **dict.fromkeys(names, 1000))
+    set_limits(patch, **dict.fromkeys(names, 20_000))
     store.put("r", b"x" * SIZE)
     (source,) = resolve_inputs(store.url("r"), StorageOptions(**store.keywords))
     raw, content = source.open(), bytearray(SIZE)

@@ -34,9 +34,19 @@ class CountedFiles(MemoryFileSystem):
     read: ClassVar[dict[str, int]] = {}
 
     def info(self, path: str, **keywords: Any) -> dict[str, Any]:
-        found: dict[str, Any] = super().info(path, **keywords)
-        file = self.store.get(self._strip_protocol(path))
-        return found if file is None else {**found, "ETag": hashlib.md5(file.getvalue()).hexdigest()}
+        return self._tagged(super().info(path, **keywords))
+
+    def ls(self, path: str, detail: bool = True, **keywords: Any) -> Any:
+        found = super().ls(path, detail, **keywords)
+        return list(map(self._tagged, found)) if detail else found
+
+    def find(self, path: str, *arguments: Any, detail: bool = False, **keywords: Any) -> Any:
+        found = super().find(path, *arguments, detail=detail, **keywords)
+        return {name: self._tagged(info) for name, info in found.items()} if detail else found
+
+    def _tagged(self, info: dict[str, Any]) -> dict[str, Any]:
+        file = self.store.get(info["name"])
+        return info if file is None else {**info, "ETag": hashlib.md5(file.getvalue()).hexdigest()}
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **keywords: Any) -> bytes:
         content: bytes = super().cat_file(path, start, end, **keywords)
