@@ -204,7 +204,8 @@ def _frame_writer(table: type) -> Callable[[Any, OutputPath, WriteOptions], Writ
         package = each.__module__.partition(".")[0]
         point = None if package in _IN_THIS_PROCESS else find_point(FRAMES, f"{package}.{each.__name__}")
         if point is not None:
-            return point.load()  # type: ignore[no-any-return]
+            write_frame: Callable[[Any, OutputPath, WriteOptions], WriteReport] = point.load()
+            return write_frame
     return None
 
 

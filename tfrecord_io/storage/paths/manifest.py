@@ -324,7 +324,8 @@ class Manifests:
         `whole`: directories are read, where all files are those of their manifests; else others may stand beside them.
         """
         self.datasets, self._in, self._owner, self._damaged = [], {}, {}, {}
-        self.listed = entries = {}
+        entries: dict[str, Entry] = {}
+        self.listed = entries
         for entry, manifest in self._listed_and_read(list_files, entries):
             if manifest is not None:
                 version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)

@@ -275,6 +275,9 @@ class Attempt:
         names, self.schema = self._names, schema
         self.shards = [replace(each, output=None, staged=names[each.folder, each.index]) for each in shards]
 
+    def withdraw_indexes(self) -> None:
+        """Nothing: an attempt writes no indexes."""
+
     def warn_of_left(self) -> None:
         """Do nothing: an attempt replaces no file."""
 
