@@ -27,7 +27,7 @@ def spark() -> Iterator[Any]:
     """Two tasks at a time, each tried up to four times, on the loopback interface."""
     from pyspark.sql import SparkSession
 
-    root = str(Path(__file__).parents[2])  # tests are modules of a folder below it
+    root = str(Path(__file__).parents[3])  # tests are modules of a folder below it
     paths = os.pathsep.join(path for path in (os.environ.get("PYTHONPATH"), *sys.path, root) if path)
     os.environ.update(PYSPARK_PYTHON=sys.executable, PYTHONPATH=paths, SPARK_LOCAL_IP="127.0.0.1")
     options = {
@@ -523,7 +523,7 @@ def test_the_programs_of_a_page(
     spark: Any, page: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that need Spark, in a page that others run without it: its ``py`` blocks."""
-    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"tfr": tfr}
     programs = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
