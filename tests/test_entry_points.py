@@ -49,6 +49,15 @@ def test_a_package_does_not_replace_a_name_of_this_one(tmp_path: Path, monkeypat
     assert find_point(NAMES, point.name) == point
 
 
+def test_the_names_of_the_core_are_found_without_a_look_at_other_packages() -> None:
+    code = (
+        "import tfrecord_io as tfr, tfrecord_io.public_names as names\n"
+        "names.find_point = None\n"
+        "tfr.read_table, tfr.formats.open_npy, tfr.io.FixedLenFeature, tfr.typing.Reader"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 COMMAND = """
 import click
 from tfrecord_io.cli.command_group import tfr

@@ -95,25 +95,31 @@ def homes(shown_in: str) -> dict[str, str]:
     >>> homes("train")["Example"]
     'tfrecord_io.format.example_messages'
     """
-    own = {name: f"{PACKAGE}.{module}" for module, names in _HOMES[shown_in].items() for name in names.split()}
     points = ((point.name.rpartition("."), point.value) for point in own_points(NAMES))
-    return own | {name: value.partition(":")[0] for (module, _, name), value in points if module == shown_in}
+    return _of_core(shown_in) | {
+        name: value.partition(":")[0] for (module, _, name), value in points if module == shown_in
+    }
+
+
+def _of_core(shown_in: str) -> dict[str, str]:
+    """Those of `homes` that are not of plugins."""
+    return {name: f"{PACKAGE}.{module}" for module, names in _HOMES[shown_in].items() for name in names.split()}
 
 
 def show(shown_in: str, namespace: dict[str, Any]) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__all__``, ``__getattr__`` and ``__dir__`` of a public module."""
-    modules = homes(shown_in)
+    modules, core = homes(shown_in), _of_core(shown_in)
     prefix = f"{shown_in}." if shown_in else ""
 
     def get(name: str) -> Any:
         if not shown_in and name in SHOWN_IN:
             return import_module(f"{PACKAGE}.{name}")
-        if name.startswith("_") or (name not in modules and find_point(NAMES, prefix + name) is None):
+        point = None if name in core or name.startswith("_") else find_point(NAMES, prefix + name)
+        if name not in core and point is None:
             raise _no_attribute(shown_in, name)
         with _importing:
             import_module("numpy")  # waits for a thread of the caller's that imports it, before any of its modules
-            point = find_point(NAMES, prefix + name)
-            value = getattr(import_module(modules[name]), name) if point is None else point.load()
+            value = getattr(import_module(core[name]), name) if point is None else point.load()
         namespace[name] = value
         return value
 
