@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.background import ordered, raise_error
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import from_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
@@ -27,6 +27,7 @@ from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.registry import listed
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve_output import check_outside
@@ -257,7 +258,7 @@ def open_format(
     assert format.open is not None
     for key, what in format.needs.items():
         if key not in keywords:
-            raise TypeError(f"{format.title} needs {key}=, {what}")
+            raise TypeError(say("{} needs {}, {}", format.title, Keyword(key), what))
     columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
     if format.projects:
         needed = _Needed(columns, filters)
@@ -337,7 +338,7 @@ def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format,
 def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
     """What adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
     if given and "embed" not in given:
-        raise TypeError(f"{next(iter(given))}= has no effect without embed=")
+        raise TypeError(say("{}= has no effect without {embed=}", next(iter(given))))
     columns, folder, missing = (given.get(key) for key in EMBEDDING)
     own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", **storage.keywords}
     return lambda stream: stream if columns is None else from_files(stream, columns, **own)
@@ -440,13 +441,13 @@ def _settings(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> dic
     can_resume = [row for row in FORMATS if row.plan or row is TFRECORD]
     if writes is not TFRECORD or reads not in can_resume:
         titles = ", ".join(row.title for row in can_resume)
-        raise ValueError(f"resume=True converts {titles} files to shards of TFRecord, a shard for each file")
+        raise ValueError(say("{resume=True} converts {} files to shards of TFRecord, a shard for each file", titles))
     for name in _OF_ALL_FILES:
         if keywords.get(name):
-            raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
+            raise TypeError(say("{} cannot be used with {resume=True}: it counts the rows of all files", Keyword(name)))
     if stops(keywords.get("on_error")):
         reason = "it would leave out all files after the first"
-        raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
+        raise ValueError(say("{on_error='stop'} cannot be used with {resume=True}: {}", reason))
     names = keywords.keys() - _WITHOUT_EFFECT
     given = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
     return {name: _schema_text(value) if name == "schema" else _text(value) for name, value in given.items()}

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.advice import fit
 from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, RandomRows, random_rows, row_numbers
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.remedies import Caller, Keyword, address
 from tfrecord_io.training.arrangement import arranged, list_lengths_of
 from tfrecord_io.training.iterator import OF_FILES, sample_lengths
 from tfrecord_io.training.windows import Trainable
@@ -58,7 +58,7 @@ class BatchesByNumber:
             try:
                 arrays = self._rows.arrays(self._order[rows], self._batches.form(number, rows))
             except SchemaError as error:
-                fit(error, lambda keyword: None if keyword["name"] == "ragged" else keyword[0])
+                address(error, Caller(without=frozenset({"ragged"})))
                 raise
             yield arrays
 
@@ -66,7 +66,9 @@ class BatchesByNumber:
 def arrays_of_rows(rows: ByNumber | BatchesByNumber, numbers: Sequence[int]) -> dict[str, Any]:
     """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
     if isinstance(rows, BatchesByNumber):
-        raise TypeError("arrays() is of rows, and with bucket_by= or pack= the items are batches: take them by number")
+        raise TypeError(
+            say("arrays() is of rows, and with {bucket_by=} or {pack=} the items are batches: take them by number")
+        )
     return rows.arrays(numbers)
 
 
@@ -85,10 +87,13 @@ def by_number(scan: Trainable, batch_size: int | None, **keywords: Any) -> ByNum
         }.items():
             if value not in (None, False):
                 reason = "rows by number are put in order, and into batches, by a sampler or a loader"
-                raise ValueError(f"{name}={value!r}: {reason}; it is for bucket_by= and pack=, which make batches")
+                raise ValueError(
+                    say("{}: {}", Keyword(name, repr(value)), reason)
+                    & say("it is for {bucket_by=} and {pack=}, which make batches")
+                )
         return random_rows(scan, **keywords)
     if batch_size is None:
-        raise ValueError("bucket_by= and pack= make batches: pass batch_size=")
+        raise ValueError(say("{bucket_by=} and {pack=} make batches: pass {batch_size=}"))
     if not isinstance(scan, Scan):
         advice = "stream them by to_torch, to_tf or iter_arrays"
         raise ValueError(f"batches by number are of rows of files, not of mixtures and windows: {advice}")

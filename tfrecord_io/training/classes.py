@@ -13,7 +13,7 @@ from tfrecord_io.arrays.random_rows import RandomRows
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
@@ -74,7 +74,7 @@ def find_classes(scans: Sequence[Scan], column: str, weights: Sequence[float]) -
     sizes = list(map(len, values))
     codes = pa.concat_arrays(values).dictionary_encode().indices.to_numpy().astype(np.int64)
     if not len(codes):
-        raise ValueError(f"balance={column!r}: the datasets have no rows")
+        raise ValueError(say("{balance=}: the datasets have no rows", balance=column))
     datasets = np.repeat(np.arange(len(scans)), sizes)
     groups = codes * len(scans) + datasets
     order = np.argsort(groups, kind="stable")
@@ -89,14 +89,14 @@ def find_classes(scans: Sequence[Scan], column: str, weights: Sequence[float]) -
 def _check_field(schema: pa.Schema, column: str) -> None:
     if column not in schema.names:
         valid = f"valid names: {', '.join(sorted(schema.names))}"
-        raise FeatureNotFoundError("balance= names a column that does not exist", feature=column, advice=valid)
+        raise FeatureNotFoundError(say("{balance=} names a column that does not exist"), feature=column, advice=valid)
     field = schema.field(column)
     type_ = _value_type(field.type)
     if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):
         reason = (
             f"classes are integers, bools, text or bytes, one for each row, not {logical_name(type_, field.metadata)}"
         )
-        raise SchemaError(reason, feature=column, got=str(type_), advice="name another column by balance=")
+        raise SchemaError(reason, feature=column, got=str(type_), advice=say("name another column by {balance=}"))
 
 
 def _value_type(type_: pa.DataType) -> pa.DataType:

@@ -21,7 +21,7 @@ from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_
 from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DamagedDataWarning, TFRecordError, warn
+from tfrecord_io.errors import DamagedDataWarning, TFRecordError, say, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions, stops
 from tfrecord_io.read.chunks.recovery import AskedOnce
@@ -187,9 +187,11 @@ class ArrayIterator(Closing, Shared):
         """
         size, drop_last, epochs = self.options.batch_size, self.options.drop_last, self.options.epochs
         if epochs is None:
-            raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
+            raise TypeError(say("the number of batches has no end with {epochs=None}") & "pass a number of epochs")
         if self.options.arranges:
-            raise TypeError("the number of batches is unknown: with bucket_by= and pack= it depends on all lengths")
+            raise TypeError(
+                say("the number of batches is unknown: with {bucket_by=} and {pack=} it depends on all lengths")
+            )
         if self._records is None:
             self._records = self._new_epochs().records()
         first = max(0, self._records - self._beginning.delivered)
@@ -303,7 +305,9 @@ class ArrayIterator(Closing, Shared):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._chunks is not None or self._closed:
-            raise TypeError("the iterator has begun; pickle the result of state(), and pass it as state= to a new one")
+            raise TypeError(
+                "the iterator has begun" & say("pickle the result of state(), and pass it as {state=} to a new one")
+            )
         return _unpickle, (self._scan, self.options, self.lengths, self._damage, self._counts, self.state())
 
 
@@ -368,7 +372,9 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     [[4]] [1]
     """
     if "batch_bytes" in keywords:
-        raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size= rows each")
+        raise TypeError(
+            say("unexpected keyword argument 'batch_bytes': batches for training have {batch_size=} rows each")
+        )
     options = IterOptions.from_keywords({**keywords, "batch_size": batch_size}, iter_arrays)
     _refuse_idle_seed(keywords)
     options = replace(options, on_error=AskedOnce.wrap(options.on_error))
@@ -379,7 +385,7 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     fields = leaf_fields(scan.schema)
     damage = None if fields else planned.error
     if not fields and damage is None and planned.sampled != 0:  # a file without records is not an error
-        raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
+        raise ValueError(say("no column to read: pass {columns=} or {schema=} with a feature that the records have"))
     counts = count_rows(scan) if options.has_equal_parts else None
     return ArrayIterator(scan, options, sample_lengths(scan.decoded(), options), damage, counts)
 
@@ -387,8 +393,8 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
 def _refuse_idle_seed(keywords: Mapping[str, Any]) -> None:
     """Raise ValueError for a `seed` that has nothing to shuffle, unless ``shuffle_buffer=0`` says so."""
     if keywords.get("seed") is not None and "shuffle_buffer" not in keywords:
-        reason = "nothing is shuffled without shuffle_buffer=, the number of records to draw from"
-        raise ValueError(f"seed={keywords['seed']!r}: {reason}; pass both, or neither")
+        reason = say("nothing is shuffled without {shuffle_buffer=}, the number of records to draw from")
+        raise ValueError(say("{seed=}: {}", reason, seed=keywords["seed"]) & "pass both, or neither")
 
 
 def _chunk_limits() -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.chunks.recovery import SkippedRegions, recovery_of
 from tfrecord_io.read.report import ReadReport
@@ -70,7 +70,7 @@ class MixedEpochs:
         if self._equal is not None:
             return sum(last - first for first, last in self._equal)
         if self.mixture.stop == "never":
-            raise TypeError('the number of batches is unknown: stop="never" has no end')
+            raise TypeError(say('the number of batches is unknown: {stop="never"} has no end'))
         lengths = [epochs.records() for epochs in self.parts]
         if self.whole is not None and 0 in lengths:
             refuse_empty([epochs.records() for epochs in self.whole], self.mixture.stop)
@@ -341,7 +341,7 @@ class _Part:
             elif self._whole is not None and not self.total:
                 self._draw_from_whole()
             else:
-                self.error = ValueError(f"stop={self._stop!r}: a dataset of the mixture has no rows")
+                self.error = ValueError(say("{stop=}: a dataset of the mixture has no rows", stop=self._stop))
                 break
             self._open(0)
         return self._held is not None
@@ -379,7 +379,7 @@ def refuse_own_seeds(mixture: Mixture, options: IterOptions) -> None:
         return
     if any(len(part.sources) > 1 and not _is_window(part) for part in mixture.parts):
         reason = "they share its rows, in a shuffled order of the files"
-        raise ValueError(f"a mixture with shuffle_buffer= needs the same seed= in all workers: {reason}")
+        raise ValueError(say("a mixture with {shuffle_buffer=} needs the same {seed=} in all workers: {}", reason))
 
 
 def mixture_epochs(

@@ -18,7 +18,7 @@ import pyarrow as pa
 from tfrecord_io.arrays.random_rows import RandomRows, row_numbers
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import IterOptions, ReadOptions
 from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.scan import Scan
@@ -177,7 +177,9 @@ def same_columns(scans: Sequence[Scan], added: str | None = None) -> tuple[Scan,
             fields = (each.schema.field(name) if name in each.schema.names else None for each in (first, scan))
             if (difference := _difference(*fields)) is not None:
                 feature, had, has = difference
-                advice = "open the datasets with the same schema=, or select the columns that they have in common"
+                advice = (
+                    say("open the datasets with the same {schema=}") | "select the columns that they have in common"
+                )
                 reason = f"dataset 0 has {had}, dataset {number} has {has}"
                 raise SchemaError(reason, feature=feature or name, expected=had, got=has, advice=advice)
         ordered.append(scan if scan.schema.names == first.schema.names else scan.only(first.schema.names))
@@ -280,13 +282,13 @@ class Choices:
     def refuse_endless(self) -> None:
         """Raise TypeError if no epoch ends."""
         if self._stop == "never":
-            raise TypeError('the number of rows is unknown: stop="never" has no end')
+            raise TypeError(say('the number of rows is unknown: {stop="never"} has no end'))
 
 
 def refuse_empty(rows: Sequence[int], stop: str) -> None:
     """Raise ValueError for a part without rows, from which none can be drawn again."""
     if stop != "first" and 0 in rows:
-        raise ValueError(f"stop={stop!r}: dataset {list(rows).index(0)} of the mixture has no rows")
+        raise ValueError(say("{stop=}: dataset {} of the mixture has no rows", list(rows).index(0), stop=stop))
 
 
 class MixedRandomRows:
@@ -340,7 +342,7 @@ def _joined(arrays: list[Array]) -> Array:
 
 def shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
     """Weights whose sum is 1; ValueError if one of them has no share in it."""
-    expected = f"weights={weights!r}: expected a positive number for each of {count} datasets"
+    expected = say("{weights=}: expected a positive number for each of {} datasets", count, weights=weights)
     try:
         ratios = [1.0] * count if weights is None else [float(weight) for weight in weights]
     except (TypeError, ValueError):

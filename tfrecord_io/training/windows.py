@@ -15,12 +15,13 @@ from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions
 from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_field, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.remedies import Written
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
@@ -152,7 +153,13 @@ class Windows:
     def describe(self) -> str:
         """For display, and for checkpoints that compare it."""
         form = self.form
-        return f"{form.length} steps, stride={form.stride}, pad={form.pad!r}, of {self.scan.describe()}"
+        return say(
+            "{} steps, {stride=}, {pad=}, of {}",
+            form.length,
+            self.scan.describe(),
+            stride=Written(form.stride),
+            pad=form.pad,
+        )
 
     def over(self, **changes: Any) -> Self:
         """See `Scan.over`."""
@@ -168,7 +175,7 @@ class Windows:
 
     def lengths(self) -> list[int]:
         """See `count_rows`; ValueError, as it is known after all episodes were read only."""
-        raise ValueError("uneven= is not possible with windows: how many a worker has depends on its episodes")
+        raise ValueError(say("{uneven=} is not possible with windows: how many a worker has depends on its episodes"))
 
     def random_rows(self, **representation: Any) -> WindowRandomRows:
         """The windows by number."""
@@ -234,7 +241,7 @@ class WindowRows(EpochRows):
             raise self._episodes.row_error(fault.at(int(pool.numbers[fault.row]))) from fault.__cause__
         for rows, windows, part in episodes.parts():
             if windows.max(initial=0) >> _BITS:
-                raise ValueError(f"an episode has more than {1 << _BITS} windows: pass a larger stride=")
+                raise ValueError(say("an episode has more than {} windows: pass a larger {stride=}", 1 << _BITS))
             numbers = (pool.numbers[rows] << _BITS) + windows
             wanted = np.flatnonzero(numbers >= self._begin)
             if len(wanted):
