@@ -132,8 +132,20 @@ class TFRecordError(Exception):
     def __str__(self) -> str:
         return self.said(*self.speakers)
 
+    @property
+    def message(self) -> Message:
+        """The message as a text of parts, for a text that has it in it."""
+        return Message((((self._stated(),),), *self.remedies))
+
     def said(self, *speakers: Speaker) -> str:
         """The message in the words of a caller."""
+        text = self._stated(*speakers)
+        if advice := Message(self.remedies).said(*speakers, is_advice=True):
+            text += f"; {printable(advice, 400)}"
+        return within_message_limit(text)
+
+    def _stated(self, *speakers: Speaker) -> str:
+        """What is wrong, and where."""
         where = []
         if self.path is not None:
             where.append(printable(self.path))
@@ -146,9 +158,7 @@ class TFRecordError(Exception):
         if self.records_intact:
             count = self.records_intact
             text += "; the record before it is intact" if count == 1 else f"; the {count} records before it are intact"
-        if advice := Message(self.remedies).said(*speakers, is_advice=True):
-            text += f"; {printable(advice, 400)}"
-        return within_message_limit(text)
+        return text
 
     @property
     def detail(self) -> str:

@@ -110,8 +110,8 @@ class Message(str):
         """The text in the words of a caller, without the advice that it does not have; its reason stays.
 
         >>> text = "it is odd" & say("pass {limit=5}") | say("call {read_table(path)}") & say("see {on_error=}")
-        >>> text.said(lambda part: "--limit 5" if part == Keyword("limit", "5") else None)
-        'it is odd; pass --limit 5'
+        >>> text.said(lambda part: "-n 5" if part == Keyword("limit", "5") else None)
+        'it is odd; pass -n 5'
         """
         clauses = self.clauses
         for speaker in speakers:

@@ -231,7 +231,7 @@ def test_a_path_like_advice_stays_whole(tmp_path: Path, monkeypatch: pytest.Monk
     Path(folder).mkdir(parents=True)
     tfr.write_tfrecord({"x": [1, 2]}, f"{folder}/a.tfrecord")
     Path(f"{folder}/a.tfrecord").write_bytes(Path(f"{folder}/a.tfrecord").read_bytes()[:-1])
-    commands = [("verify",), ("count", "--verify"), ("salvage", "out.tfrecord"), ("describe",), ("head",)]
+    commands = [("verify",), ("count",), ("salvage", "out.tfrecord"), ("describe",), ("head",)]
     for command, *others in commands:
         result = CliRunner().invoke(group, [command, f"{folder}/a.tfrecord", *others])
         assert f"{folder}/a.tfrecord" in result.output + result.stderr, (command, result.output, result.stderr)

@@ -172,13 +172,11 @@ class CommandGroup(click.Group):
         except click.ClickException as error:
             if isinstance(error, click.NoSuchOption) and error.ctx is not None:
                 option = error.option_name.lstrip("-").replace("-", "_")
-                found = [
-                    param
-                    for name in (option, *meant_keywords(option))
-                    for param in error.ctx.command.params
-                    if param.name == name
-                ]
-                error.possibilities = [max(param.opts, key=len) for param in found] or error.possibilities
+                names = (option, *meant_keywords(option))
+                found = [max(p.opts, key=len) for name in names for p in error.ctx.command.params if p.name == name]
+                if found:
+                    text = f"No such option {error.option_name!r}. Did you mean {found[0]!r}?"
+                    error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
             if as_json:
                 report(error.format_message(), "error", type(error).__name__, error.exit_code)
             else:

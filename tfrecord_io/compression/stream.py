@@ -15,7 +15,6 @@ from typing import Protocol
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError, ReplacedError, say
 from tfrecord_io.options import LIMITS
-from tfrecord_io.remedies import Written
 
 _CHUNK = 256 << 10  # compressed bytes per read
 
@@ -182,12 +181,7 @@ class DecompressedStream:
         used, total = self.raw_offset, self.offset + size
         if total > LIMITS.ratio_free_bytes + most * used:
             reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
-            reason += say(
-                ": {max_decompression_ratio=} allows {} times as many, and {}",
-                f"{most:g}",
-                LIMITS.ratio_free_bytes,
-                max_decompression_ratio=Written(f"{most:g}"),
-            )
+            reason += f", more than {most:g} times as many and {LIMITS.ratio_free_bytes}"
             self._refuse(reason, most, total / max(used, 1))
 
     def _refuse(self, reason: str, most: float, ratio: float) -> None:

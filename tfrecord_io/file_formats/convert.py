@@ -321,8 +321,8 @@ def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format,
             continue
         where, actual, advice = {}, [], []
         for role, path, format, keyword in (
-            ("reads", source, reads, "src_format="),
-            ("writes", target, writes, "dst_format="),
+            ("reads", source, reads, "src_format"),
+            ("writes", target, writes, "dst_format"),
         ):
             if titles := dict.fromkeys(row.title for row in FORMATS if key in getattr(row, role)):
                 shown, kind = listed("and", *titles), "sources" if role == "reads" else "targets"
@@ -330,15 +330,15 @@ def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format,
                 actual.append(f"'{printable(path)}' is {format.title}")
                 advice.append(keyword)
         only = " and ".join(f"{shown} {kind}" for shown, kind in where.items())
-        raise TypeError(
-            f"{key}= is only for {only}, and {', '.join(actual)}; {' or '.join(advice)} names another format"
-        )
+        text = say("{} is only for {}, and {}", Keyword(key), only, ", ".join(actual))
+        others = " or ".join("{}" for _ in advice)
+        raise TypeError(text & say(f"{others} names another format", *map(Keyword, advice)))
 
 
 def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
     """What adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
     if given and "embed" not in given:
-        raise TypeError(say("{}= has no effect without {embed=}", next(iter(given))))
+        raise TypeError(say("{} has no effect without {embed=}", Keyword(next(iter(given)))))
     columns, folder, missing = (given.get(key) for key in EMBEDDING)
     own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", **storage.keywords}
     return lambda stream: stream if columns is None else from_files(stream, columns, **own)

@@ -66,9 +66,8 @@ def condition_of(filters: Any) -> Condition:
         terms = list(filters)
         alternatives = [terms] if terms and _is_term(terms[0]) else terms
         if not all(isinstance(terms, tuple | list) and all(map(_is_term, terms)) for terms in alternatives):
-            raise ValueError(
-                say("{filters=}: expected tuples (column, operator, value)", filters=Written(printable(repr(filters))))
-            )
+            types = ", ".join(sorted({type(term).__name__ for term in terms}))
+            raise ValueError(f"filters: a list of {types}: expected tuples (column, operator, value)")
         if not alternatives or not all(alternatives):
             raise ValueError(
                 say("{filters=}: an empty list is no condition", filters=Written(printable(repr(filters))))

@@ -282,6 +282,6 @@ def check_may_write(
         is_unpublished = shard is not None and bool(shard.id)
         is_read = wanted.dataset == DIRECTORY_STEM or (shard is not None and shard.stem == wanted.dataset)
         if is_read and not is_unpublished:
-            text = "the directory has TFRecord files of no dataset with a manifest, which readers would mix with the "
-            text += "copy; choose another directory"
-            raise FileExistsError(errno.EEXIST, text, fs.display_path(entry.name))
+            mixed = "the directory has TFRecord files of no dataset with a manifest, which readers would mix with the "
+            mixed += "copy; choose another directory"
+            raise FileExistsError(errno.EEXIST, mixed, fs.display_path(entry.name))

@@ -314,10 +314,10 @@ def unite_schemas(
     for level in stored_index(known.schema) if not evolve else ():
         if level not in added.schema.names:
             reason = "it is a level of the dataset's index, which what is appended lacks"
-            advice = say("set it as the index, pass {index=True}") | say(
+            index = say("set it as the index, pass {index=True}") | say(
                 "pass {evolve=True} to append rows without labels"
             )
-            raise SchemaError(reason, path=path, feature=level, advice=advice)
+            raise SchemaError(reason, path=path, feature=level, advice=index)
     for column in united.schema if united is not known else ():
         before = known.schema.field(column.name) if column.name in known.schema.names else None
         got = added.schema.field(column.name).type if column.name in added.schema.names else None

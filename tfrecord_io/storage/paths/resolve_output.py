@@ -15,6 +15,7 @@ from tfrecord_io.errors import printable, say
 from tfrecord_io.format.formats import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
@@ -308,8 +309,8 @@ def _resolved(
         if count == 0:
             raise ValueError(f"'{text}' asks for 0 shards")
         if (shards is not None and count not in (None, shards)) or (max_shard_bytes is not None and count is not None):
-            other = f"shards={shards}" if shards is not None else f"max_shard_bytes={max_shard_bytes}"
-            raise ValueError(f"'{text}' and {other} contradict each other")
+            other = ("max_shard_bytes", max_shard_bytes) if shards is None else ("shards", shards)
+            raise ValueError(say("'{}' and {} contradict each other", text, Keyword(other[0], repr(other[1]))))
         if grows and count is None and max_shard_bytes is None:
             shards = shards or 1
         if count is None and shards is None and max_shard_bytes is None:
