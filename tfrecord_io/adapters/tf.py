@@ -17,7 +17,7 @@ from tfrecord_io.arrays.representation import BatchForm, ColumnRepresentation, v
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ColumnLayout, IterOptions, raises
@@ -164,7 +164,7 @@ class _Columns:
             return np.ma.MaskedArray(cells, missing)
         if missing.any():
             reason = "a record has no value, which a tensor cannot represent"
-            raise SchemaError(
+            raise DecodeError(
                 reason, feature=name, advice=say('pass {missing="mask"}') | say("declare a default by {schema=}")
             )
         return cells

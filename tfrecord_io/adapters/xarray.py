@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, representation_options, slice_columns
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import DecodeError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ReadOptions
@@ -183,14 +183,14 @@ class _Column:
     name: str
 
     def read(self, numbers: Array) -> Array:
-        def missing(name: str, row: int, dtype: Any) -> SchemaError:
+        def missing(name: str, row: int, dtype: Any) -> DecodeError:
             path, record = self.rows.origin(int(numbers[row]))
             reason = f"it has no value, which an array of {dtype} cannot represent"
             advice = (
                 say("declare a default, as in {schema=}", schema=Written("{'x': tfr.scalar('int64', default=-1)}"))
                 | "leave it out"
             )
-            return SchemaError(reason, path=path, record=record, feature=name, advice=advice)
+            return DecodeError(reason, path=path, record=record, feature=name, advice=advice)
 
         return _arrays(self.rows.table(self.column, numbers), self.scan, missing)[self.name]
 

@@ -20,7 +20,7 @@ from tfrecord_io.arrow.pixels import PixelReader
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.options import ColumnLayout
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
@@ -132,7 +132,7 @@ class ImageDecoder:
                 feature=self.feature,
                 expected="a value",
                 advice="read it with read_table, which returns null" | say("exclude it with {columns=}"),
-                error=SchemaError,
+                error=DecodeError,
             )
         images = list(enumerate(encoded.to_pylist()))
         present = counts if valid is None else counts[valid]

@@ -63,7 +63,7 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         See `read_tfrecord`.
-    SchemaError
+    DecodeError
         A record has no value for a column of numbers, bools, times or tensors; see `missing`.
 
     Examples

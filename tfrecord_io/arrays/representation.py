@@ -37,7 +37,7 @@ from tfrecord_io.arrow.tensor_values import shapes_of_counts
 from tfrecord_io.background import Task, WorkerPool
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import MIB, ColumnLayout, ReadOptions, RepresentationOptions, cpu_count
 from tfrecord_io.options.expansion import Expansion
@@ -186,7 +186,7 @@ class ColumnRepresentation:
         if (row := missing_step(array, self.field)) is not None:
             reason = "one of its steps has no value, which an array cannot represent"
             advice = "read it with read_table, which returns null" | say("exclude it with {columns=}")
-            raise self._fault(row, reason, "a value", advice=advice, error=SchemaError)
+            raise self._fault(row, reason, "a value", advice=advice, error=DecodeError)
         rows = to_rows(array, self.field)
         if isinstance(rows, Ragged) and self.layout.max_length is not None:
             rows = rows.truncated(self.layout.max_length, from_left=self.layout.from_left)
@@ -273,7 +273,7 @@ class ColumnRepresentation:
         advice = say('pass {ragged="object"}, which has None')
         if maskable:
             advice = say('pass {missing="mask"}') | say("declare a default by {schema=}")
-        raise self._fault(int(valid.argmin()), reason, "a value", advice=advice, error=SchemaError)
+        raise self._fault(int(valid.argmin()), reason, "a value", advice=advice, error=DecodeError)
 
     def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:
         return RowFault(row, reason, feature=self.field.name, expected=expected, **details)

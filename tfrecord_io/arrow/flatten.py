@@ -17,6 +17,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, typed_view, valid_mask
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable, say
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
 
@@ -49,7 +50,7 @@ class Rows:
 
     def needs_nesting(self, slot: int, reason: str) -> EncodeError:
         """An error about a value that plain features cannot say."""
-        nested = say("{column_encoding=}", column_encoding={printable(self.column): "nested"})
+        nested = say("{column_encoding=}", column_encoding=Written(f"{{'{printable(self.column)}': 'nested'}}"))
         return self.error(slot, reason, "fill it, make the whole row null" | say("pass {}", nested))
 
 

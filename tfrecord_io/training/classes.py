@@ -13,7 +13,7 @@ from tfrecord_io.arrays.random_rows import RandomRows
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, say
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
@@ -62,7 +62,9 @@ def find_classes(scans: Sequence[Scan], column: str, weights: Sequence[float]) -
     Raises
     ------
     FeatureNotFoundError
-        There is no such column, or a row has no value in it.
+        There is no such column.
+    DecodeError
+        A row has no value in it.
     SchemaError
         Its values are no classes.
     ValueError
@@ -104,12 +106,12 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _values(reader: RandomRows, column: str) -> pa.Array:
-    """The values of a column, in all rows; FeatureNotFoundError if one is missing."""
+    """The values of a column, in all rows; DecodeError if one is missing."""
     chunks = reader.column(column)
     type_ = _value_type(reader.scan.schema.field(column).type)
     values = pa.concat_arrays([pa.array([], type_), *(chunk.cast(type_) for chunk in chunks)])
     if values.null_count:
         row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
         reason, advice = "a row has no class", f'leave such rows out: filter([("{column}", "!=", None)])'
-        raise reader.row_error(RowFault(row, reason, feature=column, advice=advice, error=FeatureNotFoundError))
+        raise reader.row_error(RowFault(row, reason, feature=column, advice=advice, error=DecodeError))
     return values

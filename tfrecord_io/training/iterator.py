@@ -341,7 +341,7 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As `read_tfrecord`; raised by the iterator after all records before the damage.
-    SchemaError
+    DecodeError
         A record has no value for a column of numbers, bools, times or tensors; see `missing`.
     ValueError
         `state` is that of other files or options.

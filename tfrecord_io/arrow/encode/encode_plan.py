@@ -24,6 +24,7 @@ from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, say, warn
 from tfrecord_io.format.dtypes import element_of
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.embedded import has_dictionary
 from tfrecord_io.schema.leaf import (
     RAW,
@@ -292,7 +293,7 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
     if numbers.dtype == np.uint64:
         reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
         advice = (
-            say("pass {column_encoding=}", column_encoding={printable(rows.feature): "raw"})
+            say("pass {column_encoding=}", column_encoding=Written(f"{{'{printable(rows.feature)}': 'raw'}}"))
             | "convert the column to text"
         )
         _refuse(numbers > _INT64_MAX, numbers, rows, reason, advice)
