@@ -37,9 +37,10 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "worker": "num_workers workers rank world_size shard shard_index num_processes",
     "threads": "n_jobs num_threads n_threads num_workers workers use_threads num_parallel_reads num_parallel_calls",
 }
-_IN_A_CALL = {  # by keyword: what is written where its name is not all
-    "worker": "worker=(i, n), for the i-th of n processes; to_torch is for a DataLoader(num_workers=n)"
-}
+_OF_A_LOADER = dict.fromkeys(  # which says how many there are, and `worker` which one of them it is
+    ("num_workers", "workers"),
+    "did you mean worker=? It is (i, n), for the i-th of n processes; to_torch is for a DataLoader(num_workers=n);",
+)
 _METHODS = {  # by attribute of datasets and readers of other libraries: what does it here
     **dict.fromkeys(("sample", "random_sample"), "tfr.sample(path, target, n=…) writes random records"),
     **dict.fromkeys(
@@ -151,7 +152,9 @@ def unknown_keyword(
     elif "overwrite" in valid and _asks_to_append(name, value):
         hint = f": {_NO_APPEND};"
     elif names := [own for own in meant if own in valid]:
-        hint = f": {_IN_A_CALL[names[0]]};" if names[0] in _IN_A_CALL else f": did you mean {names[0]}=?"
+        hint = f": did you mean {names[0]}=?"
+        if names[0] == "worker" and name in _OF_A_LOADER:
+            hint = f": {_OF_A_LOADER[name]}"
     elif elsewhere:
         hint = f": {elsewhere[0]};"
     elif instead := _instead(call, name):
