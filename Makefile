@@ -1,10 +1,14 @@
-# make demo · make quick · make test · make test-adapters · make test-border · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
+# make demo · make quick · make test · make test-all · make test-adapters · make test-border · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make sanitize-threads · make mutation · make coverage
 # make simulate N=10000 · make simulate SEED=17 · make release-check · make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
-# make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
-# STORM=1) runs all of them, which takes about an hour: before a release. Each run has the same examples; make test
-# RANDOM=1 makes new ones. `pytest -m storm` selects the long ones: bad networks, killed writers.
+# make test runs each randomised test a reduced number of rounds, of each test with the mark `matrix` so many cases that
+# each value of each parameter is met, and none with the mark `complete`; make test STORM=1 (or make wheel-test STORM=1)
+# runs all of them, which takes about an hour. Each run has the same examples; make test RANDOM=1 makes new ones.
+# `pytest -m storm` selects the long ones: bad networks, killed writers.
+#
+# make test-all runs everything that .ci/run leaves out unless a change touches it (.ci/touched.py): before a release. The
+# workflow `nightly` runs the same targets, with new examples.
 #
 # make quick runs the first and the last case of each test, on the compiled engine, without servers and storms; make quick
 # FOR=read/reader runs all cases in the files of tests that hold a module (or a folder of modules): python tests/near.py names them.
@@ -75,13 +79,19 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick slow-tests test test-adapters test-border lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs changelog diagrams reference require-kernel clean
+.PHONY: demo quick slow-tests test test-all test-adapters test-border lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
 
 test: $(VENV)/.test require-kernel
 	$(VENV)/bin/pytest -n $(JOBS) --dist worksteal $(if $(filter 1,$(STORM)),--timeout 1800) $(PYTEST_ARGS)
+
+# One after the other: they take the processors and the memory of the machine. SECONDS is that of each fuzzer.
+ALL := test-adapters wheel-test test-lowest conformance fuzz fuzz-differential simulate test-border speed-guard
+test-all:
+	$(MAKE) test STORM=1
+	for target in $(ALL); do $(MAKE) $$target || exit 1; done
 
 quick: $(VENV)/.test require-kernel
 	TFRECORD_IO_QUICK=$(if $(FOR),near,1) $(VENV)/bin/pytest -q $(if $(FOR),$$($(PYTHON) tests/near.py $(FOR))) $(PYTEST_ARGS)

@@ -66,7 +66,7 @@ class TfrecordIo:
 
 
 class CountRecords:
-    """``count_records``: hops from header to header."""
+    """``count``: hops from header to header."""
 
     name = "tfrecord_io"
     share = 1.0

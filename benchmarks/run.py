@@ -25,6 +25,7 @@ SPECIAL = {  # module: what it measures
     "footprint": "import time, read time and installed size, in comparison with TensorFlow",
     "images": "JPEG images decoded to arrays (needs pillow, simplejpeg and tensorflow)",
     "move": "copies of a dataset between buckets and the disk, beside rclone, s3fs and Arrow (needs s3fs)",
+    "parquet": "tables and DataFrames beside Parquet, each side with its own file",
     "random_access": "single records by number and by key (peers: pip install array_record tfd-utils)",
     "remote": "an object store behind a slow link (needs s3fs)",
     "streams": "compressed files, and one in a bucket, with 1, 2, 4 and 8 threads",

@@ -135,7 +135,7 @@ def _offsets(lengths: np.ndarray) -> np.ndarray:
     return offsets
 
 
-def _lists(values: np.ndarray, lengths: np.ndarray) -> pa.ListArray:
+def lists(values: np.ndarray, lengths: np.ndarray) -> pa.ListArray:
     return pa.ListArray.from_arrays(_offsets(lengths), pa.array(values))
 
 
@@ -144,7 +144,7 @@ def _binary(lengths: np.ndarray, content: np.ndarray) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
 
 
-def _words(rng: np.random.Generator, rows: int, shortest: int, longest: int) -> pa.BinaryArray:
+def words(rng: np.random.Generator, rows: int, shortest: int, longest: int) -> pa.BinaryArray:
     lengths = rng.integers(shortest, longest + 1, rows)
     return _binary(lengths, rng.integers(97, 123, int(lengths.sum()), np.uint8))
 
@@ -169,7 +169,7 @@ def _wide(rows: int) -> pa.Table:
         columns[f"count_{i:02}"] = rng.integers(-(2 ** (2 * i + 4)), 2 ** (2 * i + 4), rows)
         columns[f"measure_{i:02}"] = rng.standard_normal(rows).astype(np.float32)
     for i in range(8):
-        columns[f"code_{i:02}"] = _words(rng, rows, 3, 20)
+        columns[f"code_{i:02}"] = words(rng, rows, 3, 20)
     return pa.table(columns)
 
 
@@ -182,13 +182,13 @@ def _blobs(rows: int) -> pa.Table:
 
 def _vectors(rows: int) -> pa.Table:
     values = generator("vectors").standard_normal(rows * 768, np.float32)
-    return pa.table({"embedding": _lists(values, np.full(rows, 768))})
+    return pa.table({"embedding": lists(values, np.full(rows, 768))})
 
 
 def _tokens(rows: int) -> pa.Table:
     rng = generator("tokens")
     lengths = rng.integers(64, 961, rows)
-    return pa.table({"tokens": _lists(rng.integers(0, 50_000, int(lengths.sum())), lengths)})
+    return pa.table({"tokens": lists(rng.integers(0, 50_000, int(lengths.sum())), lengths)})
 
 
 def _images(rows: int) -> pa.Table:
@@ -201,7 +201,7 @@ def _scalar(rng: np.random.Generator, rows: int, i: int) -> pa.Array:
     """Column `i` of a table with many: of five columns two are integers, two floats, one is words."""
     if i % 5 < 2:
         return pa.array(rng.integers(0, 2 ** (3 + i % 30), rows))
-    return pa.array(rng.standard_normal(rows).astype(np.float32)) if i % 5 < 4 else _words(rng, rows, 2, 12)
+    return pa.array(rng.standard_normal(rows).astype(np.float32)) if i % 5 < 4 else words(rng, rows, 2, 12)
 
 
 def _columns_1000(rows: int) -> pa.Table:
@@ -214,13 +214,13 @@ def _detection(rows: int) -> pa.Table:
     rng = generator("detection")
     lengths = rng.integers(0, 20, rows)
     boxes = int(lengths.sum())
-    sides = {f"image/object/bbox/{k}": _lists(rng.random(boxes, np.float32), lengths) for k in BOX}
+    sides = {f"image/object/bbox/{k}": lists(rng.random(boxes, np.float32), lengths) for k in BOX}
     texts = pa.array(ANIMALS, pa.binary()).take(pa.array(rng.integers(0, 5, boxes)))
     content = np.frombuffer(rng.bytes(rows * (8 << 10)), np.uint8)
     return pa.table(
         sides
         | {
-            "image/object/class/label": _lists(rng.integers(1, 90, boxes), lengths),
+            "image/object/class/label": lists(rng.integers(1, 90, boxes), lengths),
             "image/object/class/text": pa.ListArray.from_arrays(_offsets(lengths), texts),
             "image/encoded": _binary(np.full(rows, 8 << 10), content),
             "image/height": np.full(rows, 480),
@@ -251,8 +251,8 @@ def _ids(rows: int) -> pa.Table:
     return pa.table(
         {
             "user": rng.integers(*wide, rows),
-            "history": _lists(rng.integers(*wide, int(lengths.sum())), lengths),
-            "cross": _lists(rng.integers(0, 2**20, 39 * rows), np.full(rows, 39)),
+            "history": lists(rng.integers(*wide, int(lengths.sum())), lengths),
+            "cross": lists(rng.integers(0, 2**20, 39 * rows), np.full(rows, 39)),
             "clicked": (rng.random(rows) < 0.03).astype(np.float32),
         }
     )

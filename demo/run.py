@@ -39,7 +39,7 @@ def write_with_defaults(df: pd.DataFrame) -> None:
         tfr.write_tfrecord(df, FILE)
     for warning in caught:
         print(f"   {warning.category.__name__}: {warning.message}\n")
-    assert [w.category for w in caught] == [tfr.PrecisionWarning]
+    assert [w.category for w in caught] == [tfr.errors.PrecisionWarning]
 
 
 def inspect() -> None:

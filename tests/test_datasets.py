@@ -46,7 +46,7 @@ def test_nothing_is_read_before_it_is_used(tmp_path: Path) -> None:
     dataset = tfr.dataset(path, schema={"n": "int64"})
     narrowed = dataset.select(["n"]).filter(f("n") > 1)
     path.write_bytes(b"damaged, and too long for the header of a record")
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         narrowed.to_table()
 
 
@@ -68,9 +68,9 @@ def test_the_schema_is_fixed_when_it_is_made(tmp_path: Path, keywords: dict[str,
     assert dataset.schema_source == source
     assert dataset.schema.field("n").type in (pa.int64(), pa.int32())
     if "sample" in keywords:
-        with pytest.raises(tfr.SchemaError, match="record 5"):
+        with pytest.raises(tfr.errors.SchemaError, match="record 5"):
             dataset.to_table()
-        with pytest.raises(tfr.SchemaError, match="record 2 after byte 135"):
+        with pytest.raises(tfr.errors.SchemaError, match="record 2 after byte 135"):
             list(dataset.pieces(2)[-1].to_batches())
 
 
@@ -100,9 +100,9 @@ def test_a_part_of_it_has_the_index_and_the_shapes(path: Path) -> None:
     assert tfr.dataset(path).select(["label"]).to_pandas().index.name == "id"
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 def test_an_array_that_cannot_be_made_names_its_record(path: Path) -> None:
-    with pytest.raises(tfr.DecodeError) as caught:
+    with pytest.raises(tfr.errors.DecodeError) as caught:
         tfr.dataset(path, schema={"label": "int64", "x": pa.int64()}).filter(f("label") == 1).to_arrays()
     assert caught.value.path is not None
     assert caught.value.path.endswith("train-00000-of-00003")
@@ -179,7 +179,9 @@ def test_a_missing_library_is_named(
     path: Path, monkeypatch: pytest.MonkeyPatch, method: str, extra: str, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(tfr.MissingDependencyError, match=rf"{library} cannot be imported .*tfrecord_io\[{extra}\]"):
+    with pytest.raises(
+        tfr.errors.MissingDependencyError, match=rf"{library} cannot be imported .*tfrecord_io\[{extra}\]"
+    ):
         getattr(tfr.dataset(path), method)(**({"batch_size": 2} if extra == "tf" else {}))
 
 

@@ -114,7 +114,7 @@ def test_names_and_values_of_a_file_run_no_script_in_a_notebook(engine: str, tmp
     reports = [tfr.write_tfrecord(pd.DataFrame(data), path), tfr.verify(path), tfr.read_metadata(path)]
     described = tfr.describe(path)
     damaged.write_bytes(path.read_bytes()[:-1])
-    with tfr.open_reader([path, damaged], on_error="skip") as reader, pytest.warns(tfr.DamagedDataWarning):
+    with tfr.open_reader([path, damaged], on_error="skip") as reader, pytest.warns(tfr.errors.DamagedDataWarning):
         reader.read_all()
     schema = tfr.infer_schema(path)
     again = [tfr.diff(path, path), tfr.salvage(damaged, folder / "c.tfrecord")]
@@ -137,7 +137,7 @@ def test_schemas_and_what_was_read_are_tables_in_a_notebook(tmp_path: Path) -> N
     content = bytearray(path.read_bytes())
     content[-6] ^= 1
     path.write_bytes(content)
-    with tfr.open_reader(path, on_error="skip") as reader, pytest.warns(tfr.DamagedDataWarning):
+    with tfr.open_reader(path, on_error="skip") as reader, pytest.warns(tfr.errors.DamagedDataWarning):
         reader.read_all()
     assert repr(reader.report).startswith("Read 9 records of 1 file, ")
     assert reader.report._repr_html_().count("<tr>") == 2
@@ -171,7 +171,7 @@ def test_text_and_html_have_the_same_bounded_rows() -> None:
 @pytest.fixture
 def reports(tmp_path: Path) -> dict[str, Report]:
     data = {f"{HOSTILE}<b>": [b"\xff\xd8" * 5000, b"<i>"], "y": [0.1, 0.5], "n": [1, None]}
-    with pytest.warns(tfr.PrecisionWarning):
+    with pytest.warns(tfr.errors.PrecisionWarning):
         written = tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
     path = tmp_path / "a.tfrecord"
     described = tfr.describe(path)

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 import tfrecord_io as tfr
 from tfrecord_io.cli import tfr as command
+from tfrecord_io.public_names import SHOWN_IN
 
 ROOT = Path(__file__).parent.parent
 # docs is the site; dev is for those who change the code; examples are programs.
@@ -119,7 +120,7 @@ def public_datasets(data: Path, tmp_path: Path) -> None:
     shutil.copytree(data / "tfds" / "episodes", tmp_path / "bridge" / "0.1.0")
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.PrecisionWarning")
 @pytest.mark.parametrize(
     ("page", "section"),
     [
@@ -143,6 +144,9 @@ def test_page_runs(
     run_blocks(page, blocks_of(page, section), {"__name__": page})
 
 
+PUBLIC_MODULES = {"tfr": tfr, **{f"tfr.{name}": getattr(tfr, name) for name in SHOWN_IN}}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_calls_have_the_keywords_of_the_functions(page: str) -> None:
     """Also of the blocks that do not run here: they parse, and what they use of tfrecord_io exists."""
@@ -151,10 +155,12 @@ def test_calls_have_the_keywords_of_the_functions(page: str) -> None:
         tree = ast.parse(block)
         calls = {call.func: call for call in ast.walk(tree) if isinstance(call, ast.Call)}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "tfr":
-                assert hasattr(tfr, node.attr), f"{page}: tfr.{node.attr}"
-                unknown = unknown_keywords(calls[node], getattr(tfr, node.attr)) if node in calls else None
-                assert not unknown, f"{page}: tfr.{node.attr}() has no keyword {unknown}"
+            module, _, name = ast.unparse(node).rpartition(".") if isinstance(node, ast.Attribute) else ("", "", "")
+            if module in PUBLIC_MODULES:
+                assert hasattr(PUBLIC_MODULES[module], name), f"{page}: {module}.{name}"
+                item = getattr(PUBLIC_MODULES[module], name)
+                unknown = unknown_keywords(calls[node], item) if node in calls else None
+                assert not unknown, f"{page}: {module}.{name}() has no keyword {unknown}"
 
 
 def unknown_keywords(call: ast.Call, function: object) -> set[str]:
@@ -248,9 +254,9 @@ def test_the_readme_goes_from_a_folder_of_images_to_training(
     page = Path("photos.html").read_text("utf-8")
     assert page.count("<img") > 0
     assert "cat" in page
-    counts = {part: tfr.count_records(f"photos-parts/{part}.tfrecord") for part in ("train", "validation", "test")}
+    counts = {part: tfr.count(f"photos-parts/{part}.tfrecord") for part in ("train", "validation", "test")}
     assert counts == {"train": 80, "validation": 10, "test": 10}
-    assert tfr.count_records("s3://my-bucket/train@2") == 80
+    assert tfr.count("s3://my-bucket/train@2") == 80
     assert namespace["images"].shape == (16, 64, 64, 3)  # the last batch: 80 = 32 + 32 + 16
     assert namespace["images"].dtype == np.uint8
     assert set(namespace["labels"].tolist()) == {0, 1}

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import tfrecord_io
+from border import PUBLIC, public
 from tfrecord_io.adapters.libraries import ADAPTERS
 
 MODULES = [
@@ -39,9 +40,9 @@ def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0
 
 
-FUNCTIONS = [n for n in tfrecord_io.__all__ if n.islower()]
+FUNCTIONS = [name for name in PUBLIC if name.islower()]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_public_call_has_an_example(name: str) -> None:
-    assert ">>> " in (getattr(tfrecord_io, name).__doc__ or ""), f"tfrecord_io.{name} shows no example"
+    assert ">>> " in (public(name).__doc__ or ""), f"tfrecord_io.{name} shows no example"

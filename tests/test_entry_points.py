@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 import tfrecord_io as tfr
 from installed import install
 from tfrecord_io.cli.command_group import CommandGroup, all_commands
-from tfrecord_io.entry_points import ADAPTERS, COMMANDS, FORMATS, NAMES, OWN, SCHEMAS, find_point, own_points
+from tfrecord_io.entry_points import ADAPTERS, COMMANDS, FORMATS, FRAMES, NAMES, OWN, SCHEMAS, find_point, own_points
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 PLUGINS = sorted({value.split(".")[2] for points in OWN.values() for value in points.values()})
@@ -26,17 +27,19 @@ def test_the_project_declares_the_points_of_its_plugins() -> None:
 
 @pytest.mark.parametrize("point", own_points(NAMES), ids=lambda point: point.name)
 def test_a_name_of_a_plugin_is_a_public_name(point) -> None:
-    assert point.name in tfr.__all__
-    assert getattr(tfr, point.name) is point.load()
+    assert attrgetter(point.name)(tfr) is point.load()
 
 
-def test_another_package_adds_a_public_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", ["", "formats"])
+def test_another_package_adds_a_public_name(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "def read_lance(path):\n    return path\n"
-    install(tmp_path, "lance_of_tfrecord", code, NAMES, {"read_lance": "lance_of_tfrecord:read_lance"})
+    name = f"{module}.read_lance".lstrip(".")
+    install(tmp_path, "lance_of_tfrecord", code, NAMES, {name: "lance_of_tfrecord:read_lance"})
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert "read_lance" in dir(tfr)
-    assert tfr.read_lance("a") == "a"
-    monkeypatch.delitem(vars(tfr), "read_lance")
+    shows = getattr(tfr, module) if module else tfr
+    assert "read_lance" in dir(shows)
+    assert shows.read_lance("a") == "a"
+    monkeypatch.delitem(vars(shows), "read_lance")
 
 
 def test_a_package_does_not_replace_a_name_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +83,7 @@ def test_another_package_adds_a_command(tmp_path: Path, monkeypatch: pytest.Monk
 
 REMOVED = """
 import sys
+from operator import attrgetter
 
 class Removed:
     def find_spec(self, name, path=None, target=None):
@@ -92,13 +96,14 @@ from click.testing import CliRunner
 from tfrecord_io.adapters.libraries import ADAPTERS
 from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.entry_points import OWN, load_point
-from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.format.format_registry import FORMATS
 
 calls = {{
     {groups[0]!r}: ADAPTERS.get,
     {groups[2]!r}: FORMATS.get,
-    {groups[3]!r}: lambda name: getattr(tfr, name),
+    {groups[3]!r}: lambda name: attrgetter(name)(tfr),
     {groups[4]!r}: lambda name: load_point({groups[4]!r}, name),
+    {groups[5]!r}: lambda name: load_point({groups[5]!r}, name),
 }}
 for group, points in OWN.items():
     for name, value in points.items():
@@ -108,7 +113,7 @@ for group, points in OWN.items():
         if group in calls:
             try:
                 calls[group](name)
-            except tfr.MissingDependencyError as error:
+            except tfr.errors.MissingDependencyError as error:
                 assert said in str(error), error
             else:
                 raise AssertionError(name)
@@ -125,6 +130,6 @@ assert tfr.read_table("b.tfrecord").to_pydict() == {{"x": [1]}}
 
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_a_plugin_that_was_removed_is_named_and_the_rest_works(plugin: str, tmp_path: Path) -> None:
-    code = REMOVED.format(plugin=plugin, groups=(ADAPTERS, COMMANDS, FORMATS, NAMES, SCHEMAS))
+    code = REMOVED.format(plugin=plugin, groups=(ADAPTERS, COMMANDS, FORMATS, NAMES, SCHEMAS, FRAMES))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

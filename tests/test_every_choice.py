@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 import tfrecord_io as tfr
-from border import PUBLIC
+from border import PUBLIC, public
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
 REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented
@@ -25,7 +25,7 @@ REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # th
 def choices() -> Iterator[tuple[str, str, Any]]:
     """Each public function, its keywords with choices, and each of these."""
     for name in PUBLIC:
-        function = getattr(tfr, name)
+        function = public(name)
         if not callable(function) or name not in CALLS:
             continue
         for keyword, parameter in inspect.signature(function).parameters.items():
@@ -34,7 +34,7 @@ def choices() -> Iterator[tuple[str, str, Any]]:
                     yield name, keyword, value
 
 
-READING = ["build_index", "count_records", "dataset", "describe", "infer_schema", "iter_arrays", "join", "open_random"]
+READING = ["build_index", "count", "dataset", "describe", "infer_schema", "iter_arrays", "join", "open_random"]
 READING += [
     "open_reader",
     "read_arrays",
@@ -43,12 +43,12 @@ READING += [
     "report",
     "verify",
     "RecordReader",
-    "from_elwc",
+    "open_elwc",
 ]
 COPYING = ["convert", "dedupe", "merge", "salvage", "sample", "shuffle", "split"]
-EXPORTING = ["to_file_folder", "to_image_folder", "to_npy", "to_npz"]
+EXPORTING = ["write_file_folder", "write_image_folder", "write_npy", "write_npz"]
 WRITING = ["write_tfrecord", "open_writer", "RecordWriter", "write_tfds"]
-FOLDERS = ["from_image_folder", "from_coco", "from_pascal_voc", "from_yolo"]
+FOLDERS = ["open_image_folder", "open_coco", "open_voc", "open_yolo"]
 MORE: dict[str, dict[str, Any]] = {
     "build_index": {"columns": ["n"]},
     "iter_arrays": {"batch_size": 2, "columns": ["n"]},
@@ -57,12 +57,12 @@ MORE: dict[str, dict[str, Any]] = {
     "sample": {"fraction": 0.5},
     "shuffle": {"seed": 1},
     "split": {"shards": 2},
-    "from_coco": {"images": "photos"},
-    "to_npy": {"column": "n"},
-    "to_npz": {"columns": ["n"]},
+    "open_coco": {"images": "photos"},
+    "write_npy": {"column": "n"},
+    "write_npz": {"columns": ["n"]},
     "open_random": {"key": "n"},
 }
-CALLS = {*READING, *COPYING, *EXPORTING, *WRITING, *FOLDERS, "encode_examples", "decode_examples", "from_files"}
+CALLS = {*READING, *COPYING, *EXPORTING, *WRITING, *FOLDERS, "encode_examples", "decode_examples", "embed_files"}
 
 
 @pytest.fixture
@@ -74,14 +74,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def called(name: str, keywords: dict[str, Any]) -> Any:
-    function = getattr(tfr, name)
+    function = public(name)
     if name in COPYING or name in EXPORTING:
         return function("a.tfrecord", "out", **keywords)
     if name == "encode_examples":
         return function(TABLE, **keywords)
     if name == "decode_examples":
         return function(list(tfr.RecordReader("a.tfrecord")), **keywords)
-    if name == "from_files":
+    if name == "embed_files":
         return function({"p": ["a.tfrecord"]}, {"c": "p"}, **keywords)
     if name == "open_writer" or name == "RecordWriter":
         with function("out", **keywords):
@@ -118,6 +118,6 @@ def test_formats_that_are_only_written_are_no_choice_for_a_source() -> None:
 
 def test_a_split_of_tfds_is_read_by_its_name(tmp_path: Path) -> None:
     for split in ("train", "test"):
-        tfr.write_tfds({"n": [1, 2, len(split)]}, tmp_path / "mine/1.0.0", split=split)
+        tfr.formats.write_tfds({"n": [1, 2, len(split)]}, tmp_path / "mine/1.0.0", split=split)
     tfr.convert(tmp_path / "mine/1.0.0", tmp_path / "b.csv", src_format="tfds", split="test")
     assert (tmp_path / "b.csv").read_text().split() == ['"n"', "1", "2", "4"]

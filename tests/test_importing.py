@@ -20,10 +20,10 @@ class Slow:  # records who imports what; the first thread pauses inside numpy
             time.sleep(0.5)
 
 
-import tfrecord_io
+import tfrecord_io.io
 
 sys.meta_path.insert(0, Slow())
-first = threading.Thread(target=lambda: tfrecord_io.serialize_tensor, name="first")
+first = threading.Thread(target=lambda: tfrecord_io.io.serialize_tensor, name="first")
 second = threading.Thread(target=lambda: tfrecord_io.read_arrays, name="second")
 first.start()
 inside.wait()
@@ -33,7 +33,7 @@ second.join()
 threads = [thread for thread, name in found if thread in ("first", "second")]
 assert found[0] == ("first", "numpy"), found[0]
 assert threads == sorted(threads), threads
-tfrecord_io.serialize_tensor, tfrecord_io.read_arrays
+tfrecord_io.io.serialize_tensor, tfrecord_io.read_arrays
 """
 
 

@@ -15,13 +15,15 @@ import pytest
 
 import tfrecord_io as tfr
 from extras import EXTRAS, library
+from tfrecord_io.public_names import SHOWN_IN, public_names
 
 # A package imports from strictly lower floors only. A new top-level package or module gets its floor here.
 FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing options entry_points registry display progress background closing remedies _native",
+            "errors typing public_names options entry_points registry display progress background closing "
+            "remedies _native",
             "format",
             "compression",
             "storage engine keyword_docs",
@@ -33,7 +35,7 @@ FLOORS = {
             "training tools",
             "adapters",
             "datasets",
-            "__init__ __main__ cli",
+            "__init__ __main__ cli formats io train",
             "plugins",
             "testing",
         ]
@@ -102,11 +104,14 @@ def imports_of(name: str) -> list[tuple[str, bool, int]]:
     return list(imports(ast.parse(FILES[name].read_text(encoding="utf-8"))))
 
 
-TYPES_OF_DATASETS = {
-    target
-    for node in ast.parse(FILES["datasets"].read_text(encoding="utf-8")).body
+# What only type checkers see: `datasets` names the methods that plugins add, `typing` the results of calls.
+SHOWN_TO_CHECKERS = {
+    (name, target)
+    for name in ("datasets", "typing")
+    for node in ast.parse(FILES[name].read_text(encoding="utf-8")).body
     if is_type_checking(node) and isinstance(node, ast.If)
     for target, _, _ in imports(ast.Module(node.body, []))
+    if name == "typing" or target.startswith("tfrecord_io.plugins.")
 }
 
 
@@ -130,13 +135,8 @@ def module_of(dotted: str) -> str:
 def own_imports(name: str) -> Iterator[tuple[str, int]]:
     """(file, line) of the package's own files that a file imports, inside functions and for type checkers, too."""
     for target, _, line in imports_of(name):
-        if target.split(".")[0] == "tfrecord_io" and not is_method_of_plugin(name, target):
+        if target.split(".")[0] == "tfrecord_io" and (name, target) not in SHOWN_TO_CHECKERS:
             yield module_of(target), line
-
-
-def is_method_of_plugin(name: str, target: str) -> bool:
-    """Whether only type checkers see the import: datasets name the methods that plugins add."""
-    return name == "datasets" and target.startswith("tfrecord_io.plugins.") and target in TYPES_OF_DATASETS
 
 
 def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -166,7 +166,8 @@ def test_imports_go_strictly_down(name: str) -> None:
             floor = floor_of(target)
             where = f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {floor})"
             assert floor < own or (
-                target in ("errors", "remedies", "typing", "closing", "entry_points") and own == 0
+                target in ("errors", "remedies", "typing", "closing", "entry_points", "public_names", "display")
+                and own == 0
             ), where
 
 
@@ -237,65 +238,33 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 
 # ---- public names and the version
 
-CALLS = """
-    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord write_tfds open_writer
-    infer_schema dataset RecordReader RecordWriter
-    encode_example decode_example bytes_feature float_feature int64_feature count_records verify salvage describe report
-    split merge shuffle sample dedupe join compact copy delete adopt diff
-    convert explode from_npy from_files from_image_folder from_file_folder from_coco from_pascal_voc from_yolo from_npz
-    from_idx from_elwc to_elwc
-    read_events to_npy to_npz to_image_folder to_file_folder
-    show_versions parse_example serialize_tensor parse_tensor decode_raw open_random build_index
-    decode_json_example decode_examples encode_examples mix windows
-    scalar list_ text bytes_ tensor sequence image
-""".split()
-# An adapter's calls have the name of its file.
-ADAPTER_CALLS = tfr._CALLS
-CALLS += ADAPTER_CALLS
-MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
-ERRORS = """
-    TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError SchemaError
-    FeatureNotFoundError CompressionError MissingDependencyError ReplacedError PrecisionWarning SchemaWarning
-    StaleIndexWarning StoppedEarlyWarning DamagedDataWarning SlowEngineWarning
-""".split()
-SCHEMAS = """
-    Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature
-    SparseTensor RaggedTensor
-""".split()
-RESULTS = """
-    ArrayIterator ArrayStream Dataset DatasetPiece MixedDataset WindowedDataset RandomAccess SelectedRecords Reader
-    Writer WriteReport ReadReport SkippedRegion Metadata DatasetReport DeleteReport Progress
-""".split()  # what calls give
+NAMES = [(shown_in, name) for shown_in in ("", *SHOWN_IN) for name in public_names(shown_in)]
 
 
-@pytest.mark.parametrize("name", [*CALLS, *SCHEMAS, *MESSAGES, *ERRORS])
-def test_public_name_is_there(name: str) -> None:
-    assert name in tfr.__all__
-    assert callable(getattr(tfr, name))
+def test_the_names_of_the_package_fit_on_a_screen() -> None:
+    """Verbs, the makers of a schema, and what most programs name; all others are in the modules of `SHOWN_IN`."""
+    assert len(tfr.__all__) <= 50
+    assert [shown_in for shown_in in SHOWN_IN if shown_in not in dir(tfr)] == []
 
 
-@pytest.mark.parametrize("name", ADAPTER_CALLS)
-def test_a_call_of_an_adapter_has_its_name(name: str) -> None:
-    verb, _, library = name.partition("_")
-    assert verb in ("scan", "read", "write", "register")
-    assert tfr._MODULES[name].rpartition(".")[2] == library
+@pytest.mark.parametrize(("shown_in", "name"), NAMES)
+def test_a_public_name_is_there_and_explains_itself(shown_in: str, name: str) -> None:
+    module = getattr(tfr, shown_in) if shown_in else tfr
+    item = getattr(module, name)
+    assert callable(item)
+    assert name in dir(module)
+    assert hasattr(item, "DESCRIPTOR") or (item.__doc__ or "").strip()
+    assert item.__name__ == name
+
+
+def test_a_name_is_shown_once() -> None:
+    shown = [name for _, name in NAMES]
+    assert {name for name in shown if shown.count(name) > 1} <= {"TFRecordError"}
 
 
 def test_no_public_name_is_that_of_a_module() -> None:
     """The module's import would put it in the name's place."""
     assert not {name.split("/")[0] for name in FILES} & set(tfr.__all__)
-
-
-def test_all_is_curated() -> None:
-    assert len(set(tfr.__all__)) == len(tfr.__all__)
-    assert set(tfr.__all__) <= {*CALLS, *SCHEMAS, *MESSAGES, *ERRORS, *RESULTS, "__version__"}
-    for name in tfr.__all__:
-        assert hasattr(tfr, name)
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_public_call_explains_itself(name: str) -> None:
-    assert (getattr(tfr, name).__doc__ or "").strip()
 
 
 def test_version_is_the_installed_one() -> None:

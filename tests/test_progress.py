@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import tfrecord_io as tfr
+from border import PUBLIC, public
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
@@ -67,7 +68,7 @@ def drain(stream: Any) -> int:
         return sum(1 for _ in stream)
 
 
-def fill(writer: tfr.Writer) -> None:
+def fill(writer: tfr.typing.Writer) -> None:
     with writer:
         for rows in (1000, 0, 2000):
             writer.write({"x": np.arange(rows)})
@@ -90,10 +91,10 @@ READS: dict[str, Call] = {
     ),
     "dataset": lambda folder, progress: tfr.dataset(folder / "a.tfrecord", progress=progress).to_table(),
     "infer_schema": call(tfr.infer_schema, "a.tfrecord"),
-    "count_records": call(tfr.count_records, "a.tfrecord"),
-    "count_records, check_crc": call(tfr.count_records, "s@3", check_crc=True),
-    "count_records, index": call(tfr.count_records, "indexed.tfrecord"),
-    "count_records, gzip": call(tfr.count_records, "a.tfrecord.gz"),
+    "count": call(tfr.count, "a.tfrecord"),
+    "count, check_crc": call(tfr.count, "s@3", check_crc=True),
+    "count, index": call(tfr.count, "indexed.tfrecord"),
+    "count, gzip": call(tfr.count, "a.tfrecord.gz"),
     "verify": call(tfr.verify, "a.tfrecord"),
     "verify, shards": call(tfr.verify, "s@3"),
     "describe": call(tfr.describe, "a.tfrecord"),
@@ -109,8 +110,10 @@ READS: dict[str, Call] = {
     ),
     "check_indexes": call(check_indexes, "indexed.tfrecord"),
     "scan_polars": lambda folder, progress: tfr.scan_polars(folder / "a.tfrecord", progress=progress).collect(),
-    "read_events": lambda folder, progress: tfr.read_events(folder / "events.out.tfevents.1", progress=progress),
-    "from_elwc": lambda folder, progress: drain(tfr.from_elwc(folder / "lists.tfrecord", progress=progress)),
+    "read_events": lambda folder, progress: tfr.formats.read_events(
+        folder / "events.out.tfevents.1", progress=progress
+    ),
+    "open_elwc": lambda folder, progress: drain(tfr.formats.open_elwc(folder / "lists.tfrecord", progress=progress)),
     "salvage, dry_run": call(tfr.salvage, "a.tfrecord", "out.tfrecord", dry_run=True),
 }
 WRITES: dict[str, Call] = {
@@ -120,7 +123,7 @@ WRITES: dict[str, Call] = {
     "write_tfrecord, shards": lambda folder, progress: tfr.write_tfrecord(
         {"x": list(range(ROWS))}, folder / "out@3", progress=progress
     ),
-    "write_tfds": lambda folder, progress: tfr.write_tfds(
+    "write_tfds": lambda folder, progress: tfr.formats.write_tfds(
         {"x": list(range(ROWS))}, folder / "out" / "1.0.0", progress=progress
     ),
     "open_writer": lambda folder, progress: fill(tfr.open_writer(folder / "out.tfrecord", progress=progress)),
@@ -139,15 +142,15 @@ WRITES: dict[str, Call] = {
     "dedupe": call(tfr.dedupe, "a.tfrecord", "out.tfrecord", by="word"),
     "shuffle": call(tfr.shuffle, "a.tfrecord", "out.tfrecord"),
     "sample": call(tfr.sample, "a.tfrecord", "out.tfrecord", n=5),
-    "to_elwc": lambda folder, progress: tfr.to_elwc(
+    "write_elwc": lambda folder, progress: tfr.formats.write_elwc(
         {"query": list(range(ROWS)), "clicks": [1] * ROWS}, folder / "out.tfrecord", by="query", progress=progress
     ),
-    "to_npy": call(tfr.to_npy, "a.tfrecord", "out.npy", column="x"),
-    "to_npz": call(tfr.to_npz, "a.tfrecord", "out.npz"),
-    "to_image_folder": lambda folder, progress: tfr.to_image_folder(
+    "write_npy": call(tfr.formats.write_npy, "a.tfrecord", "out.npy", column="x"),
+    "write_npz": call(tfr.formats.write_npz, "a.tfrecord", "out.npz"),
+    "write_image_folder": lambda folder, progress: tfr.formats.write_image_folder(
         folder / "images.tfrecord", folder / "out", progress=progress
     ),
-    "to_file_folder": lambda folder, progress: tfr.to_file_folder(
+    "write_file_folder": lambda folder, progress: tfr.formats.write_file_folder(
         folder / "images.tfrecord", folder / "out", progress=progress
     ),
     "convert, lists": call(tfr.convert, "lists.tfrecord", "out.tfrecord", src_format="elwc"),
@@ -168,13 +171,13 @@ WRITES: dict[str, Call] = {
 }
 CALLS = {**READS, **WRITES}
 OF_LARGE_LIBRARIES = {  # they read through `dataset` or a reader, and write as `write_tfrecord` does
-    *("read_daft", "read_dask", "read_ray", "register_duckdb", "read_earth_engine", "write_earth_engine")
+    *("register_duckdb", "read_earth_engine", "write_earth_engine")
 }
-WITHOUT_TOTAL = {"report, two datasets", "write_tfds", "to_elwc"}
+WITHOUT_TOTAL = {"report, two datasets", "write_tfds", "write_elwc"}
 
 
 def test_all_functions_with_the_keyword_are_called_here() -> None:
-    functions = {name: getattr(tfr, name) for name in tfr.__all__ if inspect.isfunction(getattr(tfr, name))}
+    functions = {name: public(name) for name in PUBLIC if inspect.isfunction(public(name))}
     having = {name for name, function in functions.items() if "progress" in inspect.signature(function).parameters}
     assert having - OF_LARGE_LIBRARIES == {name.partition(",")[0] for name in CALLS} & having
     assert having >= OF_LARGE_LIBRARIES
@@ -182,10 +185,10 @@ def test_all_functions_with_the_keyword_are_called_here() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_done_reaches_the_total(folder: Path, name: str) -> None:
-    reported: list[tfr.Progress] = []
+    reported: list[tfr.typing.Progress] = []
     CALLS[name](folder, reported.append)
     assert reported
-    assert all(isinstance(progress, tfr.Progress) for progress in reported)
+    assert all(isinstance(progress, tfr.typing.Progress) for progress in reported)
     done = [progress.done for progress in reported]
     assert done == sorted(set(done))
     assert {progress.unit for progress in reported} <= {"bytes", "rows", "records"}
@@ -198,7 +201,7 @@ class Cancelled(Exception):
     pass
 
 
-@pytest.mark.parametrize("error", [Cancelled, BrokenPipeError, tfr.CorruptRecordError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [Cancelled, BrokenPipeError, tfr.errors.CorruptRecordError, KeyboardInterrupt])
 @pytest.mark.parametrize("name", CALLS)
 def test_its_error_ends_the_call_and_nothing_is_published(folder: Path, name: str, error: Any) -> None:
     if name == "scan_polars" and importlib.metadata.version("polars") < "2":
@@ -206,7 +209,7 @@ def test_its_error_ends_the_call_and_nothing_is_published(folder: Path, name: st
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     raised = error("no more")
 
-    def cancel(progress: tfr.Progress) -> None:
+    def cancel(progress: tfr.typing.Progress) -> None:
         raise raised
 
     with pytest.raises(error) as caught:
@@ -221,10 +224,10 @@ def test_its_error_ends_the_call_and_nothing_is_published(folder: Path, name: st
 @pytest.mark.parametrize("name", WRITES)
 def test_nothing_is_published_after_an_error_at_the_end(files: Path, folder: Path, name: str) -> None:
     before = set(folder.rglob("*"))
-    reported: list[tfr.Progress] = []
+    reported: list[tfr.typing.Progress] = []
     WRITES[name](shutil.copytree(files, folder.parent / f"{folder.name} counted"), reported.append)
 
-    def cancel(progress: tfr.Progress) -> None:
+    def cancel(progress: tfr.typing.Progress) -> None:
         if progress == reported[-1]:
             raise Cancelled
 
@@ -267,7 +270,7 @@ def test_without_a_terminal_nothing_is_printed(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("function", [tfr.read_table, tfr.count_records, tfr.verify, tfr.describe, tfr.read_events])
+@pytest.mark.parametrize("function", [tfr.read_table, tfr.count, tfr.verify, tfr.describe, tfr.formats.read_events])
 def test_other_values_are_refused(function: Callable[..., Any]) -> None:
     for value in (1, "yes", None):
         with pytest.raises(TypeError, match=r"progress=.*: expected True, False or a function"):

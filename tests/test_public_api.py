@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-import tfrecord_io as tfr
-
 STORED = Path(__file__).parent / "data" / "public_api.txt"
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "api.py"
 
@@ -38,22 +36,23 @@ def _call(name: str, function: Any) -> str:
 
 
 def _lines(reference: dict[str, Any], name: str) -> Iterator[str]:
-    item = getattr(tfr, name)
+    item, full = reference["item_of"](name), reference["FULL"][name]
     if reference["is_message"](item):
-        yield f"message {name}"
+        yield f"message {full}"
     elif not isinstance(item, type):
-        yield _call(name, item)
+        yield _call(full, item)
     elif issubclass(item, Exception):
-        yield f"class {name}({', '.join(base.__name__ for base in item.__bases__)})"
+        yield f"class {full}({', '.join(base.__name__ for base in item.__bases__)})"
     else:
-        yield f"class {_call(name, item) if name in reference['CALLED'] or name.endswith('Feature') else name}"
+        yield f"class {_call(full, item) if name in reference['CALLED'] or name.endswith('Feature') else full}"
         for method in reference["METHODS"].get(name, "").split():
-            yield _call(f"{name}.{method}", getattr(item, method))
+            yield _call(f"{full}.{method}", getattr(item, method))
 
 
 def described() -> str:
     reference = runpy.run_path(str(REFERENCE))
-    return "\n".join(line for name in sorted(tfr.__all__) for line in _lines(reference, name)) + "\n"
+    names = sorted(reference["FULL"], key=reference["FULL"].get)
+    return "\n".join(line for name in names for line in _lines(reference, name)) + "\n"
 
 
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the documentation is not installed")

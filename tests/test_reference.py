@@ -10,8 +10,6 @@ from types import ModuleType
 
 import pytest
 
-import tfrecord_io
-
 SCRIPT = Path(__file__).parents[1] / "docs" / "reference" / "api.py"
 
 
@@ -34,7 +32,7 @@ def test_the_pages_of_the_site_describe_every_name(reference: ModuleType) -> Non
     pages = reference.render()
     for task, (_, groups) in reference.TASKS.items():
         for name in " ".join(reference.GROUPS[group] for group in groups).split():
-            assert f"\n### `{name}`\n" in pages[task]
+            assert f"\n### `{reference.FULL[name]}` {{#{name.lower()}}}\n" in pages[task]
             assert f"({task}.md#{name.lower()})" in pages["api"]
     assert sorted(group for _, groups in reference.TASKS.values() for group in groups) == sorted(reference.GROUPS)
     for page in pages.values():
@@ -47,15 +45,15 @@ def test_links_of_the_pages_lead_to_names(reference: ModuleType) -> None:
     for page, text in pages.items():
         for target, anchor in re.findall(r"\]\((?:(\w+)\.md)?#([\w-]+)\)", text):
             found = pages[target or page].lower()
-            assert f"### `{anchor}`" in found or f"## {anchor.replace('-', ' ')}\n" in found, (page, target, anchor)
+            assert f" {{#{anchor}}}" in found or f"## {anchor.replace('-', ' ')}\n" in found, (page, target, anchor)
 
 
 def test_every_public_name_is_in_one_group(reference: ModuleType) -> None:
-    assert sorted(" ".join(reference.GROUPS.values()).split()) == sorted(tfrecord_io.__all__)
+    assert sorted(" ".join(reference.GROUPS.values()).split()) == sorted(reference.FULL)
 
 
 def test_every_public_name_has_a_summary(reference: ModuleType) -> None:
-    assert [name for name in tfrecord_io.__all__ if not reference.summary(name)] == []
+    assert [name for name in reference.FULL if not reference.summary(name)] == []
 
 
 def test_examples_of_the_script(reference: ModuleType) -> None:

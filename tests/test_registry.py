@@ -25,7 +25,7 @@ from installed import install
 from tfrecord_io.adapters.libraries import ADAPTERS, Adapter, needs
 from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.compression import CODECS, Codec
-from tfrecord_io.format.formats import FORMATS, own_options
+from tfrecord_io.format.format_registry import FORMATS, own_options
 from tfrecord_io.options import Options, ReadOptions, WriteOptions
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
@@ -205,7 +205,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "cli/convert_commands.py",
             "compression/__init__.py",  # a class
             "file_formats/",  # .npy files
-            "format/formats.py",
+            "format/format_registry.py",
             "options/write.py",
             "plugins/vision/",
             "plugins/tensorflow/",  # float64="raw"
@@ -216,7 +216,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     FORMATS: (
         (
-            "format/formats.py",
+            "format/format_registry.py",
             "entry_points.py",
             "plugins/vision/vision_rows.py",
             "plugins/tensorflow/tensorflow_rows.py",
@@ -340,7 +340,7 @@ class TestAdapters:
         """A page calls each of them."""
         paths = [*(ROOT / "docs" / "howto").glob("*.md"), ROOT / "docs" / "quickstart.md"]
         pages = "".join(path.read_text("utf-8") for path in paths)
-        for call in (call for row in ADAPTERS.own for call in (*row.methods, *row.functions)):
+        for call in (call for row in ADAPTERS.own for call in row.methods):
             assert f"{call}(" in pages, call
 
 
@@ -354,5 +354,5 @@ def test_names_of_extras_are_normalized() -> None:
 
 def test_a_missing_library_names_the_extra_with_a_hyphen() -> None:
     advice = r"pip install 'tfrecord_io\[earth-engine\]'"
-    with pytest.raises(tfr.MissingDependencyError, match=advice), needs("earth_engine"):
+    with pytest.raises(tfr.errors.MissingDependencyError, match=advice), needs("earth_engine"):
         raise ImportError

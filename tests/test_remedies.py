@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from border import public
 from messages import ALL_KEYWORDS, KEYWORDS, foreign_keywords, mentions, message_strings
 from records import example, int64s, written
 from tfrecord_io.cli.exit_codes import option_names
@@ -68,13 +69,13 @@ def test_no_text_and_no_value_is_altered(reason: str, path: str, value: Any, nam
     limit = f", or pass limit={value!r}" if "limit" in names else ""
     seed = "see seed=, or " if "seed" in names else ""
     assert text.said(only(*names)) == f"{reason}; delete {path}{limit}; {seed}{path}"
-    error = tfr.SchemaError(reason, path=path, advice=text)
+    error = tfr.errors.SchemaError(reason, path=path, advice=text)
     assert Message(error.remedies) == text
     assert pickle.loads(pickle.dumps(text)).clauses == text.clauses
 
 
 def test_errors_keep_what_they_are() -> None:
-    error: Any = tfr.SchemaError("it is odd", path="a", record=3, advice=say("see {on_error=}"))
+    error: Any = tfr.errors.SchemaError("it is odd", path="a", record=3, advice=say("see {on_error=}"))
     assert error.remedies == ((("see ", Keyword("on_error")),),)
     address(error, only())
     assert (str(error), error.advice, error.record) == ("a: record 3: it is odd", None, 3)
@@ -190,12 +191,12 @@ _MORE: dict[str, list[dict[str, Any]]] = {
         {"dst_format": "npy"},
         {"dst_format": "csv"},
     ],
-    "from_coco": [{"images": "folder"}],
-    "from_files": [{"columns": {"y": "x"}}],
+    "open_coco": [{"images": "folder"}],
+    "embed_files": [{"columns": {"y": "x"}}],
     "explode": [{"prefix": "x"}],
 }
 _TARGETS = {"dst", "target"}
-_SKIPPED = {"read_spark", "register_spark", "read_ray", "read_daft", "scan_polars", "register_duckdb", "read_dask"}
+_SKIPPED = {"register_spark", "scan_polars", "register_duckdb"}
 
 
 def calls() -> list[str]:
@@ -206,7 +207,7 @@ def calls() -> list[str]:
 
 
 def keywords_of(name: str) -> list[str]:
-    return list(inspect.signature(getattr(tfr, name)).parameters)
+    return list(inspect.signature(public(name)).parameters)
 
 
 def finish(result: Any) -> None:
@@ -220,7 +221,7 @@ def finish(result: Any) -> None:
 
 def told(name: str, source: Any, keywords: dict[str, Any]) -> tuple[list[str], bool]:
     """The messages of the warnings and the error of a call, and whether it raised one."""
-    function, parameters = getattr(tfr, name), keywords_of(name)
+    function, parameters = public(name), keywords_of(name)
     arguments = [source]
     if len(parameters) > 1 and parameters[1] in _TARGETS:
         arguments.append(f"out/{name}/")
@@ -255,12 +256,12 @@ def test_errors_name_only_keywords_that_the_call_has(inputs: dict[str, Any], nam
 
 def test_conflicting_schemas_in_copies(inputs: dict[str, Any]) -> None:
     for copy in (tfr.merge, tfr.shuffle):
-        with pytest.raises(tfr.SchemaError, match=r"copy the files one by one$"):
+        with pytest.raises(tfr.errors.SchemaError, match=r"copy the files one by one$"):
             copy(inputs["conflict"], "out")
 
 
 def test_an_error_of_the_caller_is_left_alone(inputs: dict[str, Any]) -> None:
-    def fail(progress: tfr.Progress) -> None:
+    def fail(progress: tfr.typing.Progress) -> None:
         raise ValueError("mine; see limit=")
 
     with pytest.raises(ValueError, match=r"^mine; see limit=$"):
@@ -270,7 +271,7 @@ def test_an_error_of_the_caller_is_left_alone(inputs: dict[str, Any]) -> None:
 def test_each_call_with_keywords_of_storage_is_covered() -> None:
     names = [name for name, keywords in KEYWORDS.items() if "storage_options" in keywords and name[0].islower()]
     assert len(names) > 30
-    assert [name for name in names if not hasattr(getattr(tfr, name), "_is_advised")] == []
+    assert [name for name in names if not hasattr(public(name), "_is_advised")] == []
 
 
 def test_what_takes_no_storage_options_of_one_side_does_not_name_them() -> None:
@@ -289,4 +290,4 @@ def test_keywords_of_inner_calls_have_the_names_of_the_outer_one(tmp_path: Path)
     with pytest.raises(FileNotFoundError, match='; missing_files="null" makes it a missing value'):
         tfr.convert(tmp_path / "a.csv", tmp_path / "b", embed={"x": "path"}, embed_folder=tmp_path)
     with pytest.raises(FileNotFoundError, match='; missing="null" makes it a missing value'):
-        tfr.from_files(pa.table({"path": ["none.bin"]}), {"x": "path"}, folder=tmp_path).read_all()
+        tfr.formats.embed_files(pa.table({"path": ["none.bin"]}), {"x": "path"}, folder=tmp_path).read_all()

@@ -41,6 +41,36 @@ def test_steps_are_targets(path: Path) -> None:
         assert {word for word in words if "=" not in word} <= TARGETS, command
 
 
+def test_each_night_runs_what_a_change_need_not() -> None:
+    """All targets of `make test-all`, with new examples of the tests."""
+    text = (ROOT / ".github" / "workflows" / "nightly.yml").read_text("utf-8")
+    (names,) = re.findall(r"^ALL := (.+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert set(names.split()) <= set(re.findall(r"^ +- ([\w-]+)(?: \w+=.*)?$", text, re.MULTILINE))
+    assert "- test STORM=1 RANDOM=1\n" in text
+
+
+@pytest.fixture(scope="module")
+def touched() -> Any:
+    return runpy.run_path(str(ROOT / ".ci" / "touched.py"))
+
+
+def test_a_change_runs_what_it_touches(touched: Any) -> None:
+    def of(*names: str) -> set[str]:
+        return {command.split()[1] for command in touched["touched"](names)}
+
+    assert of("docs/index.md", "tfrecord_io/read/reader.py") == set()
+    assert of("tfrecord_io/adapters/torch.py") == {"test-adapter-torch"}
+    assert of("tests/adapters/test_torch_distributed.py") == {"test-adapter-torch"}
+    assert of("tfrecord_io/plugins/engines/spark.py") == {"test-adapter-spark"}
+    assert of("tfrecord_io/_native/frame.cc") == {"test", "speed-guard", "fuzz", "conformance"}
+    assert of("tests/conformance/test_tfx.py") == {"conformance"}
+    everything = set(touched["rules"]())
+    assert set(touched["touched"](None)) == everything
+    assert touched["changed"]("no such commit") is None
+    for command in everything:
+        assert command.split()[1].startswith("test-adapter-") or command.split()[1] in TARGETS, command
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_jobs_are_bounded_and_have_few_permissions(path: Path) -> None:
     text = path.read_text("utf-8")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tfrecord_io.entry_points import FRAMES, find_point
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, WriteOptions, raises, stops
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -65,7 +67,8 @@ def read_tfrecord(path: InputPath, *, dtype_backend: DtypeBackend | None = None,
     0      1  cat
     1      0  NaN
     """
-    with open_path(path, ReadOptions.from_keywords(keywords, read_tfrecord), whole=True, with_index=True) as reader:
+    options = ReadOptions.from_keywords(keywords, read_tfrecord, path)
+    with open_path(path, options, whole=True, with_index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
 
@@ -98,7 +101,7 @@ def read_table(path: InputPath, **keywords: Any) -> pa.Table:
     >>> tfr.read_table("tagged.tfrecord", schema="infer").schema.types
     [ListType(list<item: string>), DataType(int64)]
     """
-    with open_path(path, ReadOptions.from_keywords(keywords, read_table), whole=True) as reader:
+    with open_path(path, ReadOptions.from_keywords(keywords, read_table, path), whole=True) as reader:
         return reader.read_all()
 
 
@@ -131,7 +134,7 @@ def open_reader(path: InputPath, **keywords: Any) -> Reader:
     ...     [batch.num_rows for batch in reader]
     [2, 2, 1]
     """
-    return open_path(path, ReadOptions.from_keywords(keywords, open_reader))
+    return open_path(path, ReadOptions.from_keywords(keywords, open_reader, path))
 
 
 @document_keywords(WriteOptions)
@@ -145,7 +148,9 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
         65,536 rows or about 64 MiB, of which the first has the types of all, unless ``schema=`` declares them. Or any
         object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: from polars (also a LazyFrame), DuckDB or
         `open_reader`. Or a Dataset, a DataArray or a dict of DataArrays of xarray, whose rows are the positions of one
-        dimension: see `record_dim`.
+        dimension: see `record_dim`. Or a DataFrame of Dask or Daft, or a dataset of Ray: the processes that compute its
+        partitions write a shard for each, under hidden names, and this one publishes them together. Then `path` is a
+        directory or ``name@*``, which the other machines reach too.
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
         ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears
@@ -182,10 +187,25 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
     ['x-00000-of-00002', 'x-00001-of-00002']
     """
     options = WriteOptions.from_keywords(keywords, write_tfrecord)
+    if (write_frame := _frame_writer(type(data))) is not None:
+        return write_frame(data, path, options)
     if isinstance(data, Scan):
         read = (None, DEFAULT_STORAGE) if data.origin is None else (data.origin[0], data.origin[1].storage)
         check_outside(*read, path, options.storage, data.sources)
     return write(data, path, options)
+
+
+_IN_THIS_PROCESS = ("builtins", "numpy", "pandas", "polars", "pyarrow", "tfrecord_io")  # packages of tables
+
+
+def _frame_writer(table: type) -> Callable[[Any, OutputPath, WriteOptions], WriteReport] | None:
+    """What writes tables of a class by several processes; None if this process does."""
+    for each in table.__mro__[:-1]:
+        package = each.__module__.partition(".")[0]
+        point = None if package in _IN_THIS_PROCESS else find_point(FRAMES, f"{package}.{each.__name__}")
+        if point is not None:
+            return point.load()  # type: ignore[no-any-return]
+    return None
 
 
 @document_keywords(WriteOptions)
@@ -259,9 +279,9 @@ def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     column  type               feature type  records  values  evidence
     x       list<item: int64>  int64_list    2        1–2     list: lists.tfrecord record 1
     """
-    given = ReadOptions.from_keywords(keywords, infer_schema)
-    options = replace(given.for_inspection(), schema="infer")
-    planned = plan_scan(path, options, whole=True, with_evidence=True)
+    given = ReadOptions.from_keywords(keywords, infer_schema, path)
+    sources, options = selection_of(path, replace(given.for_inspection(), schema="infer"), as_records=True)
+    planned = plan_scan(sources, options, whole=True, with_evidence=True)
     planned.close()
     if planned.error is not None and not stops(options.on_error):
         raise planned.error

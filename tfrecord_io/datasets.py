@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
@@ -27,22 +26,23 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import IterOptions, ReadOptions, RepresentationOptions, check_integer
+from tfrecord_io.options import INT64_MAX, IterOptions, ReadOptions, RepresentationOptions, check_integer
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.keyword_names import unknown_attribute
 from tfrecord_io.read.explode import step_columns
-from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed
+from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed, skipped
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.read.sources import is_source
 from tfrecord_io.remedies import Keyword
+from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
-from tfrecord_io.training.mixed_rows import mixed_batches
+from tfrecord_io.training.mixed_rows import MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
+from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.windows import WindowForm, Windows
-from tfrecord_io.typing import DtypeBackend, MixStop, Path, TableLike, WindowPad
+from tfrecord_io.typing import DtypeBackend, FilesLike, MixStop, TableLike, WindowPad
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
 
     from tfrecord_io.plugins.engines.daft import to_daft
@@ -166,6 +166,30 @@ class Dataset(_Shown):
         """
         check_integer("n", n, 0)
         return self.limited(n)
+
+    def offset(self, n: int) -> Self:
+        """Without the first `n` rows; lazy.
+
+        Raises
+        ------
+        ValueError
+            The dataset has a filter, before which an offset counts.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+        >>> tfr.dataset("three.tfrecord").offset(1).limit(1).to_table()["x"].to_pylist()
+        [2]
+        """
+        check_integer("n", n, 0, INT64_MAX)
+        return skipped(self, n)
+
+    def __add__(self, other: Any) -> Dataset:
+        """The rows of this dataset, then those of another, or of files; their columns are united."""
+        if not is_source(other):
+            return NotImplemented
+        return dataset([self, *(other if isinstance(other, list | tuple) else [other])])
 
     def take(self, n: int) -> Self:
         """The same as `limit`; for rows by number, see `tfrecord_io.open_random`."""
@@ -293,18 +317,10 @@ class Dataset(_Shown):
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-class _DerivedDataset(ABC):
+class _DerivedDataset(RowSource):
     """What datasets have whose rows are made of those of others."""
 
     __slots__ = ()
-    schema: pa.Schema
-
-    @abstractmethod
-    def batches(self) -> Generator[pa.RecordBatch]:
-        """The rows of an epoch."""
-
-    @abstractmethod
-    def describe(self) -> str: ...
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"
@@ -324,10 +340,6 @@ class _DerivedDataset(ABC):
                 held += len(batch)
         return pa.Table.from_batches(batches, self.schema)[:n]
 
-    def to_table(self) -> pa.Table:
-        """The rows of an epoch as a table."""
-        return pa.Table.from_batches(self.batches(), self.schema)
-
     def to_batches(self) -> pa.RecordBatchReader:
         """The rows of an epoch as a stream of record batches in bounded memory."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
@@ -345,7 +357,7 @@ class _DerivedDataset(ABC):
         ----------
         {keywords}
         """
-        return iterate(self, batch_size=batch_size, **keywords)  # type: ignore[arg-type]
+        return iterate(self, batch_size=batch_size, **keywords)
 
     to_torch = to_torch
     to_torch_map = to_torch_map
@@ -369,16 +381,18 @@ class MixedDataset(Mixture, _DerivedDataset):
     Attributes
     ----------
     schema : pyarrow.Schema
-    parts : tuple of Dataset
+    parts : tuple of Dataset or WindowedDataset
     weights : tuple of float
         Of each part; their sum is 1.
     """
 
     __slots__ = ()
 
-    def batches(self) -> Generator[pa.RecordBatch]:
-        """The rows of an epoch, those of each part in the order of its files."""
-        return mixed_batches(self)
+    def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> SequenceEpochs:
+        """The rows of every epoch; see `RowSource.epochs`."""
+        if self.classes is not None:
+            return BalancedEpochs(self, self.classes, options, counts)
+        return MixedEpochs(self, options, seed, counts)
 
     def select(self, columns: Sequence[str] | str) -> MixedDataset:
         """Only some of the columns of the parts; see `Dataset.select`."""
@@ -387,16 +401,6 @@ class MixedDataset(Mixture, _DerivedDataset):
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that fulfil a condition; see `Dataset.filter`. The weights stay as they are."""
         return self.each(lambda part: part.filter(filters)).rebalanced()
-
-    def count_rows(self) -> int:
-        """The number of rows of an epoch, those that are drawn again included; TypeError if it never ends."""
-        return self.rows()
-
-    def to_table(self) -> pa.Table:
-        """The rows of an epoch as a table; ValueError if it never ends."""
-        if self.stop == "never":
-            raise ValueError(say('{stop="never"}: a mixture without an end is no table'))
-        return super().to_table()
 
 
 class WindowedDataset(Windows, _DerivedDataset):
@@ -415,20 +419,20 @@ class WindowedDataset(Windows, _DerivedDataset):
 
 @overload
 def windows(
-    data: Dataset, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+    data: FilesLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
 ) -> WindowedDataset: ...
 @overload
 def windows(
     data: TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
 ) -> pa.RecordBatchReader: ...
 def windows(
-    data: TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+    data: FilesLike | TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
 ) -> WindowedDataset | pa.RecordBatchReader:
     """Turn each row, an episode, into a row for each window of consecutive steps in it.
 
     Parameters
     ----------
-    data : Dataset, Reader, DataFrame, Table or any other table
+    data : path, Dataset, Reader, DataFrame, Table or any other table
         As for `explode`.
     prefix : str, default "steps"
         The columns of steps are those named ``<prefix>/…``: lists with a value for each step, or tensors whose first
@@ -444,11 +448,11 @@ def windows(
     Returns
     -------
     WindowedDataset or pyarrow.RecordBatchReader
-        Of a `Dataset`, a dataset for training: with ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
-        ``to_grain`` and ``to_hf``, whose states continue exactly; workers share the episodes. Of other data, a stream
-        in bounded memory. The columns are those of `data`, in their order: those of steps are lists of a fixed length,
-        of tensors tensors with an axis more, the others have the value of the episode. No window has steps of two
-        episodes.
+        Of a dataset or a path, a dataset for training: with ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
+        ``to_grain`` and ``to_hf``, whose states continue exactly; workers share the episodes, and with ``uneven=`` the
+        windows, whose number is found by the lengths of all episodes. Of other data, a stream in bounded memory. The
+        columns are those of `data`, in their order: those of steps are lists of a fixed length, of tensors tensors with
+        an axis more, the others have the value of the episode. No window has steps of two episodes.
 
     Raises
     ------
@@ -475,11 +479,8 @@ def windows(
     check_integer("length", length, 1)
     check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
-    if isinstance(data, str | PathLike):
-        raise TypeError(
-            f"expected a dataset or a table, got {type(data).__name__}: tfr.dataset(path) opens files as one"
-        )
-    source = data if isinstance(data, Dataset) else open_input(data)
+    given: Any = data
+    source = _as_dataset(given) if is_source(given) else open_input(given)
     form = WindowForm(tuple(step_columns(source.schema, prefix)), int(length), int(stride), pad)
     schema = form.schema(source.schema)
     if isinstance(source, Dataset):
@@ -488,7 +489,7 @@ def windows(
 
 
 def mix(
-    datasets: Sequence[Dataset] | Dataset,
+    datasets: Sequence[FilesLike | WindowedDataset] | FilesLike | WindowedDataset,
     weights: Sequence[float] | None = None,
     *,
     balance: str | None = None,
@@ -505,7 +506,7 @@ def mix(
 
     Parameters
     ----------
-    datasets : sequence of Dataset
+    datasets : sequence of Dataset, WindowedDataset or path
         Of the same columns, with the same types. With `balance`, also a single one.
     weights : sequence of float, optional
         Of each dataset; only their ratios count. By default all are equal.
@@ -557,13 +558,11 @@ def mix(
     >>> 450 < (batch["kind"] == "rare").sum() < 550
     np.True_
     """
-    if isinstance(datasets, str) or (isinstance(datasets, Dataset) and balance is None):
+    is_single = isinstance(datasets, str | PathLike | Scan | WindowedDataset)
+    given: Any = [datasets] if is_single else datasets
+    if is_single and balance is None:
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
-    parts: list[Dataset] = [datasets] if isinstance(datasets, Dataset) else list(datasets)
-    for part in parts:
-        if not isinstance(part, Dataset):
-            advice = ": tfr.dataset(path) opens files as one" if isinstance(part, str | PathLike) else ""
-            raise TypeError(f"expected datasets, got {type(part).__name__}{advice}")
+    parts = [part if isinstance(part, WindowedDataset) else _as_dataset(part) for part in given]
     if not parts:
         raise ValueError("expected at least one dataset, got none")
     check_integer("seed", seed, 0)
@@ -576,8 +575,17 @@ def mix(
     return mixed if balance is None else mixed.balanced(balance)
 
 
+def _as_dataset(source: Any) -> Dataset:
+    """A dataset as it is, and any other source as one."""
+    if isinstance(source, Dataset):
+        return source
+    if not is_source(source):
+        raise TypeError(f"expected datasets or paths, got {type(source).__name__}")
+    return dataset(source)
+
+
 @document_keywords(ReadOptions)
-def dataset(path: Path | Iterable[Path], **keywords: Any) -> Dataset:
+def dataset(path: FilesLike, **keywords: Any) -> Dataset:
     """Describe TFRecord files as a dataset with one schema, which is read later, in whole, in part or in pieces.
 
     The schema is fixed when this call returns: from `schema`, from the first file, or from a `sample` of the first
@@ -591,6 +599,7 @@ def dataset(path: Path | Iterable[Path], **keywords: Any) -> Dataset:
     Returns
     -------
     Dataset
+        All calls that read files take it, alone or in a list, with all that is said here of how they are read.
 
     Raises
     ------
@@ -611,4 +620,4 @@ def dataset(path: Path | Iterable[Path], **keywords: Any) -> Dataset:
     >>> [piece.read().num_rows for piece in letters.pieces(2)]
     [1, 2]
     """
-    return Dataset.from_scan(plan_dataset(path, ReadOptions.from_keywords(keywords, dataset)))
+    return Dataset.from_scan(plan_dataset(path, ReadOptions.from_keywords(keywords, dataset, path)))

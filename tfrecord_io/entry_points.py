@@ -1,9 +1,10 @@
 """What plugins of this package and other packages add to it, by group.
 
-A point is a name and where its object is. Another package declares its points in its ``pyproject.toml``::
+A point is a name and where its object is. Another package declares its points in its ``pyproject.toml``; a public name
+may be one of the package, or of its module ``formats``::
 
     [project.entry-points."tfrecord_io.names"]
-    read_lance = "its_package:read_lance"
+    "formats.read_lance" = "its_package:read_lance"
 
 `OWN` has those of the plugins in ``tfrecord_io/plugins/``, as ``pyproject.toml`` has. They are read here: a source
 tree that is only on the path has no entry points, and a plugin that was removed is still known by name.
@@ -19,8 +20,8 @@ from typing import Any, NamedTuple
 from tfrecord_io.errors import MissingDependencyError
 
 PACKAGE = "tfrecord_io"
-ADAPTERS, COMMANDS, FORMATS, NAMES, SCHEMAS = (
-    f"{PACKAGE}.{kind}" for kind in ("adapters", "commands", "formats", "names", "schemas")
+ADAPTERS, COMMANDS, FORMATS, FRAMES, NAMES, SCHEMAS = (
+    f"{PACKAGE}.{kind}" for kind in ("adapters", "commands", "formats", "frames", "names", "schemas")
 )
 
 _ENGINES, _REPORT, _TENSORFLOW, _VISION = (
@@ -47,29 +48,28 @@ OWN: dict[str, dict[str, str]] = {
         "array_record": f"{_TENSORFLOW}.tensorflow_rows:ARRAY_RECORD",
         "tfds": f"{_TENSORFLOW}.tensorflow_rows:TFDS",
     },
+    FRAMES: {  # by package and class: what writes them
+        "dask.DataFrame": f"{_ENGINES}.dask:write_frame",
+        "daft.DataFrame": f"{_ENGINES}.daft:write_frame",
+        "ray.Dataset": f"{_ENGINES}.ray:write_frame",
+    },
     NAMES: {
-        "read_dask": f"{_ENGINES}.dask:read_dask",
-        "write_dask": f"{_ENGINES}.dask:write_dask",
-        "read_daft": f"{_ENGINES}.daft:read_daft",
-        "write_daft": f"{_ENGINES}.daft:write_daft",
-        "read_ray": f"{_ENGINES}.ray:read_ray",
-        "write_ray": f"{_ENGINES}.ray:write_ray",
         "register_spark": f"{_ENGINES}.spark:register_spark",
-        "DatasetReport": f"{_REPORT}.dataset_report:DatasetReport",
         "report": f"{_REPORT}.dataset_report:report",
-        "from_coco": f"{_VISION}.coco:from_coco",
-        "from_pascal_voc": f"{_VISION}.pascal_voc:from_pascal_voc",
-        "from_yolo": f"{_VISION}.yolo:from_yolo",
-        "from_file_folder": f"{_VISION}.from_folder:from_file_folder",
-        "from_image_folder": f"{_VISION}.from_folder:from_image_folder",
-        "to_file_folder": f"{_VISION}.to_folder:to_file_folder",
-        "to_image_folder": f"{_VISION}.to_folder:to_image_folder",
-        "read_earth_engine": f"{_VISION}.earth_engine:read_earth_engine",
-        "write_earth_engine": f"{_VISION}.earth_engine:write_earth_engine",
-        "from_elwc": f"{_TENSORFLOW}.from_elwc:from_elwc",
-        "to_elwc": f"{_TENSORFLOW}.to_elwc:to_elwc",
-        "read_events": f"{_TENSORFLOW}.event_files:read_events",
-        "write_tfds": f"{_TENSORFLOW}.write_tfds:write_tfds",
+        "typing.DatasetReport": f"{_REPORT}.dataset_report:DatasetReport",
+        "formats.open_coco": f"{_VISION}.coco:open_coco",
+        "formats.open_voc": f"{_VISION}.pascal_voc:open_voc",
+        "formats.open_yolo": f"{_VISION}.yolo:open_yolo",
+        "formats.open_file_folder": f"{_VISION}.from_folder:open_file_folder",
+        "formats.open_image_folder": f"{_VISION}.from_folder:open_image_folder",
+        "formats.write_file_folder": f"{_VISION}.to_folder:write_file_folder",
+        "formats.write_image_folder": f"{_VISION}.to_folder:write_image_folder",
+        "formats.read_earth_engine": f"{_VISION}.earth_engine:read_earth_engine",
+        "formats.write_earth_engine": f"{_VISION}.earth_engine:write_earth_engine",
+        "formats.open_elwc": f"{_TENSORFLOW}.from_elwc:open_elwc",
+        "formats.write_elwc": f"{_TENSORFLOW}.to_elwc:write_elwc",
+        "formats.read_events": f"{_TENSORFLOW}.event_files:read_events",
+        "formats.write_tfds": f"{_TENSORFLOW}.write_tfds:write_tfds",
     },
     SCHEMAS: {
         "feature_description": f"{_TENSORFLOW}.feature_description",

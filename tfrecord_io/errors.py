@@ -1,4 +1,4 @@
-"""Every error of tfrecord_io.
+"""Every error and warning of tfrecord_io.
 
 ::
 
@@ -29,6 +29,26 @@ from typing import Any, Self
 
 from tfrecord_io.remedies import Clauses, Message, Speaker, clauses_of
 from tfrecord_io.remedies import say as say  # for modules that raise
+
+__all__ = [
+    "CompressionError",
+    "CorruptRecordError",
+    "DamagedDataWarning",
+    "DecodeError",
+    "EncodeError",
+    "FeatureNotFoundError",
+    "FeatureTypeError",
+    "MissingDependencyError",
+    "PrecisionWarning",
+    "ReplacedError",
+    "SchemaError",
+    "SchemaWarning",
+    "SlowEngineWarning",
+    "StaleIndexWarning",
+    "StoppedEarlyWarning",
+    "TFRecordError",
+    "TruncatedRecordError",
+]
 
 _MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]

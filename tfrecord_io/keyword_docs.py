@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from tfrecord_io import typing
 from tfrecord_io.compression import CODECS, INFER
-from tfrecord_io.format.formats import FORMATS, keys
+from tfrecord_io.format.format_registry import FORMATS, keys
 from tfrecord_io.options import (
     ArrayOptions,
     CopyOptions,
@@ -315,11 +315,11 @@ _DESCRIPTIONS = {
 }
 _CHOICES = {name: get_args(value) for name, value in vars(typing).items() if get_origin(value) is Literal}
 _CHOICES["Compression"] = _COMPRESSIONS
-_PATH = """path : str, PathLike, list of those, or binary file object
+_PATH = """path : str, PathLike, Dataset, list of those, or binary file object
     A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
     pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
     Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
-    a file."""
+    a file. A `Dataset`, or a piece of one, brings its options, and the columns and rows that it selects."""
 
 
 def document_keywords(
@@ -329,7 +329,7 @@ def document_keywords(
 
     In the docstring, ``{path}`` is replaced, and ``{keywords}`` by descriptions of those that it does not describe.
     They are all keywords of `options`, or `only` some; with ``streaming=False``, without those that concern streams.
-    ``docs/reference/stub.py`` copies the results to the stub ``__init__.pyi``.
+    ``docs/reference/stub.py`` copies the results to the stubs ``*.pyi``.
     """
     omitted = frozenset(without) if streaming else _STREAM_ONLY.union(without)
     names = [name for name in _fields(options) if name not in omitted and name in (only or _fields(options))]

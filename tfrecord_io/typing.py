@@ -1,4 +1,7 @@
-"""Types of the parameters of public calls. Arrow data is described by protocols, as pyarrow has no type information."""
+"""Types of the parameters and of the results of public calls.
+
+Arrow data is described by protocols, as pyarrow has no type information.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,34 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from tfrecord_io.public_names import show as _show
+
 if TYPE_CHECKING:
     import numpy as np
+
+    from tfrecord_io.datasets import DatasetPiece as DatasetPiece
+    from tfrecord_io.datasets import MixedDataset as MixedDataset
+    from tfrecord_io.datasets import WindowedDataset as WindowedDataset
+    from tfrecord_io.file_formats.array_files.array_stream import ArrayStream as ArrayStream
+    from tfrecord_io.plugins.report.dataset_report import DatasetReport as DatasetReport
+    from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
+    from tfrecord_io.read.random_access import RandomAccess as RandomAccess
+    from tfrecord_io.read.reader import Reader as Reader
+    from tfrecord_io.read.report import ReadReport as ReadReport
+    from tfrecord_io.read.selected_records import SelectedRecords as SelectedRecords
+    from tfrecord_io.schema.field import Field as Field
+    from tfrecord_io.schema.inferred_schema import InferredSchema as InferredSchema
+    from tfrecord_io.tools.delete import DeleteReport as DeleteReport
+    from tfrecord_io.training.iterator import ArrayIterator as ArrayIterator
+    from tfrecord_io.write.writer import Writer as Writer
+    from tfrecord_io.write.writer import WriteReport as WriteReport
+
+_results, __getattr__, _ = _show("typing", globals())
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_results]
+
 
 # The values of keywords. Signatures show these in place of their names.
 ArrayLayout = Literal["object", "offsets", "pad"]
@@ -54,6 +83,16 @@ class ReadableFile(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
+class OpenedDataset(Protocol):
+    """A `tfrecord_io.Dataset`, or a piece of one: with its options, and the columns and rows that it selects."""
+
+    @property
+    def files(self) -> list[str]: ...
+
+    @property
+    def chooses_rows(self) -> str: ...
+
+
 class WritableFile(Protocol):
     """A binary file object to write to."""
 
@@ -61,7 +100,7 @@ class WritableFile(Protocol):
 
 
 class ArrowStream(Protocol):
-    """A table of Arrow data, such as a pandas or polars DataFrame, a pyarrow Table or a `tfrecord_io.Reader`."""
+    """A table of Arrow data, such as a pandas or polars DataFrame, a pyarrow Table or a `tfrecord_io.typing.Reader`."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> object: ...
 
@@ -136,7 +175,9 @@ BytesLike = bytes | bytearray | memoryview
 Path = str | os.PathLike[str]
 RecordTypeLike = RecordTypeName | type[MessageClass] | tuple[Path | bytes, str]
 """What a record is; of a message that has no class, a descriptor set and the name."""
-InputPath = Path | ReadableFile | Iterable[Path | ReadableFile]
+FilesLike = Path | OpenedDataset | Iterable[Path | OpenedDataset]
+"""What is read more than once: paths, datasets, or a list of those."""
+InputPath = Path | ReadableFile | OpenedDataset | Iterable[Path | ReadableFile | OpenedDataset]
 OutputPath = Path | WritableFile
 SchemaLike = ArrowSchema | Mapping[str, Any]
 ArrowTable = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner | LabelledArrays

@@ -28,7 +28,7 @@ DELAY_MS, MB_PER_S, MB_PER_S_EACH = 50, 10_000, 20
 SHARDS = 64
 ROW_BYTES = 64 << 10
 FILES = 1000
-SECONDS = {"count_records": 0.3, "verify": 8.0}  # of 1,000 folders, and of 1,000 small shards
+SECONDS = {"count": 0.3, "verify": 8.0}  # of 1,000 folders, and of 1,000 small shards
 MOST = {"write": 1.5, "append": 1.5, "overwrite": 2.5, "merge": 2.0}  # times as long as storing the bytes
 
 
@@ -76,7 +76,7 @@ def measure_many() -> Iterator[tuple[str, float, dict[str, int]]]:
         tfr.write_tfrecord(rows, "s3://bucket/folders/", partition_by=["p"], **storage)
         tfr.write_tfrecord(rows, f"s3://bucket/shards/train@{FILES}", **storage)
         calls: dict[str, Callable[[], Any]] = {
-            "count_records": lambda: tfr.count_records("s3://bucket/folders/", **storage) == 10 * FILES,
+            "count": lambda: tfr.count("s3://bucket/folders/", **storage) == 10 * FILES,
             "verify": lambda: tfr.verify("s3://bucket/shards/", **storage).ok,
         }
         for name, call in calls.items():

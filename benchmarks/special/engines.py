@@ -215,7 +215,7 @@ def _ray_readers(repeat: int, budget: float) -> Iterator[Comparison]:
     ensure([workload.name])
     (own,), (other,) = (
         contest([Contender(f"{processes.HERE}:{kind}", label)], workload, max(2, rounds), budget)
-        for label, kind, rounds in (("read_ray", "RayRead", repeat), ("read_tfrecords", "RayOwnRead", 2))
+        for label, kind, rounds in (("to_ray", "RayRead", repeat), ("read_tfrecords", "RayOwnRead", 2))
     )
     yield Comparison(workload.title, own, other, least=RAY)
 

@@ -45,7 +45,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "write_tfrecord of 4 shards": lambda: tfr.write_tfrecord(FRAME, "c@4", overwrite=True),
     "write_tfrecord by folders": lambda: tfr.write_tfrecord(FRAME[:40], "p/", partition_by="m", overwrite=True),
     "write_tfrecord that appends": lambda: tfr.write_tfrecord(FRAME, "d/", mode="append"),
-    "count_records": lambda: tfr.count_records("a.tfrecord"),
+    "count": lambda: tfr.count("a.tfrecord"),
 }
 
 

@@ -50,7 +50,7 @@ def _summarized_block(block: pa.Table) -> dict[str, list[int]]:
 
 
 class Dask:
-    """``read_dask`` and a reduction of each partition, by workers that are processes of a thread each."""
+    """``Dataset.to_dask`` and a reduction of each partition, by workers that are processes of a thread each."""
 
     share = 1.0
     settings: Any = ((),)
@@ -65,7 +65,7 @@ class Dask:
         self.run(())  # the workers import what they need
 
     def run(self, setting: tuple[()]) -> Any:
-        frame = self.tfr.read_dask(self.path, npartitions=SHARDS)
+        frame = self.tfr.dataset(self.path).to_dask(npartitions=SHARDS)
         return frame.map_partitions(_summarized_frame, meta=("rows", "int64")).compute()
 
     @staticmethod
@@ -98,7 +98,7 @@ class _OfRay:
 
 
 class Ray(_OfRay):
-    """``read_ray`` and a reduction of each block."""
+    """``Dataset.to_ray`` and a reduction of each block."""
 
     def __init__(self, workload: Workload, processes: int) -> None:
         super().__init__(workload, processes)
@@ -106,7 +106,7 @@ class Ray(_OfRay):
         self.run(())
 
     def run(self, setting: tuple[()]) -> int:
-        dataset = self.tfr.read_ray(self.path, override_num_blocks=SHARDS)
+        dataset = self.tfr.dataset(self.path).to_ray(override_num_blocks=SHARDS)
         return int(dataset.map_batches(_summarized_block, batch_size=None, batch_format="pyarrow").sum("rows"))
 
     @staticmethod
@@ -115,14 +115,14 @@ class Ray(_OfRay):
 
 
 class RayRead(_OfRay):
-    """``read_ray`` of all columns, into Ray's object store."""
+    """``Dataset.to_ray`` of all columns, into Ray's object store."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self.run(())
 
     def run(self, setting: tuple[()]) -> Any:
-        return self.tfr.read_ray(str(self.path)).materialize()
+        return self.tfr.dataset(str(self.path)).to_ray().materialize()
 
 
 class RayOwnRead(_OfRay):

@@ -11,6 +11,7 @@ import re
 import runpy
 import textwrap
 from collections import Counter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ForwardRef, NamedTuple
 
@@ -19,6 +20,7 @@ import click
 import tfrecord_io
 from tfrecord_io.adapters.libraries import ADAPTERS
 from tfrecord_io.cli import tfr
+from tfrecord_io.public_names import SHOWN_IN, public_names
 
 LIST = Path(__file__).with_name("api.md")
 SITE = Path(__file__).parents[2] / "build" / "reference"
@@ -28,8 +30,9 @@ SHARED = 4  # functions with the same description of a keyword, from which it is
 INTRODUCTION = """\
 # API reference
 
-Every name in `tfrecord_io`, on a page for each task. Types of parameters such as `InputPath` and `TableLike` are
-defined in `tfrecord_io.typing`.
+Every public name, on a page for each task. Those with a prefix are in a module: `tfrecord_io.formats.open_npy`, after
+`import tfrecord_io as tfr` also `tfr.formats.open_npy`. `tfrecord_io.typing` defines the types of parameters, such as
+`InputPath` and `TableLike`, too.
 """
 UNDESCRIBED = "`help(tfrecord_io.read_table)` and the site (`make docs`) describe parameters, results and errors.\n"
 
@@ -38,20 +41,23 @@ COMMON = "These have the same meaning in every function whose signature contains
 
 GROUPS = {
     "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset mix open_random infer_schema",
-    "Write": "write_tfrecord write_tfds open_writer",
-    "Convert": "convert explode windows from_npy from_npz from_idx from_image_folder from_file_folder from_files "
-    "from_coco from_pascal_voc from_yolo from_elwc to_elwc to_npy to_npz to_image_folder to_file_folder read_events",
+    "Write": "write_tfrecord open_writer",
+    "Convert": "convert explode windows",
+    "Other formats": "open_npy open_npz open_idx write_npy write_npz open_image_folder write_image_folder "
+    "open_file_folder write_file_folder embed_files open_coco open_voc open_yolo read_earth_engine write_earth_engine "
+    "open_elwc write_elwc read_events write_tfds",
     "Copy records": "split merge shuffle sample dedupe join compact copy delete adopt",
-    "Inspect": "build_index count_records verify salvage describe report diff read_metadata show_versions",
+    "Inspect": "build_index count verify salvage describe report diff read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
-    "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
+    "Schemas": "Schema InferredSchema Field scalar list_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece MixedDataset WindowedDataset "
     "ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport DeleteReport Progress",
-    "Other libraries": " ".join(tfrecord_io._CALLS),
+    "Other libraries": "scan_polars register_duckdb register_pandas register_spark",
     "Single records and values, as in TensorFlow": "encode_example decode_example encode_examples decode_examples "
-    "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw",
-    "Feature descriptions, as in TensorFlow": "parse_example FixedLenFeature VarLenFeature FixedLenSequenceFeature "
-    "RaggedFeature SparseFeature SparseTensor RaggedTensor",
+    "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw "
+    "TFRecordWriter TFRecordOptions",
+    "Feature descriptions, as in TensorFlow": "parse_example parse_single_example FixedLenFeature VarLenFeature "
+    "FixedLenSequenceFeature RaggedFeature SparseFeature SparseTensor RaggedTensor",
     "Protobuf messages": "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList "
     "FeatureLists",
     "Errors": "TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError "
@@ -59,6 +65,8 @@ GROUPS = {
     "Warnings": "PrecisionWarning SchemaWarning StaleIndexWarning StoppedEarlyWarning DamagedDataWarning "
     "SlowEngineWarning",
 }
+# Each name with the module that shows it: "open_npy": "formats.open_npy".
+FULL = {name: f"{shown_in}.{name}".lstrip(".") for shown_in in (*SHOWN_IN, "") for name in public_names(shown_in)}
 # The methods of Dataset that adapters define.
 _TO_LIBRARIES = [name for row in ADAPTERS.own for name in row.methods]
 METHODS = {
@@ -69,8 +77,8 @@ METHODS = {
     "InferredSchema": "strict",
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
-    "Dataset": "schema schema_source files bytes rows count_rows refresh head select filter pieces to_table to_batches "
-    "to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
+    "Dataset": "schema schema_source files bytes rows count_rows refresh head select filter limit offset pieces "
+    "to_table to_batches to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",
@@ -83,7 +91,7 @@ METHODS = {
 TASKS = {
     "read": ("Read", ["Read", "Results"]),
     "write": ("Write", ["Write", "Records of any content"]),
-    "convert": ("Convert", ["Convert"]),
+    "convert": ("Convert", ["Convert", "Other formats"]),
     "copy": ("Split, merge, copy, delete", ["Copy records"]),
     "inspect": ("Inspect and repair", ["Inspect"]),
     "schemas": ("Schemas and fields", ["Schemas"]),
@@ -143,9 +151,9 @@ def markdown(text: str) -> str:
     for i, part in enumerate(parts):
         if i % 2:
             code = " ".join(part.strip("`").split())
-            name = code.removeprefix("tfrecord_io.")
-            refers = not part.startswith("``") and name in tfrecord_io.__all__
-            parts[i] = f"[`{name}`](#{name.lower()})" if refers else f"`{code}`"
+            name = code.rpartition(".")[2]
+            refers = not part.startswith("``") and code.removeprefix("tfrecord_io.") in (name, FULL.get(name))
+            parts[i] = f"[`{FULL[name]}`](#{name.lower()})" if refers and name in FULL else f"`{code}`"
         else:
             parts[i] = re.sub(r"([*<\[\]])", r"\\\1", part)
     return "".join(parts)
@@ -156,8 +164,12 @@ def documentation(item: Any) -> dict[str, str]:
     return sections(inspect.cleandoc(own or ""))
 
 
+def item_of(name: str) -> Any:
+    return attrgetter(FULL[name])(tfrecord_io)
+
+
 def summary(name: str) -> str:
-    item = getattr(tfrecord_io, name)
+    item = item_of(name)
     if is_message(item):
         return f"The message `{item.DESCRIPTOR.full_name}`."
     return markdown(documentation(item)[""].split("\n\n")[0].replace("\n", " "))
@@ -220,7 +232,7 @@ def shared_keywords() -> dict[Entry, list[str]]:
     """Keywords with one description in several functions, and the names of those."""
     uses: dict[Entry, list[str]] = {}
     for name in f"{GROUPS['Read']} {GROUPS['Write']} {GROUPS['Inspect']}".split():
-        for entry in entries(documentation(getattr(tfrecord_io, name)).get("Parameters", "")):
+        for entry in entries(documentation(item_of(name)).get("Parameters", "")):
             uses.setdefault(entry, []).append(name)
     frequent = {entry: names for entry, names in uses.items() if len(names) >= SHARED and entry.type}
     times = Counter(entry.name for entry in frequent)
@@ -238,7 +250,7 @@ def listed(items: list[Entry]) -> str:
 
 def section(name: str, title: str, items: list[Entry], shared: dict[Entry, list[str]]) -> str:
     other = SAME.get(name, "")
-    described = entries(documentation(getattr(tfrecord_io, other))[title]) if other else []
+    described = entries(documentation(item_of(other))[title]) if other else []
     same = [entry.name for entry in items if entry in described and entry not in shared]
     common = [entry.name for entry in items if entry in shared]
     lines = listed([entry for entry in items if entry.name not in (*same, *common)]).splitlines()
@@ -256,13 +268,14 @@ def method(item: Any, name: str) -> str:
 
 
 def details(name: str, shared: dict[Entry, list[str]]) -> str:
-    item = getattr(tfrecord_io, name)
+    item = item_of(name)
+    heading = f"### `{FULL[name]}` {{#{name.lower()}}}"
     if is_message(item):
         fields = ", ".join(f"`{field.name}`" for field in item.DESCRIPTOR.fields)
-        return f"### `{name}`\n\n{summary(name)} Fields: {fields}."
-    parts = [f"### `{name}`"]
+        return f"{heading}\n\n{summary(name)} Fields: {fields}."
+    parts = [heading]
     if not inspect.isclass(item) or name in CALLED or name.endswith("Feature"):
-        parts.append(f"```py\n{signature(name, item)}\n```")
+        parts.append(f"```py\n{signature(FULL[name], item)}\n```")
     text = documentation(item)
     parts.append(markdown(text.pop("")))
     if inspect.isclass(item) and issubclass(item, Exception):
@@ -284,7 +297,7 @@ def names() -> str:
     """The names of each group."""
     parts = [INTRODUCTION, UNDESCRIBED]
     for group, members in GROUPS.items():
-        shown = textwrap.fill(", ".join(f"`{name}`" for name in members.split()), 140, break_on_hyphens=False)
+        shown = textwrap.fill(", ".join(f"`{FULL[name]}`" for name in members.split()), 140, break_on_hyphens=False)
         parts.append(f"**{group}**: {shown}\n")
     return "\n".join(parts)
 
@@ -308,7 +321,9 @@ def render() -> dict[str, str]:
     for task, (title, groups) in TASKS.items():
         parts = [f"# API: {title}\n"]
         for group in groups:
-            rows = "\n".join(f"| [`{name}`](#{name.lower()}) | {summary(name)} |" for name in GROUPS[group].split())
+            rows = "\n".join(
+                f"| [`{FULL[name]}`](#{name.lower()}) | {summary(name)} |" for name in GROUPS[group].split()
+            )
             start.append(f"**{group}**\n\n| name | summary |\n|---|---|\n{rows}\n")
             parts.append(f"## {group}\n")
             parts += [f"{details(name, shared)}\n" for name in GROUPS[group].split()]

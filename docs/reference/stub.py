@@ -1,4 +1,4 @@
-"""Write tfrecord_io/__init__.pyi, in which type checkers and editors see the public calls as they are at run time.
+"""Write the stubs of the public modules, in which type checkers and editors see the calls as they are at run time.
 
 The keywords of a call, their types and defaults, are the fields of a class in options/, and their descriptions are in
 keyword_docs.py. Both are put together when a module is imported, which static tools do not see. This writes the
@@ -30,14 +30,21 @@ if (ROOT / "tfrecord_io").exists():
 
 import tfrecord_io as tfr  # noqa: E402
 from tfrecord_io import typing as own_types  # noqa: E402
+from tfrecord_io.public_names import SHOWN_IN, homes  # noqa: E402
 
 PACKAGE = Path(tfr.__file__).parent
 _HEADER = '''"""{doc}"""
 
 # Written by docs/reference/stub.py.
 '''
+STUBS = {"": "__init__", "formats": "formats", "io": "io", "train": "train"}  # public modules without code of their own
 # These need no other libraries.
-_IMPORTED = ("tfrecord_io.options", "tfrecord_io.keyword_docs", "tfrecord_io.typing", "tfrecord_io.format.formats")
+_IMPORTED = (
+    "tfrecord_io.options",
+    "tfrecord_io.keyword_docs",
+    "tfrecord_io.typing",
+    "tfrecord_io.format.format_registry",
+)
 
 
 class Names(dict[str, Any]):
@@ -107,14 +114,15 @@ def _without_body(node: Any) -> Any:
 
 
 class _Stub:
-    """The text of the stub, and the imports that it needs."""
+    """The text of the stub of a public module, and the imports that it needs."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown_in: str) -> None:
+        self.shown_in, self.homes = shown_in, homes(shown_in)
         self.imports: dict[str, set[str]] = defaultdict(set)
         self.functions: list[str] = []
 
     def add(self, name: str) -> None:
-        module = f"tfrecord_io.{tfr._MODULES.get(name, 'errors')}"
+        module = self.homes[name]
         names = names_of(module)
         if not names.has_keywords(name):
             self.imports[module].add(f"{name} as {name}")
@@ -170,11 +178,11 @@ class _Stub:
 
         Editors do not offer it.
         """
-        taken = name in tfr.__all__ or any(name in known for home, known in self.imports.items() if home != module)
+        taken = name in self.homes or any(name in known for home, known in self.imports.items() if home != module)
         return f"_{names.module.rpartition('.')[2].title()}{name}" if taken else name
 
     def _import(self, name: str, names: Names) -> None:
-        if name in tfr.__all__ or names.imported.get(name, ("", "name"))[1] == "":
+        if name in self.homes or names.imported.get(name, ("", "name"))[1] == "":
             return
         if name in vars(own_types) and name not in {*abc.__all__, *typing.__all__}:
             module = own_types.__name__
@@ -187,14 +195,17 @@ class _Stub:
         self.imports[module].add(name)
 
     def text(self) -> str:
-        lines = [_HEADER.format(doc=(tfr.__doc__ or "").strip() + "\n")]
+        module = import_module(f"tfrecord_io.{self.shown_in}") if self.shown_in else tfr
+        lines = [_HEADER.format(doc=(module.__doc__ or "").strip() + "\n")]
+        if not self.shown_in:
+            self.imports["tfrecord_io"].update(f"{name} as {name}" for name in SHOWN_IN)
         groups: list[list[str]] = [[], [], []]
         for module, names in sorted(self.imports.items()):
             top = module.partition(".")[0]
             group = groups[2 if top == "tfrecord_io" else 0 if top in sys.stdlib_module_names else 1]
             group.append(f"from {module} import {', '.join(sorted(names))}\n")
         lines += ["".join(group) for group in groups if group]
-        lines.append(f"__version__: str\n__all__ = {tfr.__all__}\n")
+        lines.append(f"{'' if self.shown_in else '__version__: str'}\n__all__ = {[*self.homes]}\n")
         return "\n".join([*lines, *self.functions])
 
 
@@ -215,13 +226,14 @@ def _literal(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def stub() -> str:
-    """The text of ``__init__.pyi``."""
-    result = _Stub()
-    for name in tfr.__all__:
+def stub(shown_in: str) -> str:
+    """The text of the stub of a public module; "" is the package."""
+    result = _Stub(shown_in)
+    for name in result.homes:
         result.add(name)
     return result.text()
 
 
 if __name__ == "__main__":
-    (PACKAGE / "__init__.pyi").write_text(stub(), encoding="utf-8")
+    for shown_in, file in STUBS.items():
+        (PACKAGE / f"{file}.pyi").write_text(stub(shown_in), encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +12,7 @@ import tfrecord_io as tfr
 
 
 @pytest.fixture(scope="module", params=[None, "class"])
-def mixture(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> tfr.MixedDataset:
+def mixture(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> tfr.typing.MixedDataset:
     folder = tmp_path_factory.mktemp("mixture")
     datasets = []
     for name, size in {"a": 40, "b": 12}.items():
@@ -22,11 +24,11 @@ def mixture(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
 
 
 @pytest.fixture(scope="module")
-def numbers(mixture: tfr.MixedDataset) -> list[int]:
+def numbers(mixture: tfr.typing.MixedDataset) -> list[int]:
     return mixture.to_table()["n"].to_pylist()
 
 
-def test_torch(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+def test_torch(mixture: tfr.typing.MixedDataset, numbers: list[int]) -> None:
     torch = pytest.importorskip("torch")
     stream = mixture.to_torch(batch_size=5)
     assert torch.cat([batch["n"] for batch in stream]).tolist() == numbers
@@ -44,7 +46,7 @@ def test_torch(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     assert [batch["n"].tolist() for batch in again] == rest
 
 
-def test_torch_by_number(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+def test_torch_by_number(mixture: tfr.typing.MixedDataset, numbers: list[int]) -> None:
     torch = pytest.importorskip("torch")
     rows = mixture.to_torch_map()
     assert len(rows) == len(numbers)
@@ -55,7 +57,7 @@ def test_torch_by_number(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     assert torch.cat([batch["source"] for batch in batches]).tolist() == [n // 100 for n in numbers]
 
 
-def test_tf(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+def test_tf(mixture: tfr.typing.MixedDataset, numbers: list[int]) -> None:
     pytest.importorskip("tensorflow")
     dataset = mixture.to_tf(batch_size=5)
     assert set(dataset.element_spec) == {"n", "x", "class", "source"}
@@ -64,13 +66,13 @@ def test_tf(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     assert int(dataset.cardinality()) == len(batches)
 
 
-def test_grain(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+def test_grain(mixture: tfr.typing.MixedDataset, numbers: list[int]) -> None:
     grain = pytest.importorskip("grain")
     dataset = grain.MapDataset.source(mixture.to_grain()).shuffle(seed=1).to_iter_dataset()
     assert sorted(int(row["n"]) for row in dataset) == sorted(numbers)
 
 
-def test_hf(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
+def test_hf(mixture: tfr.typing.MixedDataset, numbers: list[int]) -> None:
     pytest.importorskip("datasets")
     whole = mixture.to_hf(streaming=False)
     assert whole["n"][:] == numbers
@@ -80,15 +82,17 @@ def test_hf(mixture: tfr.MixedDataset, numbers: list[int]) -> None:
     assert {row["n"] for row in stream} == set(numbers)
 
 
-@pytest.fixture(scope="module")
-def windowed(tmp_path_factory: pytest.TempPathFactory) -> tfr.WindowedDataset:
-    path = tmp_path_factory.mktemp("windows") / "a@3"
-    episodes = pa.array([list(range(10 * i, 10 * i + i)) for i in range(9)], pa.list_(pa.int64()))
-    tfr.write_tfrecord(pa.table({"id": range(9), "steps/n": episodes}), path, write_index=True)
-    return tfr.windows(tfr.dataset(path), length=3)
+@pytest.fixture(scope="module", params=["windows", "mixture of windows"])
+def windowed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Any:
+    folder, parts = tmp_path_factory.mktemp("windows"), []
+    for name in ("a@3", "b"):
+        episodes = pa.array([list(range(10 * i, 10 * i + i)) for i in range(9)], pa.list_(pa.int64()))
+        tfr.write_tfrecord(pa.table({"id": range(9), "steps/n": episodes}), folder / name, write_index=True)
+        parts.append(tfr.windows(tfr.dataset(folder / name), length=3))
+    return parts[0] if request.param == "windows" else tfr.mix(parts, [2, 1], stop="all")
 
 
-def test_torch_windows(windowed: tfr.WindowedDataset) -> None:
+def test_torch_windows(windowed: Any) -> None:
     torch = pytest.importorskip("torch")
     steps = windowed.to_table()["steps/n"].to_pylist()
     assert torch.cat([batch["steps/n"] for batch in windowed.to_torch(batch_size=4)]).tolist() == steps
@@ -98,7 +102,7 @@ def test_torch_windows(windowed: tfr.WindowedDataset) -> None:
     assert [rows[i]["steps/n"].tolist() for i in range(len(rows))] == steps
 
 
-def test_tf_windows(windowed: tfr.WindowedDataset) -> None:
+def test_tf_windows(windowed: Any) -> None:
     pytest.importorskip("tensorflow")
     dataset = windowed.to_tf(batch_size=4)
     assert dataset.element_spec["steps/n"].shape.as_list() == [None, 3]
@@ -106,8 +110,14 @@ def test_tf_windows(windowed: tfr.WindowedDataset) -> None:
     assert got == windowed.to_table()["steps/n"].to_pylist()
 
 
-def test_hf_windows(windowed: tfr.WindowedDataset) -> None:
+def test_hf_windows(windowed: Any) -> None:
     pytest.importorskip("datasets")
     steps = windowed.to_table()["steps/n"].to_pylist()
     assert [row["steps/n"] for row in windowed.to_hf()] == steps
     assert windowed.to_hf(streaming=False)["steps/n"][:] == steps
+
+
+def test_grain_windows(windowed: Any) -> None:
+    grain = pytest.importorskip("grain")
+    dataset = grain.MapDataset.source(windowed.to_grain())
+    assert [row["steps/n"].tolist() for row in dataset] == windowed.to_table()["steps/n"].to_pylist()

@@ -123,7 +123,7 @@ def test_the_dataset_is_for_duckdb_alone(tmp_path: Path) -> None:
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[duckdb\]'"):
+    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[duckdb\]'"):
         tfr.dataset(tmp_path / "a.tfrecord").to_duckdb()
 
 
@@ -230,7 +230,7 @@ def test_columns_that_duckdb_cannot_hold_are_named_where_they_are_used(tmp_path:
 def test_files_without_columns_are_no_table(tmp_path: Path) -> None:
     path = tmp_path / "none.tfrecord"
     path.touch()
-    with pytest.raises(tfr.SchemaError, match="the files have no columns, which a table of DuckDB needs"):
+    with pytest.raises(tfr.errors.SchemaError, match="the files have no columns, which a table of DuckDB needs"):
         query_files(f"SELECT count(*) FROM '{path}'")
 
 

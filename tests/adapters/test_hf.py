@@ -235,7 +235,9 @@ def test_lists_of_one_length(tmp_path: Path, streaming: bool, texts: bool) -> No
         assert [row["x"] for row in padded] == expected
         assert [row["x/length"] for row in padded] == [len(own or []) for own in cut]
         assert [row["n"] for row in padded] == list(range(5))
-    with pytest.raises(tfr.SchemaError, match="a list has 5 values, but pad_to=4 has room for 4; pass max_length="):
+    with pytest.raises(
+        tfr.errors.SchemaError, match="a list has 5 values, but pad_to=4 has room for 4; pass max_length="
+    ):
         list(opened.to_hf(pad_to=4, streaming=streaming))
     with pytest.raises(TypeError, match="unexpected keyword argument 'pack'"):
         opened.to_hf(pack={"x": 4})
@@ -261,12 +263,12 @@ def test_images_of_any_size_and_damaged_ones(tmp_path: Path, streaming: bool) ->
     tfr.write_tfrecord(rows, tmp_path / "a.tfrecord")
     schema = {"x": tfr.image(), "frames": tfr.list_(tfr.image())}
     data = tfr.dataset(tmp_path / "a.tfrecord", schema=schema)
-    with pytest.raises(tfr.DecodeError, match="record 4: feature 'x': its 7 bytes cannot be identified"):
+    with pytest.raises(tfr.errors.DecodeError, match="record 4: feature 'x': its 7 bytes cannot be identified"):
         list(data.to_hf(streaming=streaming))
     kept = tfr.dataset(tmp_path / "a.tfrecord", schema=schema, on_error="skip")
-    with pytest.warns(tfr.DamagedDataWarning, match="1 damaged"):
+    with pytest.warns(tfr.errors.DamagedDataWarning, match="1 damaged"):
         found = list(kept.to_hf(streaming=streaming))
     assert [row["x"] for row in found] == [*(image.tolist() for image in pixels), None]
     assert [row["frames"] for row in found] == [[p.tolist() for p in pixels], [pixels[0].tolist()], [], None]
-    with pytest.raises(tfr.SchemaError, match="'x': images of mode \"unchanged\" have no type in common"):
+    with pytest.raises(tfr.errors.SchemaError, match="'x': images of mode \"unchanged\" have no type in common"):
         tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image(mode="unchanged")}).to_hf()

@@ -25,5 +25,5 @@ def test_a_mask_without_missing_values() -> None:
 
 
 def test_a_name_that_is_taken() -> None:
-    with pytest.raises(tfr.SchemaError, match="x/mask"):
+    with pytest.raises(tfr.errors.SchemaError, match="x/mask"):
         without_masks({"x/mask": np.arange(2), "x": np.ma.MaskedArray([1, 2])})

@@ -107,7 +107,7 @@ def test_reading_stops_after_the_first_rows(tmp_path: Path) -> None:
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[polars\]'"):
+    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[polars\]'"):
         tfr.scan_polars(tmp_path / "a.tfrecord")
 
 

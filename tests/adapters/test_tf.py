@@ -145,7 +145,7 @@ def test_tensors_of_different_shapes_are_padded(tmp_path: Path) -> None:
     tensors = [np.ones((1, 2), "uint8"), np.ones((2, 1), "uint8")]
     tfr.write_tfrecord({"x": tensors}, tmp_path / "a.tfrecord")
     dataset = tfr.dataset(tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.SchemaError, match="TensorFlow has no tensor"):
+    with pytest.raises(tfr.errors.SchemaError, match="TensorFlow has no tensor"):
         dataset.to_tf(batch_size=2)
     (batch,) = dataset.to_tf(batch_size=2, ragged="pad")
     assert batch["x"].numpy().tolist() == [[[1, 1], [0, 0]], [[1, 0], [1, 0]]]
@@ -217,7 +217,7 @@ def test_images_whose_size_varies(tmp_path: Path) -> None:
     files = [*map(encoded, pixels)]
     tfr.write_tfrecord({"x": files, "frames": [files, files[:1], []]}, tmp_path / "a.tfrecord")
     some = tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image()})
-    with pytest.raises(tfr.SchemaError, match=r"'x': images whose size varies .*declare tfr\.image\(resize="):
+    with pytest.raises(tfr.errors.SchemaError, match=r"'x': images whose size varies .*declare tfr\.image\(resize="):
         some.to_tf(batch_size=3)
     padded = some.to_tf(batch_size=3, ragged="pad", missing="mask")
     assert padded.element_spec["x"] == tf.TensorSpec((None, None, None, 3), tf.uint8)

@@ -114,7 +114,7 @@ class TestTorchMap(TestTorch):
 
     def test_a_missing_value_is_named_by_its_record(self, path: Path) -> None:
         rows = tfr.dataset(path).select(["int"]).to_torch_map()
-        with pytest.raises(tfr.FeatureNotFoundError) as caught:
+        with pytest.raises(tfr.errors.FeatureNotFoundError) as caught:
             rows.__getitems__([5, 6])
         assert str(caught.value.path).endswith("b.tfrecord")
         assert caught.value.record == 1
@@ -519,7 +519,7 @@ def test_a_row_by_its_number_is_that_of_several(tmp_path: Path, missing: Any) ->
 
 def test_a_name_of_a_mask_that_is_taken(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2], "x/mask": [3, 4]}, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.SchemaError, match="x/mask"):
+    with pytest.raises(tfr.errors.SchemaError, match="x/mask"):
         next(iter(tfr.dataset(tmp_path / "a.tfrecord").to_torch(batch_size=2, missing="mask")))
 
 
@@ -528,7 +528,7 @@ def test_an_error_in_a_worker_keeps_its_text(numbers: tfr.Dataset, tmp_path: Pat
     content[-6] ^= 1
     (tmp_path / "2.tfrecord").write_bytes(content)
     with pytest.raises(
-        tfr.CorruptRecordError,
+        tfr.errors.CorruptRecordError,
         match=r"in DataLoader worker process \d: .*2\.tfrecord: .*record 18 at byte \d+: payload CRC mismatch",
     ):
         seen(numbers.to_torch(batch_size=4), 2)
@@ -596,6 +596,22 @@ def test_a_rank_has_its_part_and_what_accelerate_deals_out_is_all(numbers: tfr.D
         list(shards.IterableDatasetShard(numbers.to_torch(rank=(0, 2)), num_processes=2))
     with pytest.raises(ValueError, match="needs the same seed= in all ranks"):
         list(shards.IterableDatasetShard(numbers.to_torch(shuffle_buffer=9), num_processes=2))
+
+
+@pytest.mark.usefixtures("second_of_two")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_accelerate_cannot_deal_out_batches_to_ranks_that_each_read_all(numbers: tfr.Dataset, workers: int) -> None:
+    """It would fail where it multiplies the batch size of the loader, which is None."""
+    accelerate = pytest.importorskip("accelerate.data_loader")
+    stream = numbers.to_torch(batch_size=4, workers=workers)
+    loader = torch.utils.data.DataLoader(stream, batch_size=None, num_workers=workers)
+    prepared = accelerate.prepare_data_loader(
+        loader, num_processes=2, process_index=1, dispatch_batches=False, put_on_device=False
+    )
+    with pytest.raises(ValueError, match=r"dispatch_batches is off.* omit batch_size= in to_torch"):
+        iter(prepared).__next__()
+    with pytest.raises(ValueError, match="dispatch_batches is off"):
+        len(prepared.dataset)
 
 
 @pytest.mark.usefixtures("second_of_two")

@@ -160,12 +160,76 @@ def test_batches_by_number_have_another_order_with_a_seed(data: tfr.Dataset) -> 
 def test_what_batches_by_number_are_not_possible_with(data: tfr.Dataset) -> None:
     with pytest.raises(ValueError, match="bucket_by= and pack= make batches: pass batch_size="):
         data.to_grain(pack={"t": 16})
-    with pytest.raises(ValueError, match="of rows of files, not of mixtures and windows: stream them by to_torch"):
-        tfr.mix([data, data]).to_grain(batch_size=3, pack={"t": 16})
     with pytest.raises(ValueError, match="drop_last=True: rows by number are put in order"):
         data.to_grain(drop_last=True)
     source = data.to_grain(batch_size=3, pack={"t": 4})
-    with pytest.raises(tfr.SchemaError, match=r"record 5: .*has 5 values"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"record 5: .*has 5 values"):
         list(map(source.__getitem__, range(len(source))))
     with pytest.raises(IndexError, match="out of range"):
         data.to_grain(batch_size=3, pack={"t": 16})[99]
+
+
+@pytest.fixture(scope="module", params=["mixture", "balanced", "windows", "mixture of windows"])
+def derived(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Any:
+    folder = tmp_path_factory.mktemp("derived")
+    schema = {"t": tfr.list_("int64"), "kind": "int64", "steps/x": tfr.list_("int64")}
+    parts: list[Any] = []
+    for name, size in {"a": 31, "b": 11}.items():
+        rows = range(100 * len(parts), 100 * len(parts) + size)
+        columns = {
+            "t": [[n] * (n % 9) for n in rows],
+            "kind": [n % 5 // 4 for n in rows],
+            "steps/x": [[10 * n + step for step in range(n % 4)] for n in rows],
+        }
+        tfr.write_tfrecord(columns, folder / f"{name}@3", schema=schema, write_index=True)
+        parts.append(tfr.dataset(folder / f"{name}@3", schema=schema))
+    if "windows" in request.param:
+        parts = [tfr.windows(part.select(["t", "steps/x"]), length=2) for part in parts]
+    else:
+        parts = [part.select(["t"] if request.param == "mixture" else ["t", "kind"]) for part in parts]
+    if request.param == "windows":
+        return parts[0]
+    balance = "kind" if request.param == "balanced" else None
+    return tfr.mix(parts, [2, 1], stop="all", balance=balance).select("!kind" if balance else "*")
+
+
+ARRANGEMENTS = [VALUES["bucket_by"], {"pack": {"t": 16}}]
+
+
+def arrangements_of(derived: Any) -> list[dict[str, Any]]:
+    """Those that the columns allow: single values and windows are not packed."""
+    return ARRANGEMENTS if derived.columns == ["t"] else ARRANGEMENTS[:1]
+
+
+def test_batches_by_number_of_sources_are_those_of_their_streams(derived: Any) -> None:
+    for arrangement in arrangements_of(derived):
+        source = derived.to_grain(batch_size=4, **arrangement)
+        same([source[i] for i in range(len(source))], list(derived.iter_arrays(batch_size=4, **arrangement)))
+        shuffled = [derived.to_grain(batch_size=4, **arrangement, seed=seed) for seed in (1, 1, 2)]
+        epochs = [[batch["t"].tolist() for batch in map(each.__getitem__, range(len(each)))] for each in shuffled]
+        assert epochs[0] == epochs[1] != epochs[2]
+
+
+def test_torch_batches_by_number_of_sources(derived: Any) -> None:
+    torch = pytest.importorskip("torch")
+    for arrangement in arrangements_of(derived):
+        rows = derived.to_torch_map(batch_size=4, **arrangement)
+        expected = list(derived.iter_arrays(batch_size=4, **arrangement))
+        same(list(torch.utils.data.DataLoader(rows, batch_size=None, num_workers=2)), expected)
+
+
+def test_grain_batches_by_number_of_sources(derived: Any) -> None:
+    grain = pytest.importorskip("grain")
+    for arrangement in arrangements_of(derived):
+        source = grain.MapDataset.source(derived.to_grain(batch_size=4, **arrangement))
+        same(list(source), list(derived.iter_arrays(batch_size=4, **arrangement)))
+
+
+@pytest.mark.parametrize("call", ["to_torch", "to_tf"])
+def test_equal_parts_of_sources(derived: Any, call: str) -> None:
+    pytest.importorskip({"to_torch": "torch", "to_tf": "tensorflow"}[call])
+    keywords = {"batch_size": 4, "ragged": "pad", "uneven": "pad", "shuffle_buffer": 9, "seed": 2}
+    for worker in range(3):
+        expected = list(derived.iter_arrays(**keywords, worker=(worker, 3)))
+        part = {"rank" if call == "to_torch" else "worker": (worker, 3)}
+        same(list(getattr(derived, call)(**keywords, **part)), expected)

@@ -129,7 +129,9 @@ def test_the_upper_8_of_16_bits_are_taken(tmp_path: Path, channels: int, mode: s
     values = np.array([0, 255, 300, 1000, 2000, 65535], np.uint16)
     path = written(tmp_path / "a", [example(x=blobs(png_of_16_bits(values, channels)))])
     if mode == "unchanged" and channels > 1:
-        with pytest.raises(tfr.DecodeError, match=r'16 bits in each .*tfr\.image\(mode="RGB"\) takes the upper 8'):
+        with pytest.raises(
+            tfr.errors.DecodeError, match=r'16 bits in each .*tfr\.image\(mode="RGB"\) takes the upper 8'
+        ):
             tfr.read_arrays(path, schema={"x": tfr.image(mode=mode)})
         return
     got = tfr.read_arrays(path, schema={"x": tfr.image(mode=mode)})["x"][0, 0]
@@ -408,7 +410,7 @@ def test_a_bad_image_is_named_by_its_record(tmp_path: Path, bad: str, monkeypatc
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         for threads in (1, 2):
             with pytest.raises(
-                tfr.DecodeError,
+                tfr.errors.DecodeError,
                 match=r"record 2: feature 'x': its .*(not an image|cannot be identified|more than PIL.Image)",
             ) as caught:
                 tfr.read_arrays(path, schema=schema, threads=threads)
@@ -416,11 +418,11 @@ def test_a_bad_image_is_named_by_its_record(tmp_path: Path, bad: str, monkeypatc
             assert "object at 0x" not in str(caught.value)
             batches = tfr.iter_arrays(path, batch_size=4, schema=schema, threads=threads)
             assert len(next(batches)["x"]) == 2
-            with pytest.raises(tfr.DecodeError, match="record 2"):
+            with pytest.raises(tfr.errors.DecodeError, match="record 2"):
                 next(batches)
-        with pytest.warns(tfr.StoppedEarlyWarning, match="record 2"):
+        with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 2"):
             assert len(tfr.read_arrays(path, schema=schema, on_error="stop")["x"]) == 2
-        with pytest.warns(tfr.StoppedEarlyWarning, match="record 2"):
+        with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 2"):
             assert [len(b["x"]) for b in tfr.iter_arrays(path, batch_size=4, schema=schema, on_error="stop")] == [2]
 
 
@@ -445,7 +447,7 @@ def test_lists_of_images_of_one_size(tmp_path: Path, engine: str) -> None:
     for batch in tfr.iter_arrays(path, batch_size=2, schema={"x": tfr.list_(tfr.image((4, 5, 3)))}):
         assert [row.shape for row in batch["x"]] == [(2, 4, 5, 3)] * len(batch["x"])  # lists of any length
     assert tfr.read_table(path, schema={"x": tfr.list_(tfr.image())})["x"][0].as_py() == [*map(encoded, lists[0])]
-    with pytest.raises(tfr.DecodeError, match=r"record 0: .*image 0 of its list: expected .* \(4, 4, 3\), got"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 0: .*image 0 of its list: expected .* \(4, 4, 3\), got"):
         tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image((4, 4, 3)))})
 
 
@@ -478,7 +480,9 @@ def test_lists_of_images_of_several_sizes(tmp_path: Path) -> None:
     assert (first == np.array(lists[0])).all()
     assert [image.shape for image in second] == [(3, 2, 3), (2, 2, 3)]
     assert third is None
-    with pytest.raises(tfr.SchemaError, match=r"record 1.*different sizes.*declare tfr\.list_\(tfr\.image\(resize="):
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"record 1.*different sizes.*declare tfr\.list_\(tfr\.image\(resize="
+    ):
         tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, ragged="pad", missing="mask")
     resized = tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image(resize=(2, 2)))}, ragged="pad", missing="mask")
     assert resized["x"].shape == (3, 2, 2, 2, 3)
@@ -495,7 +499,7 @@ def test_lists_of_images_are_packed_and_bucketed(tmp_path: Path) -> None:
     assert batch["x"].shape == (2, 4, 2, 2, 3)
     assert batch["x/segment_ids"].tolist() == [[1, 1, 2, 3], [1, 1, 1, 0]]
     assert (batch["x"][1, :3] == np.array(lists[2])).all()
-    with pytest.raises(tfr.SchemaError, match="pack= is for lists of images of one size"):
+    with pytest.raises(tfr.errors.SchemaError, match="pack= is for lists of images of one size"):
         tfr.iter_arrays(path, batch_size=4, schema={"x": tfr.list_(tfr.image())}, pack={"x": 4})
     for schema in (fixed, {"x": tfr.list_(tfr.image())}):
         batches = tfr.iter_arrays(path, batch_size=2, schema=schema, bucket_by="x", bucket_sizes=[1, 4])
@@ -506,7 +510,7 @@ def test_lists_of_images_are_packed_and_bucketed(tmp_path: Path) -> None:
 def test_embedded_sizes_of_lists_are_limited(tmp_path: Path) -> None:
     schema = {"x": tfr.list_(tfr.image(resize=(2**14, 2**14)))}
     tfr.write_tfrecord({"x": [[encoded(colours(2, 2))], [encoded(colours(2, 2))] * 9]}, tmp_path / "a", schema=schema)
-    with pytest.raises(tfr.DecodeError, match=r"record 0: .*10 images of \(16384, 16384, 3\).*max_expansion"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 0: .*10 images of \(16384, 16384, 3\).*max_expansion"):
         tfr.read_arrays(tmp_path / "a")
     small = tfr.read_arrays(tmp_path / "a", schema={"x": tfr.list_(tfr.image(resize=(2, 2)))})["x"]
     assert [row.shape for row in small] == [(1, 2, 2, 3), (9, 2, 2, 3)]
@@ -522,9 +526,9 @@ def test_steps_of_images(tmp_path: Path) -> None:
 def test_a_bad_image_of_a_list_is_named(tmp_path: Path) -> None:
     good = encoded(colours(2, 2))
     path = written(tmp_path / "a", [example(x=blobs(good)), example(x=blobs(good, good, b"bad"))])
-    with pytest.raises(tfr.DecodeError, match="record 1: feature 'x': image 2 of its list: its 3 bytes cannot"):
+    with pytest.raises(tfr.errors.DecodeError, match="record 1: feature 'x': image 2 of its list: its 3 bytes cannot"):
         tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())})
-    with pytest.warns(tfr.DamagedDataWarning, match="1 damaged"):
+    with pytest.warns(tfr.errors.DamagedDataWarning, match="1 damaged"):
         assert len(tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, on_error="skip")["x"]) == 1
 
 
@@ -539,7 +543,9 @@ def test_windows_and_steps_of_episodes_keep_images(tmp_path: Path) -> None:
 
 
 def test_an_image_of_another_shape_is_an_error(uneven: tuple[Path, list[np.ndarray]]) -> None:
-    with pytest.raises(tfr.DecodeError, match=r"record 1.*expected an image of shape \(None, 8, 3\), got \(4, 7, 3\)"):
+    with pytest.raises(
+        tfr.errors.DecodeError, match=r"record 1.*expected an image of shape \(None, 8, 3\), got \(4, 7, 3\)"
+    ):
         tfr.read_arrays(uneven[0], schema={"x": tfr.image((None, 8, 3))})
 
 
@@ -549,7 +555,7 @@ def test_a_missing_image(tmp_path: Path) -> None:
     )
     rows = tfr.read_arrays(path, schema={"x": tfr.image()})["x"]
     assert [None if row is None else row.shape for row in rows] == [(2, 2, 3), None, (3, 3, 3)]
-    with pytest.raises(tfr.DecodeError, match="record 1"):
+    with pytest.raises(tfr.errors.DecodeError, match="record 1"):
         tfr.read_arrays(path, schema={"x": tfr.image(resize=(2, 2))})
     masked = tfr.read_arrays(path, schema={"x": tfr.image(resize=(2, 2))}, missing="mask")
     assert type(masked["x"]) is np.ndarray
@@ -567,7 +573,7 @@ def test_without_pillow_the_error_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(tfr.MissingDependencyError, match=r"tfrecord_io\[image\]"):
+    with pytest.raises(tfr.errors.MissingDependencyError, match=r"tfrecord_io\[image\]"):
         tfr.read_arrays(same[0], schema={"x": tfr.image()})
     assert tfr.read_arrays(same[0], schema={"x": "binary"})["x"].dtype == object
 
@@ -621,7 +627,7 @@ def test_resized_masks_have_no_new_numbers(height: int, width: int, fit: str) ->
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "LA", "L16", "RGB16"])
 def test_pixels_that_are_no_numbers_of_classes(tmp_path: Path, mode: str) -> None:
-    with pytest.raises(tfr.DecodeError, match="its pixels are no numbers of classes") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="its pixels are no numbers of classes") as caught:
         numbers_of(tmp_path / "a", [mask()[0], image_of(mode)])
     assert caught.value.record == 1
 
@@ -669,12 +675,12 @@ FIVE_BANDS = (
 
 def test_tiffs_that_pillow_does_not_decode_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"x": [FIVE_BANDS]}, tmp_path / "a")
-    with pytest.raises(tfr.DecodeError, match="its TIFF has 5 channels of 16 bits, of which no RGB image"):
+    with pytest.raises(tfr.errors.DecodeError, match="its TIFF has 5 channels of 16 bits, of which no RGB image"):
         tfr.read_arrays(tmp_path / "a", schema={"x": tfr.image()})
-    with pytest.raises(tfr.DecodeError, match="5 channels of 16 bits, which cannot be resized"):
+    with pytest.raises(tfr.errors.DecodeError, match="5 channels of 16 bits, which cannot be resized"):
         tfr.read_arrays(tmp_path / "a", schema={"x": tfr.image(mode="unchanged", resize=(2, 2))})
     monkeypatch.setitem(sys.modules, "tifffile", None)
-    with pytest.raises(tfr.MissingDependencyError, match=r"tifffile .*pip install 'tfrecord_io\[tiff\]'"):
+    with pytest.raises(tfr.errors.MissingDependencyError, match=r"tifffile .*pip install 'tfrecord_io\[tiff\]'"):
         tfr.read_arrays(tmp_path / "a", schema={"x": tfr.image(mode="unchanged")})
     monkeypatch.undo()
     pytest.importorskip("tifffile")

@@ -117,9 +117,9 @@ def test_ragged_columns_as_offsets_padded_and_objects(path: Path) -> None:
 
 
 def test_a_pad_value_must_fit_the_dtype(path: Path) -> None:
-    with pytest.raises(tfr.SchemaError, match=r"cannot pad int64 with 0\.5"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"cannot pad int64 with 0\.5"):
         tfr.read_arrays(path, columns="ragged", ragged="pad", pad_value=0.5)
-    with pytest.raises(tfr.SchemaError, match="cannot pad uint8 with -1"):
+    with pytest.raises(tfr.errors.SchemaError, match="cannot pad uint8 with -1"):
         tfr.read_arrays(path, columns="ragged", schema={"ragged": "list<uint8>"}, ragged="pad", pad_value=-1)
     floating = written(path.parent / "b", [example(x=floats(1)), example(x=floats(1, 2, 3))])
     padded = tfr.read_arrays(floating, ragged="pad", pad_value=np.nan)["x"]
@@ -128,7 +128,7 @@ def test_a_pad_value_must_fit_the_dtype(path: Path) -> None:
 
 def test_two_arrays_of_the_same_name_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(**{"x": int64s(*x), "x/length": int64s(len(x))}) for x in ([1, 2], [])])
-    with pytest.raises(tfr.SchemaError, match='two arrays would have the name "x/length"'):
+    with pytest.raises(tfr.errors.SchemaError, match='two arrays would have the name "x/length"'):
         tfr.read_arrays(path, ragged="pad")
     assert tfr.read_arrays(path)["x/length"].tolist() == [2, 0]
 
@@ -147,7 +147,9 @@ def test_two_arrays_of_the_same_name_are_refused(tmp_path: Path) -> None:
 def test_a_missing_value_is_an_error_or_a_mask(tmp_path: Path, engine: str, type_: Any, value: bytes) -> None:
     first = written(tmp_path / "a.tfrecord", [example(x=value)] * 2)
     second = written(tmp_path / "b.tfrecord", [example(x=value), example()])
-    with pytest.raises(tfr.DecodeError, match=r"b\.tfrecord: record 1: feature 'x'.*pass missing=\"mask\"") as caught:
+    with pytest.raises(
+        tfr.errors.DecodeError, match=r"b\.tfrecord: record 1: feature 'x'.*pass missing=\"mask\""
+    ) as caught:
         tfr.read_arrays([first, second], schema={"x": type_})
     assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(second), 1, 3)
     masked = tfr.read_arrays([first, second], schema={"x": type_}, missing="mask")["x"]
@@ -157,7 +159,7 @@ def test_a_missing_value_is_an_error_or_a_mask(tmp_path: Path, engine: str, type
     assert isinstance(
         tfr.read_arrays(first, schema={"x": type_}, missing="mask")["x"], np.ma.MaskedArray
     )  # whatever the values
-    with pytest.warns(tfr.StoppedEarlyWarning, match="record 1"):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 1"):
         assert len(tfr.read_arrays([first, second], schema={"x": type_}, on_error="stop")["x"]) == 3
 
 
@@ -170,7 +172,7 @@ def test_missing_text_bytes_and_objects_are_none(tmp_path: Path) -> None:
     assert arrays["t"].dtype == text_dtype(missing=True)
     assert arrays["b"].tolist() == [b"\xff", None, None]
     assert [None if row is None else row.tolist() for row in arrays["r"]] == [[1], None, [1, 2]]
-    with pytest.raises(tfr.DecodeError, match=r'record 1.*ragged=.offsets..*ragged="object"'):
+    with pytest.raises(tfr.errors.DecodeError, match=r'record 1.*ragged=.offsets..*ragged="object"'):
         tfr.read_arrays(path, columns="r", ragged="offsets", missing="mask")
     padded = tfr.read_arrays(path, columns="r", ragged="pad", missing="mask")["r"]
     assert padded.tolist() == [[1, 0], [None, None], [1, 2]]
@@ -200,7 +202,7 @@ def test_feature_lists(data: Path, tmp_path: Path) -> None:
     arrays = tfr.read_arrays(tmp_path / "s.tfrecord")
     assert [[step.tolist() for step in row] for row in arrays["uneven"]] == [[[1], [2, 3]], [[], [4]]]
     assert [[step.tolist() for step in row] for row in arrays["even"]] == table["even"].to_pylist()
-    with pytest.raises(tfr.SchemaError, match="cannot represent lists of lists"):
+    with pytest.raises(tfr.errors.SchemaError, match="cannot represent lists of lists"):
         tfr.read_arrays(tmp_path / "s.tfrecord", ragged="pad")
     arrays = tfr.read_arrays(data / "sequence.tfrecord")
     assert len({len(array) for array in arrays.values()}) == 1
@@ -227,8 +229,8 @@ def test_fixed_length_features_of_strings_have_the_shape_of_parse_example(
     size = int(np.prod(shape))
     values = [[f"{row}{i}".encode() for i in range(size)] for row in range(3)]
     payloads = [example(s=blobs(*row)) for row in values]
-    description = {"s": tfr.FixedLenFeature(shape, "string")}
-    expected = tfr.parse_example(payloads, description)["s"]
+    description = {"s": tfr.io.FixedLenFeature(shape, "string")}
+    expected = tfr.io.parse_example(payloads, description)["s"]
     path, schema = written(tmp_path / "a", payloads), tfr.Schema.from_feature_description(description)
     (batch,) = tfr.iter_arrays(path, batch_size=3, schema=schema)
     out = np.full((3, *shape), None, object)
@@ -312,21 +314,21 @@ def test_a_step_without_a_value_is_an_error(tmp_path: Path, engine: str, step: b
     path = written(tmp_path / "a.tfrecord", payloads)
     schema = {"x": tfr.sequence(item)}
     for read in (tfr.read_arrays, lambda path, **keywords: list(tfr.iter_arrays(path, batch_size=2, **keywords))):
-        with pytest.raises(tfr.DecodeError, match=r"record 3: feature 'x': one of its steps has no value"):
+        with pytest.raises(tfr.errors.DecodeError, match=r"record 3: feature 'x': one of its steps has no value"):
             read(path, schema=schema, missing="mask")
-    with pytest.warns(tfr.StoppedEarlyWarning, match="record 3"):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 3"):
         assert len(tfr.read_arrays(path, schema=schema, on_error="stop")["x"]) == 3
-    with pytest.raises(tfr.EncodeError, match=r"record 3: feature 'x': one of its steps has no value"):
-        tfr.to_npy(path, tmp_path / "x.npy", offset=0, schema=schema)
+    with pytest.raises(tfr.errors.EncodeError, match=r"record 3: feature 'x': one of its steps has no value"):
+        tfr.formats.write_npy(path, tmp_path / "x.npy", offset=0, schema=schema)
 
 
 def test_a_truncated_file_is_an_error_or_stops_early(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(framed(example(x=int64s(1)), example(x=int64s(2)))[:-1])
-    with pytest.raises(tfr.TruncatedRecordError) as caught:
+    with pytest.raises(tfr.errors.TruncatedRecordError) as caught:
         tfr.read_arrays(path)
     assert caught.value.records_intact == 1
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         assert tfr.read_arrays(path, on_error="stop")["x"].tolist() == [1]
 
 

@@ -35,19 +35,19 @@ def test_out_selects_the_columns(tmp_path: Path) -> None:
     out: dict[str, Any] = {"z": np.zeros((9, 2), np.int64), "x": np.zeros(9, np.int64)}
     assert list(tfr.read_arrays(path, out=out)) == ["z", "x"]
     assert out["z"].tolist() == [[n, n] for n in range(9)]
-    with pytest.raises(tfr.SchemaError, match="feature 'y': out= has no array for it"):
+    with pytest.raises(tfr.errors.SchemaError, match="feature 'y': out= has no array for it"):
         tfr.read_arrays(path, columns=["x", "y"], out={"x": np.zeros(9, np.int64)})
-    with pytest.raises(tfr.SchemaError, match="feature 'z': out= has an array for it"):
+    with pytest.raises(tfr.errors.SchemaError, match="feature 'z': out= has an array for it"):
         tfr.read_arrays(path, columns="x", out=out)
-    with pytest.raises(tfr.FeatureNotFoundError, match="'w'"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'w'"):
         tfr.read_arrays(path, out={"w": np.zeros(9)})
 
 
 @pytest.mark.parametrize(
     ("array", "error", "message"),
     [
-        (np.zeros(9, np.int32), tfr.SchemaError, r"is int32 \[9\], but the column is int64 \[rows\]"),
-        (np.zeros((9, 1), np.int64), tfr.SchemaError, r"is int64 \[9, 1\], but the column is int64 \[rows\]"),
+        (np.zeros(9, np.int32), tfr.errors.SchemaError, r"is int32 \[9\], but the column is int64 \[rows\]"),
+        (np.zeros((9, 1), np.int64), tfr.errors.SchemaError, r"is int64 \[9, 1\], but the column is int64 \[rows\]"),
         (np.zeros(8, np.int64), ValueError, "have 8 rows, but there are more records; pass limit=8"),
         (np.zeros(10, np.int64), ValueError, "have 10 rows, but there are 9 records"),
         ([0] * 9, TypeError, r"out\['x'\]: expected an array.* got list"),
@@ -63,22 +63,22 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, array: Any, error: t
 def test_lists_must_have_the_length_of_the_array(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1, 2)), example(x=int64s(3))])
     with pytest.raises(
-        tfr.SchemaError, match=r"record 1: feature 'x': its shape is \(1,\), but the array of out= has \(2,\)"
+        tfr.errors.SchemaError, match=r"record 1: feature 'x': its shape is \(1,\), but the array of out= has \(2,\)"
     ):
         tfr.read_arrays(path, out={"x": np.zeros((2, 2), np.int64)})
-    with pytest.raises(tfr.SchemaError, match=r"the column is int64 \[rows, \?\]"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"the column is int64 \[rows, \?\]"):
         tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)})
 
 
 @pytest.mark.fault(44)
 def test_a_missing_value_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example()])
-    with pytest.raises(tfr.DecodeError, match="record 1"):
+    with pytest.raises(tfr.errors.DecodeError, match="record 1"):
         tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)})
     with pytest.raises(ValueError, match=r'missing="mask" cannot be combined with out='):
         tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)}, missing="mask")
     out = np.full(2, 7)
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         tfr.read_arrays(path, out={"x": out}, on_error="stop")
 
 

@@ -95,9 +95,17 @@ def test_lists_of_one_length_are_stacked_after_truncation(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"pad_to": {"x": 3}}, tfr.SchemaError, r"it has 4 values, but pad_to=3 has room for 3; .*pass max_length="),
-        ({"pad_to": {"z": 3}}, tfr.FeatureNotFoundError, "names a column that is not read; the columns are x, n"),
-        ({"max_length": {"n": 3}}, tfr.SchemaError, "not lists of varying length"),
+        (
+            {"pad_to": {"x": 3}},
+            tfr.errors.SchemaError,
+            r"it has 4 values, but pad_to=3 has room for 3; .*pass max_length=",
+        ),
+        (
+            {"pad_to": {"z": 3}},
+            tfr.errors.FeatureNotFoundError,
+            "names a column that is not read; the columns are x, n",
+        ),
+        ({"max_length": {"n": 3}}, tfr.errors.SchemaError, "not lists of varying length"),
         ({"ragged": "offsets", "pad_to": 3}, ValueError, "ragged='offsets' cannot be combined with pad_to=3"),
         ({"max_length": {"x": 9}, "pad_to": 8}, ValueError, "max_length=9 of 'x' is more than pad_to=8 has room for"),
         ({"pad_to": (3, "left")}, ValueError, "expected a length, or .length, 'multiple'."),
@@ -120,7 +128,7 @@ def test_lists_of_lists_have_no_length(folder: Path, options: Any, named: str) -
     path = folder / "n.tfrecord"
     tfr.write_tfrecord({"n": [[[1], [2, 3]], [[4]]], "x": [[1, 2], [3]]}, path, record_type="sequence_example")
     with pytest.raises(
-        tfr.SchemaError, match=f"'n': {named} cannot represent lists of lists; .*other columns in a dict"
+        tfr.errors.SchemaError, match=f"'n': {named} cannot represent lists of lists; .*other columns in a dict"
     ):
         tfr.read_arrays(path, **options)
     ((name, value),) = options.items()

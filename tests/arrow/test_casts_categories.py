@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -21,7 +21,7 @@ from tfrecord_io.arrow.casts import category_encode, collide_as_float32, has_all
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.schema.merged_schema import join_categories
 
-pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.errors.PrecisionWarning")
 
 DAY = dt.date(2024, 2, 29)
 CATEGORIES = [
@@ -92,7 +92,7 @@ def test_a_categorical_of_floats_is_read_back(engine: str, tmp_path: Path) -> No
     for float64 in (None, "round", "raw"):
         tfr.write_tfrecord(frame, tmp_path / "x.tfrecord", float64=float64)
         pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "x.tfrecord"), frame)
-    with pytest.raises(tfr.EncodeError, match="float32"):
+    with pytest.raises(tfr.errors.EncodeError, match="float32"):
         tfr.write_tfrecord(frame, tmp_path / "x.tfrecord", float64="error")
 
 
@@ -138,7 +138,7 @@ def test_ordered_categories_of_a_stream_are_in_the_order_of_the_first(tmp_path: 
     first = frame(["lo", "hi"], ["lo", "mid", "hi"])
     tfr.write_tfrecord([first, frame(["lo"], ["lo", "hi"])], tmp_path / "x.tfrecord")
     assert tfr.read_tfrecord(tmp_path / "x.tfrecord")["x"].max() == "hi"
-    with pytest.raises(tfr.EncodeError, match="'x': its ordered categories are in another order"):
+    with pytest.raises(tfr.errors.EncodeError, match="'x': its ordered categories are in another order"):
         tfr.write_tfrecord([first, frame(["lo"], ["hi", "lo"])], tmp_path / "x.tfrecord")
 
 
@@ -160,7 +160,7 @@ def test_categories_of_half_floats_in_several_batches_keep_their_values(tmp_path
     assert tfr.read_table(tmp_path / "chunks.tfrecord")["x"].to_pylist() == table["x"].to_pylist()
 
 
-@settings(max_examples=rounds(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=rounds(200))
 @given(categories=st.lists(st.floats(0.9999999, 1.0000001) | st.floats(), min_size=1, max_size=6, unique_by=repr))
 def test_a_stored_value_is_the_nearest_category(categories: list[float]) -> None:
     """Of categories that round to one float32, the nearest: so one that float32 holds is always read as itself."""
@@ -214,7 +214,7 @@ def test_categories_that_are_equal_as_float32(form: str, tmp_path: Path) -> None
     elif form != "plain":
         data = {"a": COLUMNS[form](data["a"])}
     path = tmp_path / "x.tfrecord"
-    with pytest.raises(tfr.EncodeError, match=r"equal as float32.*float64=\"raw\"") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=r"equal as float32.*float64=\"raw\"") as caught:
         tfr.write_tfrecord(data, path)
     assert caught.value.feature in ("a", "a/inner")
     assert not path.exists()

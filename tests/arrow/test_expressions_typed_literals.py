@@ -96,7 +96,7 @@ def test_other_conditions_stay_as_they_are(condition: pc.Expression) -> None:
     ],
 )
 def test_text_of_another_form_is_refused(condition: pc.Expression, text: str) -> None:
-    with pytest.raises(tfr.SchemaError, match=text):
+    with pytest.raises(tfr.errors.SchemaError, match=text):
         with_typed_literals(condition, SCHEMA)
 
 
@@ -105,7 +105,7 @@ def test_filters_of_text_on_columns_of_dates(tmp_path: Any) -> None:
     tfr.write_tfrecord({"day": days, "n": range(30)}, tmp_path / "a.tfrecord")
     for filters in ([("day", ">=", "2024-01-29")], [["day", "in", ["2024-01-29", "2024-01-30"]]]):
         assert tfr.read_table(tmp_path / "a.tfrecord", filters=filters)["n"].to_pylist() == [28, 29]
-    with pytest.raises(tfr.SchemaError, match="write it as 2024-01-31"):
+    with pytest.raises(tfr.errors.SchemaError, match="write it as 2024-01-31"):
         tfr.dataset(tmp_path / "a.tfrecord").filter(f("day") == "1.2.2024")
 
 

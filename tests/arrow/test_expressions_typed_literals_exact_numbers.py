@@ -129,7 +129,7 @@ def test_categories_of_numbers_are_compared_exactly() -> None:
 def test_bools_and_text_are_no_numbers(value: Any) -> None:
     import tfrecord_io as tfr
 
-    with pytest.raises(tfr.SchemaError):
+    with pytest.raises(tfr.errors.SchemaError):
         rows(pa.array([1.5]), [("x", "==", value)])
 
 

@@ -120,7 +120,7 @@ def test_null_arrays_are_absent(tmp_path: Path) -> None:
     ],
 )
 def test_other_values_are_errors(tmp_path: Path, values: Any, message: str) -> None:
-    with pytest.raises(tfr.EncodeError, match=message):
+    with pytest.raises(tfr.errors.EncodeError, match=message):
         tfr.write_tfrecord({"x": values}, tmp_path / "a", column_encoding={"x": "jpeg"})
     assert not (tmp_path / "a").exists()
 
@@ -131,7 +131,7 @@ def test_the_row_of_an_error_counts_all_rows(tmp_path: Path) -> None:
     later = pa.record_batch({"x": pa.concat_arrays([pa.nulls(1, wide.type), wide])})
     with tfr.open_writer(tmp_path / "a", **JPEG) as writer:
         writer.write(good)
-        with pytest.raises(tfr.EncodeError, match="record 3"):
+        with pytest.raises(tfr.errors.EncodeError, match="record 3"):
             writer.write(later)
 
 
@@ -139,14 +139,18 @@ JPEG: dict[str, Any] = {"column_encoding": {"x": "jpeg"}}
 
 
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(tfr.FeatureNotFoundError, match="'x': column_encoding= names a column that the data does not"):
+    with pytest.raises(
+        tfr.errors.FeatureNotFoundError, match="'x': column_encoding= names a column that the data does not"
+    ):
         tfr.write_tfrecord({"y": arrays(2, 3, 3)}, tmp_path / "a", **JPEG)
 
 
 def test_later_images_have_the_declared_shape(tmp_path: Path) -> None:
     with tfr.open_writer(tmp_path / "a", **JPEG) as writer:
         writer.write({"x": arrays(2, 3, 4, 3)})
-        with pytest.raises(tfr.SchemaError, match=r"shape \(2, 4, 3\), but the data before it declares \(3, 4, 3\)"):
+        with pytest.raises(
+            tfr.errors.SchemaError, match=r"shape \(2, 4, 3\), but the data before it declares \(3, 4, 3\)"
+        ):
             writer.write({"x": arrays(2, 2, 4, 3)})
     with tfr.open_writer(tmp_path / "b", schema={"x": tfr.image()}, **JPEG) as writer:
         writer.write({"x": arrays(2, 3, 4, 3)})

@@ -40,7 +40,7 @@ def test_the_text_of_a_row(engine: str, tmp_path: Path, column: pa.Array, texts:
 
 @pytest.mark.parametrize("number", [float("nan"), float("-inf")])
 def test_numbers_that_json_does_not_have(engine: str, tmp_path: Path, number: float) -> None:
-    with pytest.raises(tfr.EncodeError, match="JSON has no NaN and no infinity") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="JSON has no NaN and no infinity") as caught:
         tfr.write_tfrecord(pa.table({"x": [[1.0], [number]]}), tmp_path / "a", column_encoding={"x": "json"})
     assert (caught.value.record, caught.value.feature) == (1, "x")
 
@@ -61,7 +61,7 @@ def test_text_that_does_not_fit(engine: str, tmp_path: Path, type_: pa.DataType,
         for cell in ({}, {"x": text}, {}):
             writer.write(tfr.encode_example({"id": 1, **cell}))
     schema = pa.schema([pa.field("x", type_, metadata={"tfrecord_io.encoding": "json"})])
-    with pytest.raises(tfr.DecodeError, match=message) as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=message) as caught:
         tfr.read_table(tmp_path / "a", schema=schema)
     assert (caught.value.record, caught.value.feature) == (1, "x")
 

@@ -60,17 +60,17 @@ def test_features_that_contradict_each_other(
     good = {"x/key": [b"a"], "x/value": [1]} if type_ == MAPS else {}
     path = foreign(tmp_path / "a", good, record, good)
     field = pa.field("x", type_, metadata={"tfrecord_io.encoding": "nested"})
-    with pytest.raises(tfr.DecodeError, match=message) as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=message) as caught:
         tfr.read_table(path, schema=pa.schema([field]))
     assert (caught.value.record, caught.value.feature, caught.value.path) == (1, feature, str(path))
-    with pytest.warns(tfr.DamagedDataWarning):
+    with pytest.warns(tfr.errors.DamagedDataWarning):
         assert tfr.read_table(path, schema=pa.schema([field]), on_error="skip").num_rows == 2
 
 
 def test_more_categories_than_the_index_has_numbers_for(engine: str, tmp_path: Path) -> None:
     path = foreign(tmp_path / "a", *({"x": [row]} for row in range(130)))
     field = pa.field("x", pa.dictionary(pa.int8(), pa.list_(pa.int64())), metadata={"tfrecord_io.encoding": "nested"})
-    with pytest.raises(tfr.DecodeError, match="129th different value") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="129th different value") as caught:
         tfr.read_table(path, schema=pa.schema([field]))
     assert caught.value.record == 128
 
@@ -93,7 +93,7 @@ def test_filters(engine: str, tmp_path: Path) -> None:
 
 def test_required_and_default(engine: str, tmp_path: Path) -> None:
     path = foreign(tmp_path / "a", {"x/ragged_flat_values": [1], "x/ragged_row_lengths_0": [1]}, {})
-    with pytest.raises(tfr.FeatureNotFoundError) as caught:
+    with pytest.raises(tfr.errors.FeatureNotFoundError) as caught:
         tfr.read_table(path, schema={"x": tfr.list_(pa.list_(pa.int64()), encoding="nested", required=True)})
     assert (caught.value.record, caught.value.feature) == (1, "x")
     default = {"x": tfr.list_(pa.list_(pa.int64()), encoding="nested", default=[[7], []])}

@@ -113,13 +113,13 @@ def test_a_stream_is_nested_by_its_first_batch_or_on_request(engine: str, tmp_pa
             *batches[0]["x"].to_pylist(),
             *batches[1]["x"].to_pylist(),
         ]
-    with pytest.raises(tfr.EncodeError, match="column_encoding") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="column_encoding") as caught:
         tfr.write_tfrecord(pa.RecordBatchReader.from_batches(parts[0].schema, parts), tmp_path / "b")
     assert caught.value.record == 1
 
 
 def test_names_that_collide(engine: str, tmp_path: Path) -> None:
-    with pytest.raises(tfr.EncodeError, match="rename one of them") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="rename one of them") as caught:
         tfr.write_tfrecord(pa.table({"x": [[[1]]], "x/ragged_row_lengths_0": [1]}), tmp_path / "a")
     assert caught.value.feature == "x/ragged_row_lengths_0"
     assert not (tmp_path / "a").exists()
@@ -148,7 +148,7 @@ HIDDEN = pa.array([{"f": 1}, {"f": None}], pa.struct([("f", pa.int64())]))
 def test_a_later_batch_of_a_stream_cannot_be_nested_by_itself(tmp_path: Path, values: pa.Array) -> None:
     batch = pa.record_batch({"x": values})
     halves = [batch[:1], batch[1:]]
-    with pytest.raises(tfr.EncodeError, match=r"pass column_encoding=\{'x': 'nested'\}") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=r"pass column_encoding=\{'x': 'nested'\}") as caught:
         tfr.write_tfrecord(iter(halves), tmp_path / "a.tfrecord")
     assert caught.value.record == 1
     for data, options in ((batch, {}), (iter(halves), {"column_encoding": {"x": "nested"}})):
@@ -165,6 +165,6 @@ def test_runs_of_values_that_plain_features_would_lose_are_nested(tmp_path: Path
 
 @pytest.mark.parametrize("encoding", ["nested", "json"])
 def test_a_part_has_no_encoding_of_columns(tmp_path: Path, encoding: str) -> None:
-    with pytest.raises(tfr.EncodeError, match="name the whole column") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="name the whole column") as caught:
         tfr.write_tfrecord(pa.table({"x": HIDDEN}), tmp_path / "a.tfrecord", column_encoding={"x/f": encoding})
     assert caught.value.feature == "x/f"

@@ -311,6 +311,7 @@ def piped(content: bytes, *arguments: object) -> subprocess.CompletedProcess[byt
     return subprocess.run(command, input=content, capture_output=True, timeout=60, check=False)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
 def test_standard_input_is_read_like_a_file(run, words: Path, command: str, name: str) -> None:

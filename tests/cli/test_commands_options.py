@@ -148,7 +148,7 @@ def test_split_names_rows_of_a_dataset_of_tfds(run: Any, data: Path, tmp_path: P
     assert run("head", "--split", "test[-1:]", "--json", splits).stdout.count('"n"') == 1
     assert run("convert", "--split", "train", splits, tmp_path / "a.parquet").exit_code == 0
     assert run("merge", "--split", "train[3:5]", splits, tmp_path / "b.tfrecord").exit_code == 0
-    assert tfr.count_records(tmp_path / "b.tfrecord") == 2
+    assert tfr.count(tmp_path / "b.tfrecord") == 2
     to_tfds = ("--to", "tfds", "--dst-split", "small", "--shards", "2")
     assert run("convert", "--split", "train[:50%]", *to_tfds, splits, tmp_path / "c" / "1.0.0").exit_code == 0
     assert run("count", "--split", "small[1shard]", tmp_path / "c").stdout == "26\n"

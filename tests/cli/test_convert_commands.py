@@ -115,7 +115,7 @@ def test_damage_is_left_out(run, doubles: Path, tmp_path: Path) -> None:
     shown = run("convert", "--on-error", "skip", tmp_path / "d.tfrecord", tmp_path / "e.tfrecord")
     assert shown.exit_code == 0
     assert "1 damaged region" in shown.stderr
-    assert tfr.count_records(tmp_path / "e.tfrecord") == 2
+    assert tfr.count(tmp_path / "e.tfrecord") == 2
 
 
 def test_types_delimiter_and_missing_values_of_csv(run, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_folder_of_images_and_back(run, tmp_path: Path) -> None:
     (tmp_path / "photos/cat/2.png").write_bytes(b"x")
     assert run("convert", tmp_path / "photos", tmp_path / "b.tfrecord").exit_code == 1
     shown = run("convert", "--on-error", "skip", tmp_path / "photos", tmp_path / "b.tfrecord")
-    assert (shown.exit_code, tfr.count_records(tmp_path / "b.tfrecord")) == (0, 2)
+    assert (shown.exit_code, tfr.count(tmp_path / "b.tfrecord")) == (0, 2)
     assert "1 of 3 files left out" in shown.stderr
 
 
@@ -241,7 +241,7 @@ def test_a_daily_job(run, tmp_path: Path) -> None:
     assert (
         run("sql", "SELECT 7 AS user, '05-03' AS day", "-o", target, "--append", "--partition-by", "day").exit_code == 0
     )
-    assert tfr.count_records(target) == 5
+    assert tfr.count(target) == 5
 
 
 @pytest.mark.parametrize(

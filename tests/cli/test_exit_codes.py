@@ -107,12 +107,12 @@ def test_a_server_that_does_not_answer_is_an_io_error(run) -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (tfr.CorruptRecordError("damaged"), 1),
-        (tfr.CompressionError("damaged"), 1),
-        (tfr.EncodeError("a complex number"), 1),
+        (tfr.errors.CorruptRecordError("damaged"), 1),
+        (tfr.errors.CompressionError("damaged"), 1),
+        (tfr.errors.EncodeError("a complex number"), 1),
         (EOFError(), 1),
-        (tfr.FeatureNotFoundError("no column"), 2),
-        (tfr.MissingDependencyError("not installed"), 2),
+        (tfr.errors.FeatureNotFoundError("no column"), 2),
+        (tfr.errors.MissingDependencyError("not installed"), 2),
         (FileNotFoundError(errno.ENOENT, "no such file", "x"), 2),
         (IsADirectoryError(errno.EISDIR, "a directory", "x"), 2),
         (ValueError("out of range"), 2),

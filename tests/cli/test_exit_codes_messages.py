@@ -235,7 +235,7 @@ def test_a_path_like_advice_stays_whole(tmp_path: Path, monkeypatch: pytest.Monk
     for command, *others in commands:
         result = CliRunner().invoke(group, [command, f"{folder}/a.tfrecord", *others])
         assert f"{folder}/a.tfrecord" in result.output + result.stderr, (command, result.output, result.stderr)
-    with pytest.raises(tfr.TruncatedRecordError, match=f"^{folder}/a.tfrecord: "):
+    with pytest.raises(tfr.errors.TruncatedRecordError, match=f"^{folder}/a.tfrecord: "):
         tfr.read_table(f"{folder}/a.tfrecord")
     for name in (f"{folder}/none.tfrecord", "seed=3; limit=, or schema=None"):
         assert name in CliRunner().invoke(group, ["head", name]).stderr

@@ -30,7 +30,7 @@ def test_split_by_fractions(run, path: Path, tmp_path: Path) -> None:
     ]
     named = run("split", path, tmp_path / "out", "--fractions", "train=0.5, eval=0.25", "--json")
     assert {name: part["records"] for name, part in json.loads(named.stdout).items()} == {"train": 10, "eval": 5}
-    assert tfr.count_records(tmp_path / "out" / "eval.tfrecord") == 5
+    assert tfr.count(tmp_path / "out" / "eval.tfrecord") == 5
 
 
 def test_split_by_a_column_and_into_shards(run, path: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_standard_input_and_output(path: Path) -> None:
     command = [sys.executable, "-m", "tfrecord_io", "shuffle", "-", "-"]
     done = subprocess.run(command, input=path.read_bytes(), capture_output=True, check=True)
     assert b"20 records" in done.stderr
-    assert tfr.count_records(io.BytesIO(done.stdout)) == 20
+    assert tfr.count(io.BytesIO(done.stdout)) == 20
 
 
 @pytest.mark.parametrize(

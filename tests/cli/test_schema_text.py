@@ -68,7 +68,7 @@ def test_a_feature_description_parses_the_file(run: Any, tmp_path: Path) -> None
     tensorflow = types.SimpleNamespace(io=tfr, int64="int64", string="string", float32="float32")
     description = pasted(text, tf=tensorflow)["feature_description"]
     with tfr.RecordReader(path) as records:
-        parsed = tfr.parse_example(list(records), description)
+        parsed = tfr.io.parse_example(list(records), description)
     assert parsed["id"].tolist() == [1, 2]
     assert parsed["tags"].dense_shape.tolist() == [2, 1]
 
@@ -92,11 +92,11 @@ def test_lists_of_one_length_are_fixed_length_features(lengths: list[int], value
         n = lengths[0] if len(set(lengths)) == 1 and lengths[0] else None
         if n is not None:
             fixed = (n,) if embed_schema or n > 1 else ()  # without a schema, one value in each record is not a list
-            assert isinstance(features["x"], tfr.FixedLenFeature)
+            assert isinstance(features["x"], tfr.io.FixedLenFeature)
             assert features["x"].shape == fixed
         else:
-            assert not isinstance(features["x"], tfr.FixedLenFeature)
-        tfr.parse_example(list(tfr.RecordReader(path)), features)
+            assert not isinstance(features["x"], tfr.io.FixedLenFeature)
+        tfr.io.parse_example(list(tfr.RecordReader(path)), features)
 
 
 def test_tensors_are_described_with_their_companion_features(run: Any, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_tensors_are_described_with_their_companion_features(run: Any, tmp_path:
     assert "# 'maybe': tf.reshape(tf.io.decode_raw(parsed['maybe'].values[0], tf.float64), [2, 2])" in text
     tensorflow = types.SimpleNamespace(io=tfr, int64="int64", string="string", float32="float32")
     with tfr.RecordReader(path) as records:
-        parsed = tfr.parse_example(
+        parsed = tfr.io.parse_example(
             list(records), pasted(text.replace("import tensorflow as tf", ""), tf=tensorflow)["feature_description"]
         )
     assert parsed["x/shape"].tolist() == [[3, 4], [3, 4]]

@@ -85,9 +85,9 @@ def test_we_read_what_tensorflow_writes(
         found = tfr.read_arrays(path, schema={"x": tfr.tensor(name, shape, encoding=encoding)})["x"]
         assert same(found, values)
     decode = (
-        (lambda data: tfr.decode_raw(data, name).reshape(2, 3))
+        (lambda data: tfr.io.decode_raw(data, name).reshape(2, 3))
         if encoding == "raw"
-        else (lambda data: tfr.parse_tensor(data, name))
+        else (lambda data: tfr.io.parse_tensor(data, name))
     )
     for row, content in enumerate(tfr.read_arrays(path, schema={"x": "binary"})["x"]):
         assert same(decode(content), values[row])
@@ -95,7 +95,7 @@ def test_we_read_what_tensorflow_writes(
 
 def test_idx_files_made_records(tf: Any, engine: str, data: Path, tmp_path: Path) -> None:
     images, labels = data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz"
-    tfr.write_tfrecord(tfr.from_idx(images, labels), tmp_path / "a")
+    tfr.write_tfrecord(tfr.formats.open_idx(images, labels), tmp_path / "a")
     wanted_images = tf.io.decode_raw(tf.io.decode_compressed(images.read_bytes(), "GZIP"), tf.uint8)[16:]
     wanted_labels = tf.io.decode_raw(tf.io.decode_compressed(labels.read_bytes(), "GZIP"), tf.uint8)[8:]
     description = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}

@@ -31,7 +31,7 @@ def test_scalars_written_by_tensorflow(tf: Any, tmp_path: Path) -> None:
                     if value.tag in ("loss", "count", "acc"):
                         number = value.simple_value if run == "old" else float(tf.make_ndarray(value.tensor))
                         expected.append((run, value.tag, event.step, number))
-    table = tfr.read_events(tmp_path)
+    table = tfr.formats.read_events(tmp_path)
     columns = [table[name].to_pylist() for name in ("run", "tag", "step", "value")]
     assert list(zip(*columns, strict=True)) == expected
     assert len(expected) == 11

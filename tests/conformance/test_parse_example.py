@@ -1,4 +1,4 @@
-"""tfrecord_io.parse_example and TensorFlow's agree: values, dtypes, shapes, and whether they fail."""
+"""tfrecord_io.io.parse_example and TensorFlow's agree: values, dtypes, shapes, and whether they fail."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def test_odd_forms_that_both_read_alike(engine: str, tf: Any, form: str) -> None
     assert values_of(parse_example, feature, payload) == values_of(tf.io.parse_example, feature, payload) == expected
 
 
-@pytest.mark.filterwarnings("ignore:.*occurs in none of:tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore:.*occurs in none of:tfrecord_io.errors.SchemaWarning")
 @pytest.mark.parametrize("levels", ["l", "l m", "l 2", "2 m"])
 def test_columns_of_partitioned_features_are_those_of_tensorflow(
     engine: str, tf: Any, tmp_path: Path, levels: str

@@ -78,7 +78,7 @@ def _flipped(payload: bytes, at: int) -> bytes:
 def _label(payload: bytes) -> int | None:
     try:
         values = tfr.decode_example(payload).get("label")
-    except tfr.DecodeError:
+    except tfr.errors.DecodeError:
         return None
     return values.tolist()[0] if values is not None and values.dtype == "int64" and len(values) else None
 

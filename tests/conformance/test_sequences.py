@@ -326,7 +326,7 @@ def test_many_files(engine: str, tf: Any, write_records: Any, tmp_path: Path) ->
 
 def test_serialized_messages_are_accepted(tf: Any) -> None:
     for payload in Drawn(tf, seed=3, count=20).payloads:
-        actual = tfr.SequenceExample.FromString(payload)
+        actual = tfr.train.SequenceExample.FromString(payload)
         assert tf.train.SequenceExample.FromString(actual.SerializeToString()) == tf.train.SequenceExample.FromString(
             payload
         )

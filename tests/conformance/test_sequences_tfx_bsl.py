@@ -135,7 +135,7 @@ def test_same_answer_to_mutated_records(
             continue
         context, lists = _parts(reference)
         if context.keys() & lists.keys():  # one column cannot be both
-            with pytest.raises(tfr.SchemaError, match="the context and in the feature lists"):
+            with pytest.raises(tfr.errors.SchemaError, match="the context and in the feature lists"):
                 _read(str(path))
             continue
         actual = _read(str(path))
@@ -156,5 +156,5 @@ def test_two_kinds_in_one_feature_list_are_refused_by_both(
         tfx_decode_sequences(payloads)
     with pytest.raises(tfr.TFRecordError) as caught:
         _read(write_records(tmp_path / "kinds.tfrecord", payloads))
-    assert isinstance(caught.value, tfr.SchemaError)
+    assert isinstance(caught.value, tfr.errors.SchemaError)
     assert caught.value.feature == "x"

@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 TENSORFLOW = "import tensorflow as tf"
-OURS = "import tfrecord_io as tfr; first = tfr.Example()"
+OURS = "import tfrecord_io as tfr; first = tfr.train.Example()"
 USE = """
 import sys
 import pyarrow as pa
 
 path = sys.argv[1]
-ours = tfr.Example(features=tfr.Features(feature={"n": tfr.int64_feature([1, 2]), "s": tfr.bytes_feature(b"x")}))
+feature = {"n": tfr.io.int64_feature([1, 2]), "s": tfr.io.bytes_feature(b"x")}
+ours = tfr.train.Example(features=tfr.train.Features(feature=feature))
 theirs = tf.train.Example.FromString(ours.SerializeToString())
 assert list(theirs.features.feature["n"].int64_list.value) == [1, 2]
-assert tfr.Example.FromString(theirs.SerializeToString()) == ours
-assert tf.train.Example is not tfr.Example
+assert tfr.train.Example.FromString(theirs.SerializeToString()) == ours
+assert tf.train.Example is not tfr.train.Example
 
 table = pa.table({"n": [1, 2, 3], "s": ["a", None, "c"]})
 tfr.write_tfrecord(table, path)

@@ -82,10 +82,10 @@ def same(actual: np.ndarray, reference: np.ndarray) -> bool:
 def test_the_same_bytes_and_back(name: str, shape: tuple[int, ...], tf: Any) -> None:
     given = array(name, shape)
     reference = tf.io.serialize_tensor(tf.constant(given)).numpy()
-    assert tfr.serialize_tensor(given) == reference
-    assert same(tfr.parse_tensor(reference, name), given)
-    assert same(as_array(tf.io.parse_tensor(tfr.serialize_tensor(given), name)), given)
-    assert same(tfr.parse_tensor(reference, tf.as_dtype(name)), given)
+    assert tfr.io.serialize_tensor(given) == reference
+    assert same(tfr.io.parse_tensor(reference, name), given)
+    assert same(as_array(tf.io.parse_tensor(tfr.io.serialize_tensor(given), name)), given)
+    assert same(tfr.io.parse_tensor(reference, tf.as_dtype(name)), given)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,7 +100,7 @@ def test_fields_that_tensorflow_fills(name: str, tf: Any) -> None:
             written = tf.make_tensor_proto(item, dtype=name, shape=shape)
             assert not written.tensor_content
             data = written.SerializeToString()
-            assert same(tfr.parse_tensor(data), as_array(tf.io.parse_tensor(data, name)))
+            assert same(tfr.io.parse_tensor(data), as_array(tf.io.parse_tensor(data, name)))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_fields_that_tensorflow_fills(name: str, tf: Any) -> None:
     ],
 )
 def test_pythons_values(value: Any, tf: Any) -> None:
-    assert tfr.serialize_tensor(value) == tf.io.serialize_tensor(value).numpy()
+    assert tfr.io.serialize_tensor(value) == tf.io.serialize_tensor(value).numpy()
 
 
 class TableRepresentation:
@@ -193,14 +193,14 @@ def test_the_same_answer_to_odd_forms(part: int, tf: Any) -> None:
         data = forms.record()
         where = f"seed {seed}: {data!r}"
         try:
-            actual: Any = tfr.parse_tensor(data)
-        except tfr.DecodeError as error:
+            actual: Any = tfr.io.parse_tensor(data)
+        except tfr.errors.DecodeError as error:
             actual = error
         try:
             reference: Any = as_array(tf.io.parse_tensor(data, forms.kind))
         except (tf.errors.OpError, TypeError, NotImplementedError) as error:
             reference = error
-        if isinstance(actual, tfr.DecodeError):
+        if isinstance(actual, tfr.errors.DecodeError):
             refused += 1
             assert isinstance(reference, Exception) or any(words in str(actual) for words in STRICTER), (
                 f"{where}: {actual}, {reference!r}"
@@ -224,7 +224,7 @@ def test_raw_bytes(name: str, little_endian: bool, tf: Any) -> None:
     raw = random.Random(1).randbytes(96)
     for given in (raw, b"", [raw[:48], raw[48:]], [[raw[:32], raw[32:64], raw[64:]]], np.empty((0, 3), object)):
         strings = tf.constant(given, tf.string)
-        actual = tfr.decode_raw(given, name, little_endian=little_endian)
+        actual = tfr.io.decode_raw(given, name, little_endian=little_endian)
         reference = tf.io.decode_raw(strings, name, little_endian=little_endian).numpy()
         assert same(actual, reference != 0 if name == "bool" else reference)
 
@@ -235,7 +235,7 @@ def test_raw_bytes_cut_or_filled_up(name: str, little_endian: bool, tf: Any) -> 
     given = [random.Random(length).randbytes(length) for length in (0, 1, 3, 8, 15, 40)]
     for length in (8, 16, 24):
         for items in (given, given[3], [given[:3], given[3:]]):
-            actual = tfr.decode_raw(items, name, little_endian=little_endian, fixed_length=length)
+            actual = tfr.io.decode_raw(items, name, little_endian=little_endian, fixed_length=length)
             reference = tf.io.decode_raw(
                 tf.constant(items, tf.string), name, little_endian=little_endian, fixed_length=length
             )
@@ -247,19 +247,21 @@ def test_raw_bytes_cut_or_filled_up(name: str, little_endian: bool, tf: Any) -> 
 )
 def test_what_both_refuse(items: Any, length: int | None, tf: Any) -> None:
     with pytest.raises(ValueError):
-        tfr.decode_raw(items, "int16", fixed_length=length)
+        tfr.io.decode_raw(items, "int16", fixed_length=length)
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.io.decode_raw(items, "int16", fixed_length=length)
 
 
 def test_a_bool_in_raw_values(tf: Any) -> None:
     data = proto(10, (2,), content(b"\x01\x02"))
-    with pytest.raises(tfr.DecodeError, match="not a bool"):
-        tfr.parse_tensor(data)
+    with pytest.raises(tfr.errors.DecodeError, match="not a bool"):
+        tfr.io.parse_tensor(data)
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.io.parse_tensor(data, "bool")
 
 
 def test_strings_in_raw_values(tf: Any) -> None:
     data = proto(STRING, (3,), content(b"\x01\x82\x00\x00abc"))
-    assert tfr.parse_tensor(data).tolist() == tf.io.parse_tensor(data, "string").numpy().tolist() == [b"a", b"bc", b""]
+    assert (
+        tfr.io.parse_tensor(data).tolist() == tf.io.parse_tensor(data, "string").numpy().tolist() == [b"a", b"bc", b""]
+    )

@@ -65,8 +65,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = table.append_column("pet", pa.array(["dog", "cat", None]).dictionary_encode())
     table = table.append_column("maybe", pa.array([1, None, 2], pa.int32()))
     table = table.append_column("text", pa.array(["a", None, "b"]))
-    tfr.write_tfds(table, path, shards=2, images=["image"])
-    tfr.write_tfds(table.slice(1), path, split="test", images=["image"])
+    tfr.formats.write_tfds(table, path, shards=2, images=["image"])
+    tfr.formats.write_tfds(table.slice(1), path, split="test", images=["image"])
     return path
 
 
@@ -121,7 +121,7 @@ def test_tfds_load_finds_it_by_name(tf: Any, tfds: Any, path: Path) -> None:
 
 def test_read_instructions_are_taken_as_they_are(tf: Any, tfds: Any, tmp_path: Path) -> None:
     path = tmp_path / "numbers" / "1.0.0"
-    tfr.write_tfds({"n": np.arange(1050)}, path, shards=3)
+    tfr.formats.write_tfds({"n": np.arange(1050)}, path, shards=3)
     Instruction = tfds.core.ReadInstruction
     config = tfds.ReadConfig(interleave_cycle_length=1)
     percent = Instruction("train", from_=10, to=-33, unit="%", rounding="pct1_dropremainder")
@@ -133,7 +133,7 @@ def test_read_instructions_are_taken_as_they_are(tf: Any, tfds: Any, tmp_path: P
 def test_episodes(tf: Any, tfds: Any, tmp_path: Path, data: Path) -> None:
     episodes = tfr.read_table(data / "tfds" / "episodes")
     path = tmp_path / "robots" / "1.0.0"
-    tfr.write_tfds(episodes, path, prefix="steps", images=["steps/observation/image"])
+    tfr.formats.write_tfds(episodes, path, prefix="steps", images=["steps/observation/image"])
     original = tfds.builder_from_directory(data / "tfds" / "episodes").as_dataset(split="train")
     written = tfds.builder_from_directory(path).as_dataset(split="train")
     for a, b in zip(original, written, strict=True):
@@ -146,7 +146,7 @@ def test_any_expression_means_the_same(tfds: Any, tmp_path: Path) -> None:
     """Of random splits of random lengths; TFDS reads reversed slices in its own ways."""
     rng = np.random.default_rng(3)
     path = tmp_path / "numbers" / "1.0.0"
-    tfr.write_tfds({"n": np.arange(103)}, path, shards=7)
+    tfr.formats.write_tfds({"n": np.arange(103)}, path, shards=7)
     splits = tfds.builder_from_directory(path).info.splits
     for _ in range(400):
         unit = str(rng.choice(["", "%", "shard"]))
@@ -161,7 +161,7 @@ def test_any_expression_means_the_same(tfds: Any, tmp_path: Path) -> None:
             continue
         expected = sum(file.take if file.take >= 0 else file.examples_in_shard - file.skip for file in files)
         try:
-            count = tfr.count_records(path, split=text)
+            count = tfr.count(path, split=text)
         except ValueError as error:
             assert str(error).startswith("split=")  # noqa: PT017
             is_out_of_range = unit == "shard" and "out of range" in str(error)
@@ -178,7 +178,7 @@ def test_images_are_decoded_as_their_headers_state(tf: Any, tfds: Any, tmp_path:
     images = pytest.importorskip("PIL.Image")
     mode, _, form = name.partition(".")
     some = [image_of(mode, form or "PNG") for _ in range(2)] + [image_of("RGB")] * (mode == "L")
-    tfr.write_tfds({"x": some}, tmp_path / "mine" / "1.0.0", images=["x"])
+    tfr.formats.write_tfds({"x": some}, tmp_path / "mine" / "1.0.0", images=["x"])
     builder = tfds.builder_from_directory(tmp_path / "mine" / "1.0.0")
     for data, row in zip(some, builder.as_dataset(split="train"), strict=True):
         found = row["x"].numpy()

@@ -13,7 +13,7 @@ import tfrecord_io as tfr
 from tfrecord_io.format.protobuf import enum_values
 from tfrecord_io.plugins.tensorflow import tfx_messages
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor, text
+from tfrecord_io.schema.field_makers import list_, scalar, sequence, tensor
 from tfrecord_io.schema.schema import Schema
 
 DATA = Path(__file__).parent.parent / "data" / "tfx"
@@ -40,8 +40,8 @@ WRITTEN = Schema(
         "age": scalar("uint8", required=True),
         "count": scalar("int64", default=-1),
         "flag": scalar("bool"),
-        "word": text(default="größe"),
-        "photo": bytes_(required=True),
+        "word": scalar("string", default="größe"),
+        "photo": scalar("binary", required=True),
         "when": scalar("timestamp[us]"),
         "color": scalar("dictionary<values=string, indices=int32, ordered=0>"),
         "box": list_("float32", 4, required=True),
@@ -224,7 +224,7 @@ def test_feature_lists_in_a_struct_of_any_name_as_in_tfx_bsl(
     }
     path = write_records(tmp_path / "a.tfrecord", payloads)
     for schema in (Schema.from_tfx(text), Schema.from_tfx(text, sequence_feature=struct)):
-        with pytest.warns(tfr.SchemaWarning, match="'none' occurs in none of 3 records"):
+        with pytest.warns(tfr.errors.SchemaWarning, match="'none' occurs in none of 3 records"):
             table = tfr.read_table(path, schema=schema, record_type="sequence_example")
         assert table.to_pydict() == expected
     message = parsed(schema_pb2, text)  # its tensors have the same names

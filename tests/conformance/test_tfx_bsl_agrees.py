@@ -69,7 +69,7 @@ def test_same_answer_to_mutated_records(
             reference = tfx_decode([payload])
         except Exception:  # tfx_bsl has no class of its own for it
             refused += 1
-            with pytest.raises(tfr.DecodeError):
+            with pytest.raises(tfr.errors.DecodeError):
                 _read(str(path))
             continue
         actual = _read(str(path))
@@ -90,7 +90,7 @@ def test_a_length_of_more_than_five_bytes_is_refused_by_both(
         else:
             with pytest.raises(Exception, match="parse"):
                 tfx_decode([payload])
-            with pytest.raises(tfr.DecodeError):
+            with pytest.raises(tfr.errors.DecodeError):
                 _read(path)
 
 
@@ -103,7 +103,7 @@ def test_two_kinds_in_one_feature_are_refused_by_both(
     payloads = [whole.SerializeToString(), text.SerializeToString()]
     with pytest.raises(Exception, match="x"):
         tfx_decode(payloads)
-    with pytest.raises(tfr.SchemaError):
+    with pytest.raises(tfr.errors.SchemaError):
         _read(write_records(tmp_path / "kinds.tfrecord", payloads))
 
 

@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 PAGE = Path(__file__).parent.parent.parent / "examples" / "tutorial.md"
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.errors.PrecisionWarning")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_tensorflows_messages_are_as_ours(tf: Any, tutorial: dict[str, Any]) -> 
 
     reference = tf.train.Example.FromString(serialize(False, 4, b"goat", 0.9876))
     assert tf.train.Example.FromString(tutorial["serialized"]) == reference
-    assert tfr.Example.FromString(reference.SerializeToString()) == tutorial["example"]
+    assert tfr.train.Example.FromString(reference.SerializeToString()) == tutorial["example"]
     written = _records(tf, tutorial, "test.tfrecord")[:200]
     rows = zip(*(tutorial[f"feature{i}"][:200] for i in range(4)), strict=True)
     for record, row in zip(written, rows, strict=True):
@@ -92,15 +92,15 @@ def test_tensorflows_descriptions_give_the_same(
     engine: str, tf: Any, tutorial: dict[str, Any], described: dict[str, Any]
 ) -> None:
     records, actual = _records(tf, tutorial, "test.tfrecord"), tutorial["feature_description"]
-    reference = tfr.parse_example(records, described)
+    reference = tfr.io.parse_example(records, described)
     _assert_columns(tutorial, reference)
     expected = tf.io.parse_example(records, described)
-    for name, mine in tfr.parse_example(records, actual).items():
+    for name, mine in tfr.io.parse_example(records, actual).items():
         for other in (reference[name], expected[name].numpy()):
             assert (mine.dtype, mine.shape, mine.tolist()) == (other.dtype, other.shape, other.tolist()), name
     one = tf.io.parse_single_example(records[0], described)
     for description in (actual, described):
-        for name, mine in tfr.parse_example(records[0], description).items():
+        for name, mine in tfr.io.parse_example(records[0], description).items():
             assert mine == one[name].numpy(), name
             assert np.shape(mine) == one[name].shape, name
 
@@ -124,7 +124,7 @@ def test_defaults_fill_alike(engine: str, tf: Any, described: dict[str, Any]) ->
         tfr.encode_example({"feature1": 7, "feature2": b"\xff", "feature3": -0.0}),
     ]
     expected = tf.io.parse_example(records, described)
-    found = tfr.parse_example(records, described)
+    found = tfr.io.parse_example(records, described)
     for name, value in expected.items():
         assert found[name].tolist() == value.numpy().tolist(), name
         assert found[name].dtype == value.numpy().dtype, name
@@ -140,7 +140,9 @@ def test_tensorflow_reads_the_images(engine: str, tf: Any, tutorial: dict[str, A
     records = _records(tf, tutorial, "images.tfrecord")
     parsed = tf.io.parse_example(records, reference)
     assert {name: value.numpy().tolist() for name, value in parsed.items()} == tutorial["images"]
-    assert {name: value.tolist() for name, value in tfr.parse_example(records, reference).items()} == tutorial["images"]
+    assert {name: value.tolist() for name, value in tfr.io.parse_example(records, reference).items()} == tutorial[
+        "images"
+    ]
     assert tf.io.decode_gif(parsed["image_raw"][0]).shape == (1, 1, 1, 3)
 
 

@@ -132,5 +132,5 @@ def test_the_last_record_of_many_files(engine: str, tf: Any, write_records: Any,
 def test_serialized_messages_are_accepted(tf: Any) -> None:
     payloads, _ = _random_examples(tf, seed=2, rows=20)
     for payload in payloads:
-        actual = tfr.Example.FromString(payload)
+        actual = tfr.train.Example.FromString(payload)
         assert tf.train.Example.FromString(actual.SerializeToString()) == tf.train.Example.FromString(payload)

@@ -15,6 +15,8 @@ from servers import Bucket, Web
 from tfrecord_io.cli import tfr as command
 from tfrecord_io.compression import CODECS
 
+pytestmark = pytest.mark.matrix
+
 ROWS = 3000
 SCHEMA = pa.schema([("id", pa.int32()), ("word", pa.string()), ("scores", pa.list_(pa.float32()))])
 TABLE = pa.table(
@@ -67,7 +69,7 @@ def test_records_as_bytes(url: str, options: dict[str, Any]) -> None:
 
 def test_tools(url: str, options: dict[str, Any]) -> None:
     tfr.write_tfrecord(TABLE, url, **options)
-    assert tfr.count_records(url, **options) == ROWS
+    assert tfr.count(url, **options) == ROWS
     assert tfr.verify(url, **options).ok
     assert tfr.describe(url, **options).records == ROWS
     found = tfr.read_metadata(url, **options)
@@ -94,7 +96,7 @@ def test_sharded_datasets(bucket: Bucket, options: dict[str, Any], compression: 
     assert sum(name.startswith("d/_MANIFEST") for name in bucket.names()) == 1
     path = bucket.url(how)
     assert tfr.read_table(path, **options).equals(TABLE)
-    assert tfr.count_records(path, **options) == ROWS
+    assert tfr.count(path, **options) == ROWS
     assert tfr.verify(path, **options).ok
     assert tfr.read_metadata(path, **options).records == ROWS
     with pytest.raises(FileExistsError):
@@ -172,7 +174,7 @@ def test_pyarrow_filesystems(s3: Bucket) -> None:
     assert s3.names() == ["a.tfrecord"]
     with tfr.open_reader(f"{s3.name}/a.tfrecord", filesystem=arrow) as reader:
         assert reader.read_all().equals(TABLE)
-    assert tfr.count_records(f"{s3.name}/", filesystem=arrow) == ROWS
+    assert tfr.count(f"{s3.name}/", filesystem=arrow) == ROWS
 
 
 def test_client_kwargs_as_s3fs_takes_them(s3: Bucket) -> None:
@@ -228,7 +230,7 @@ def test_errors_of_a_web_server_are_reported(shards: Web) -> None:
     with pytest.raises(FileNotFoundError, match="shard 3 of 4 is missing") as caught:
         tfr.read_table(shards.url("d/x@4"))
     assert caught.value.filename == shards.url("d/x-00003-of-00004")
-    assert tfr.count_records(shards.url("d/x@4"), allow_missing_shards=True) == 0
+    assert tfr.count(shards.url("d/x@4"), allow_missing_shards=True) == 0
     shards.refused = 403
     with pytest.raises(PermissionError):
         tfr.read_table(shards.url("d/none.tfrecord"))

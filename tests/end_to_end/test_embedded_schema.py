@@ -46,7 +46,7 @@ def test_the_first_record_governs_and_other_readers_see_plain_tfrecord(
     assert with_schema[0].startswith(tag(FIELD, 2))
     assert with_schema[0].endswith(bare[0])
     assert b"TFRA\x01" in with_schema[0][:12]
-    assert tfr.Example.FromString(with_schema[0]).features == tfr.Example.FromString(bare[0]).features
+    assert tfr.train.Example.FromString(with_schema[0]).features == tfr.train.Example.FromString(bare[0]).features
     assert tfr.read_table(tmp_path / "embedded", schema="infer").schema == pa.schema([("n", pa.int64())])
     with tfr.open_reader(tmp_path / "embedded") as reader:
         assert (reader.schema, reader.report.schema_source) == (INT8, "embedded")
@@ -71,7 +71,7 @@ def test_a_later_copy_that_differs_is_a_schema_error(
 ) -> None:
     other = records({"n": pa.array([5], pa.int16())}, tmp_path / "other")
     path = written(tmp_path / "a", with_schema + other)
-    with pytest.raises(tfr.SchemaError, match="schema='infer'") as caught:
+    with pytest.raises(tfr.errors.SchemaError, match="schema='infer'") as caught:
         tfr.read_table(path, threads=threads)
     assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(path), 3, 3)
     assert caught.value.offset == len(framed(*with_schema))
@@ -84,7 +84,7 @@ def test_a_feature_that_the_schema_does_not_name_is_a_schema_error(
     engine: str, tmp_path: Path, with_schema: list[bytes], threads: int
 ) -> None:
     path = written(tmp_path / "a", [*with_schema, example(new=int64s(1))])
-    with pytest.raises(tfr.SchemaError, match=r"record 3\b.*feature 'new'.*schema='infer'") as caught:
+    with pytest.raises(tfr.errors.SchemaError, match=r"record 3\b.*feature 'new'.*schema='infer'") as caught:
         tfr.read_table(path, threads=threads)
     assert caught.value.records_intact == 3
     assert tfr.read_table(path, schema="infer", threads=threads).column_names == ["n", "new"]
@@ -95,7 +95,7 @@ def test_another_feature_type_is_a_feature_type_error(
     engine: str, tmp_path: Path, with_schema: list[bytes], threads: int
 ) -> None:
     path = written(tmp_path / "a", [*with_schema, example(n=floats(1.0))])
-    with pytest.raises(tfr.FeatureTypeError) as caught:
+    with pytest.raises(tfr.errors.FeatureTypeError) as caught:
         tfr.read_table(path, threads=threads)
     assert (caught.value.record, caught.value.feature, caught.value.expected, caught.value.got) == (
         3,
@@ -104,7 +104,7 @@ def test_another_feature_type_is_a_feature_type_error(
         "FLOAT",
     )
     path = written(tmp_path / "b", [*with_schema, example(n=int64s(300))])
-    with pytest.raises(tfr.DecodeError, match="not a valid int8"):
+    with pytest.raises(tfr.errors.DecodeError, match="not a valid int8"):
         tfr.read_table(path, threads=threads)
 
 
@@ -113,15 +113,15 @@ def test_a_schema_found_only_later_is_used_with_a_warning(
     engine: str, tmp_path: Path, with_schema: list[bytes], bare: list[bytes], threads: int
 ) -> None:
     path = written(tmp_path / "a", [bare[1], with_schema[0], bare[2]])
-    with pytest.warns(tfr.SchemaWarning, match="record 1") as warned:
+    with pytest.warns(tfr.errors.SchemaWarning, match="record 1") as warned:
         table = tfr.read_table(path, threads=threads)
     assert warned[0].filename == __file__
     assert (table.schema, table["n"].to_pylist()) == (INT8, [2, 1, None])
-    with pytest.warns(tfr.SchemaWarning), tfr.open_reader(path, threads=threads) as reader:
+    with pytest.warns(tfr.errors.SchemaWarning), tfr.open_reader(path, threads=threads) as reader:
         assert (reader.schema, reader.read_all().num_rows) == (INT8, 3)
     with (
         tfr.open_reader(path, sample=1, threads=threads) as reader,
-        pytest.raises(tfr.SchemaError, match="embedded schema"),
+        pytest.raises(tfr.errors.SchemaError, match="embedded schema"),
     ):
         list(reader)
 
@@ -142,7 +142,7 @@ def test_an_unreadable_schema_is_a_warning_and_inference(
 ) -> None:
     path = written(tmp_path / "a", [field(FIELD, content) + bare[0], *bare[1:]])
     for threads in (1, 2):
-        with pytest.warns(tfr.SchemaWarning, match="record 0") as warned:
+        with pytest.warns(tfr.errors.SchemaWarning, match="record 0") as warned:
             table = tfr.read_table(path, threads=threads)
         assert len(warned) == 1
         assert (table.schema.types, table["n"].to_pylist()) == ([pa.int64()], [1, 2, None])
@@ -154,7 +154,7 @@ def test_an_unreadable_schema_is_a_warning_and_inference(
 @pytest.mark.fault(57)
 def test_a_schema_above_16_mib_is_a_warning_and_inference(engine: str, tmp_path: Path, bare: list[bytes]) -> None:
     path = written(tmp_path / "a", [field(FIELD, b"TFRA\x01\x00" + bytes(16 << 20)) + bare[0]])
-    with pytest.warns(tfr.SchemaWarning, match="16777216"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="16777216"):
         assert tfr.read_table(path)["n"].to_pylist() == [1]
 
 
@@ -205,13 +205,13 @@ def test_null_unifies_and_a_missing_column_is_null(engine: str, tmp_path: Path, 
 def test_files_that_disagree_are_both_named(engine: str, tmp_path: Path, threads: int) -> None:
     for name, kind in (("1", pa.int8()), ("2", pa.timestamp("s"))):
         tfr.write_tfrecord({"x": pa.array([1], kind)}, tmp_path / f"{name}.tfrecord")
-    with pytest.raises(tfr.SchemaError) as caught:
+    with pytest.raises(tfr.errors.SchemaError) as caught:
         tfr.read_table(tmp_path, threads=threads)
     assert caught.value.feature == "x"
     for part in (f"{tmp_path}/1.tfrecord", f"{tmp_path}/2.tfrecord", "int8", "timestamp[s]"):
         assert part in str(caught.value)
     assert tfr.read_table(tmp_path, schema="infer", threads=threads)["x"].to_pylist() == [1, 1]
-    with pytest.raises(tfr.SchemaError, match=re.escape(str(caught.value))):
+    with pytest.raises(tfr.errors.SchemaError, match=re.escape(str(caught.value))):
         tfr.open_reader(tmp_path, threads=threads)
     assert tfr.dataset(tmp_path).select([]).count_rows() == 2
 
@@ -225,7 +225,7 @@ def test_files_without_a_schema_must_fit(
         table = tfr.read_table(order, threads=threads)
         assert (table.schema.types, table["n"].to_pylist()) == ([pa.int8()], [1, 2, None] * 2)
     misfit = written(tmp_path / "misfit", [example(n=int64s(1000))])
-    with pytest.raises(tfr.DecodeError, match="not a valid int8"):
+    with pytest.raises(tfr.errors.DecodeError, match="not a valid int8"):
         tfr.read_table([first, misfit], threads=threads)
 
 

@@ -53,7 +53,7 @@ def test_images_and_one_hot_labels(engine: str, data: Path) -> None:
 def test_a_mix_up_is_detected_by_the_length(
     engine: str, data: Path, column: str, dtype: str, shape: Any, message: str
 ) -> None:
-    with pytest.raises(tfr.DecodeError, match=rf"record 0.*feature '{column}'") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=rf"record 0.*feature '{column}'") as caught:
         tfr.read_arrays(data / "fashion.tfrecord", schema={column: tfr.tensor(dtype, shape)})
     assert message in str(caught.value)
     assert (caught.value.record, caught.value.feature) == (0, column)
@@ -81,15 +81,15 @@ def test_arrays_written_here_keep_dtype_and_shape(engine: str, tmp_path: Path, s
         ("uint8", (None,)),
     ]:
         with pytest.raises(
-            tfr.DecodeError, match=rf"its 32 bytes are int32 by 'x/dtype', and the column is of {dtype}"
+            tfr.errors.DecodeError, match=rf"its 32 bytes are int32 by 'x/dtype', and the column is of {dtype}"
         ):
             tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor(dtype, other)})
     for other in [(8,), (4, 2), (2, 2, 2)]:
         if other != shape:
-            with pytest.raises(tfr.DecodeError, match=r"have the shape .* by 'x/shape', and the column"):
+            with pytest.raises(tfr.errors.DecodeError, match=r"have the shape .* by 'x/shape', and the column"):
                 tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor("int32", other)})
     with pytest.raises(
-        tfr.DecodeError, match=r"32 bytes do not make int32 of the shape \(3,\), which has 12; they are 32 uint8"
+        tfr.errors.DecodeError, match=r"32 bytes do not make int32 of the shape \(3,\), which has 12; they are 32 uint8"
     ):
         tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor("int32", (3,))})
 
@@ -98,7 +98,7 @@ def test_arrays_written_here_keep_dtype_and_shape(engine: str, tmp_path: Path, s
 def test_the_bytes_of_one_record_are_the_array(engine: str, dtype: str) -> None:
     values = np.arange(8).astype(dtype)
     record = tfr.decode_example(tfr.encode_example({"x": values.tobytes()}))
-    assert same(tfr.decode_raw(record["x"][0], dtype), values)
+    assert same(tfr.io.decode_raw(record["x"][0], dtype), values)
 
 
 def golden_tensors(data: Path) -> list[tuple[str, np.ndarray[Any, Any]]]:
@@ -118,7 +118,7 @@ def test_each_serialized_tensor_is_parsed(engine: str, data: Path) -> None:
     found = tfr.read_arrays(data / "tensors.tfrecord")
     assert len(found["tensor"]) == 72
     for content, (name, expected) in zip(found["tensor"], golden_tensors(data), strict=True):
-        parsed = tfr.parse_tensor(content)
+        parsed = tfr.io.parse_tensor(content)
         if name == "string":  # the archive's S4 has lost the NULs at the end
             assert [value.rstrip(b"\0") for value in parsed.reshape(-1)] == expected.reshape(-1).tolist()
         else:
@@ -137,5 +137,5 @@ def test_serialized_tensors_by_their_schema(engine: str, data: Path) -> None:
             assert same(found, expected[None]), name
         other = "int16" if dtype != "int16" else "float32"
         schema = {"tensor": tfr.tensor(other, expected.shape, encoding="tensor_proto")}
-        with pytest.raises(tfr.DecodeError, match="feature 'tensor'"):
+        with pytest.raises(tfr.errors.DecodeError, match="feature 'tensor'"):
             tfr.read_arrays(data / "tensors.tfrecord", offset=row, limit=1, schema=schema)

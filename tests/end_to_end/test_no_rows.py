@@ -30,19 +30,19 @@ def test_writing_one_file_without_rows_warns_that_its_columns_are_lost(
     engine: str, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"a.tfrecord{suffix}"
-    with pytest.warns(tfr.SchemaWarning, match=r"a\.tfrecord.*: no records.*3 columns.*schema=") as warned:
+    with pytest.warns(tfr.errors.SchemaWarning, match=r"a\.tfrecord.*: no records.*3 columns.*schema=") as warned:
         tfr.write_tfrecord(NO_ROWS, path)
     assert (len(warned), warned[0].filename) == (1, __file__)
-    with pytest.warns(tfr.SchemaWarning, match="no records"), tfr.open_writer(path, schema={"x": "int8"}):
+    with pytest.warns(tfr.errors.SchemaWarning, match="no records"), tfr.open_writer(path, schema={"x": "int8"}):
         pass
-    with pytest.warns(tfr.SchemaWarning, match="no records"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="no records"):
         tfr.write_tfrecord(pd.DataFrame({"x": []}), io.BytesIO())
 
 
 def test_no_warning_where_nothing_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     with warnings.catch_warnings():
-        warnings.simplefilter("error", tfr.SchemaWarning)
+        warnings.simplefilter("error", tfr.errors.SchemaWarning)
         tfr.write_tfrecord(NO_ROWS, path, embed_schema=False)
         tfr.write_tfrecord({"x": [b""][:0]}, path, record_type="bytes", schema={"x": pa.binary()})
         tfr.write_tfrecord(pd.DataFrame(), path)
@@ -77,13 +77,13 @@ def test_reading_files_without_records_names_the_keyword_that_declares_columns(
     for path in paths:
         path.write_bytes(b"")
     for source, named in [(paths[0], r"a\.tfrecord"), (paths, r"a\.tfrecord and 1 more file")]:
-        with pytest.warns(tfr.SchemaWarning, match=rf"{named}: no records.*schema=") as warned:
+        with pytest.warns(tfr.errors.SchemaWarning, match=rf"{named}: no records.*schema=") as warned:
             assert read(source).names == []
         assert len(warned) == 1
         for columns in (["x"], ["x*"]):
-            with pytest.raises(tfr.FeatureNotFoundError, match=r"no record was read.*schema="):
+            with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"no record was read.*schema="):
                 read(source, columns=columns)
-        with pytest.raises(tfr.FeatureNotFoundError, match=r"no record was read.*schema="):
+        with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"no record was read.*schema="):
             read(source, schema_overrides={"x": "int32"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -117,7 +117,7 @@ def test_a_read_of_no_rows_may_name_columns(
     assert read(path, columns="!x", **options).names == ["y"]
     assert read(path, columns="y", filters=[("x", ">", 1)], **options).names == ["y"]
     assert read(path, columns=["x"], schema_overrides={"x": "int8"}, **options).names == ["x"]
-    with pytest.raises(tfr.FeatureNotFoundError, match="valid names: x, y"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="valid names: x, y"):
         read(path, columns=["z"], **options)
 
 
@@ -125,7 +125,7 @@ def test_a_pipe_without_rows_to_read_is_answered_with_the_keyword_that_declares_
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord", embed_schema=False)
     with (
         (tmp_path / "a.tfrecord").open("rb") as file,
-        pytest.raises(tfr.FeatureNotFoundError, match=r"no record was read.*schema="),
+        pytest.raises(tfr.errors.FeatureNotFoundError, match=r"no record was read.*schema="),
     ):
         tfr.read_table(file, offset=2, columns=["x"])
 
@@ -133,5 +133,5 @@ def test_a_pipe_without_rows_to_read_is_answered_with_the_keyword_that_declares_
 def test_an_empty_folder_of_partitions_still_warns(tmp_path: Path) -> None:
     (tmp_path / "label=cat").mkdir()
     (tmp_path / "label=cat" / "a.tfrecord").write_bytes(b"")
-    with pytest.warns(tfr.SchemaWarning, match="no records"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="no records"):
         assert tfr.read_table(tmp_path).column_names == ["label"]

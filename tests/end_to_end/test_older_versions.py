@@ -61,7 +61,7 @@ def test_datasets(folder: Path) -> None:
 
 def test_datasets_grow(folder: Path) -> None:
     tfr.write_tfrecord(ROWS, f"{folder}/grown/", mode="append")
-    assert tfr.count_records(folder / "grown") == 180
+    assert tfr.count(folder / "grown") == 180
 
 
 def test_indexes(folder: Path) -> None:

@@ -87,7 +87,7 @@ def test_an_inferred_table_is_written_as_what_it_was_read_from(engine: str, tmp_
         tfr.RecordReader(DATA / "sequence.tfrecord") as golden_records,
     ):
         for mine, other in zip(written_records, golden_records, strict=True):
-            a, b = (tfr.SequenceExample.FromString(payload) for payload in (mine, other))
+            a, b = (tfr.train.SequenceExample.FromString(payload) for payload in (mine, other))
             assert a.feature_lists == b.feature_lists
             assert a.context == b.context
 
@@ -99,7 +99,7 @@ def test_lists_of_lists_in_an_example_are_nested_columns(engine: str, tmp_path: 
 
 def test_a_null_inside_a_step_names_its_row(engine: str, tmp_path: Path) -> None:
     table = pa.table({"x": pa.array([[[1]], [[2], [3, None]]], pa.list_(pa.list_(pa.int64())))})
-    with pytest.raises(tfr.EncodeError) as caught:
+    with pytest.raises(tfr.errors.EncodeError) as caught:
         tfr.write_tfrecord(table, tmp_path / "a", record_type="sequence_example")
     assert (caught.value.feature, caught.value.record) == ("x", 1)
 
@@ -109,7 +109,7 @@ def test_a_schema_says_which_lists_are_feature_lists(engine: str) -> None:
     table = tfr.read_table(path, schema={"words": tfr.sequence("int32"), "length": "int8"})
     assert table.schema.types == [pa.list_(pa.int32()), pa.int8()]
     assert table.column("words").to_pylist() == tfr.read_table(path, columns=["words"]).column("words").to_pylist()
-    with pytest.raises(tfr.SchemaError, match=r"tfr\.sequence") as caught:
+    with pytest.raises(tfr.errors.SchemaError, match=r"tfr\.sequence") as caught:
         tfr.read_table(path, schema={"words": "list<int64>"})
     assert caught.value.feature == "words"
 
@@ -159,11 +159,11 @@ def test_companions_in_one_part_are_not_those_of_the_other(engine: str, twins: P
 
 
 def test_one_name_in_both_parts_is_an_error_that_says_what_to_do(engine: str, twins: Path) -> None:
-    with pytest.raises(tfr.SchemaError) as caught:
+    with pytest.raises(tfr.errors.SchemaError) as caught:
         tfr.read_table(twins)
     advice = "schema={'x': tfr.scalar(…, part='context'), 'x_steps': tfr.sequence(…, feature='x')}"
     assert str(caught.value).endswith(advice)
-    with pytest.raises(tfr.SchemaError, match="a feature list is a list of its steps"):
+    with pytest.raises(tfr.errors.SchemaError, match="a feature list is a list of its steps"):
         tfr.scalar("int64", part="feature_list")
     assert tfr.list_("int64", part="feature_list") == tfr.sequence("int64")
     schema = tfr.Schema(VALUE | STEPS)
@@ -176,20 +176,20 @@ def test_one_name_in_both_parts_is_valid(engine: str, twins: Path) -> None:
     assert (report.ok, report.records, report.files[0].record_type) == (True, 5, "sequence_example")
     broken = sequence_example({"x": int64s(1)}, {}) + field(2, field(1, field(1, b"x") + field(2, b"\xff")))
     (check,) = tfr.verify(written(twins.with_name("broken"), [broken]), record_type="sequence_example").files
-    assert isinstance(check.error, tfr.DecodeError)
+    assert isinstance(check.error, tfr.errors.DecodeError)
     assert tfr.read_table(twins, columns=["!x"]).column_names == ["y", "y/shape"]
 
 
 @pytest.mark.parametrize("schema", [{"y": tfr.sequence("int64")}, {"z": tfr.scalar("int64"), "y/shape": "list<int64>"}])
 def test_a_feature_that_is_only_in_the_other_part_is_an_error(engine: str, twins: Path, schema: dict[str, Any]) -> None:
-    with pytest.raises(tfr.SchemaError, match="it is in the"):
+    with pytest.raises(tfr.errors.SchemaError, match="it is in the"):
         tfr.read_table(twins, schema=schema)
     optional = tfr.Schema({"y": tfr.sequence("int64", required=False)})
     assert tfr.read_table(twins, schema=optional)["y"].null_count == 5
 
 
 def test_absent_lists_and_kindless_steps_are_null(engine: str, tmp_path: Path) -> None:
-    first, second = tfr.SequenceExample(), tfr.SequenceExample()
+    first, second = tfr.train.SequenceExample(), tfr.train.SequenceExample()
     steps = first.feature_lists.feature_list["x"].feature
     steps.add().float_list.value.extend([1.0, 2.0])
     steps.add()
@@ -206,7 +206,9 @@ def test_a_declared_feature_list_needs_sequence_examples(engine: str, tmp_path: 
     schema = tfr.Schema({"length": "int64", "words": tfr.sequence("int64")})
     table = pa.table({"length": [2, 1], "words": [[1, 2], [3]]})
     for data, declared in ((table, schema), (table.cast(schema.to_arrow()), None)):
-        with pytest.raises(tfr.EncodeError, match=r"feature 'words'.*write it with record_type=\"sequence_example\""):
+        with pytest.raises(
+            tfr.errors.EncodeError, match=r"feature 'words'.*write it with record_type=\"sequence_example\""
+        ):
             tfr.write_tfrecord(data, tmp_path / "a", schema=declared, record_type=record_type)
         assert not (tmp_path / "a").exists()
         tfr.write_tfrecord(data, tmp_path / "b", schema=declared, record_type="sequence_example")

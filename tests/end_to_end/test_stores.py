@@ -225,7 +225,7 @@ def read_replaced(store: Store, patch: pytest.MonkeyPatch) -> bytes:
 
 
 def replacement_is_an_error(store: Store, patch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(tfr.ReplacedError, match="was replaced while it was read"):
+    with pytest.raises(tfr.errors.ReplacedError, match="was replaced while it was read"):
         read_replaced(store, patch)
 
 

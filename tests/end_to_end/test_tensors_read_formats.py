@@ -40,15 +40,15 @@ def test_lists_of_numbers_are_reshaped(read: Any, name: str) -> None:
     for shape in ((2, 2), (None, 2)):
         found = cells(read([example(x=write(*parts)), b""], schema={"x": tfr.tensor(name, shape)}))
         assert_same(found, [expected.reshape(2, 2), None])
-    with pytest.raises(tfr.DecodeError, match="values"):
+    with pytest.raises(tfr.errors.DecodeError, match="values"):
         read([example(x=write(*parts[:-1]))], schema={"x": tfr.tensor(name, (2, 2))})
 
 
 @pytest.mark.parametrize("name", ["S3", "U3"])
 def test_numbers_are_not_text(read: Any, name: str) -> None:
-    with pytest.raises(tfr.FeatureTypeError):
+    with pytest.raises(tfr.errors.FeatureTypeError):
         read([example(x=int64s(1))], schema={"x": tfr.tensor(name, (1,))})
-    with pytest.raises(tfr.SchemaError):
+    with pytest.raises(tfr.errors.SchemaError):
         read([b""], schema={"x": tfr.tensor(name, (1,), encoding="list")})
 
 
@@ -86,13 +86,13 @@ def test_a_tensor_proto_fits_its_column(data: Path, read: Any) -> None:
         ("float32_3", r"\(3,\).*\(2, 3\)"),
         ("float32_2x0x4", "2, 0, 4"),
     ]:
-        with pytest.raises(tfr.DecodeError, match=f"record 2.*feature 'x'.*({words})"):
+        with pytest.raises(tfr.errors.DecodeError, match=f"record 2.*feature 'x'.*({words})"):
             read([example(x=blobs(good)), b"", payload(name)], schema=schema)
-    with pytest.raises(tfr.DecodeError, match=r"record 0.*int32.*float32"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 0.*int32.*float32"):
         read([payload("int32_2x3")], schema=schema)
-    with pytest.raises(tfr.DecodeError, match=r"record 0.*TensorProto"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 0.*TensorProto"):
         read([example(x=blobs(b"\xff"))], schema=schema)
-    with pytest.raises(tfr.FeatureTypeError):
+    with pytest.raises(tfr.errors.FeatureTypeError):
         read([example(x=floats(1))], schema=schema)
 
 
@@ -150,9 +150,9 @@ def test_steps_have_companions_of_their_own(read: Any) -> None:
     assert column.value_lengths().to_pylist() == [3, None, 1]
     assert_same(list(to_cells(column.values, pa.field("", column.type.value_type))), [*arrays, MATRIX])
     payloads.append(sequence_example({}, {**lists, "x/dtype": [blobs(b"float32"), blobs(b"int32"), blobs(b"float32")]}))
-    with pytest.raises(tfr.DecodeError, match=r"record 3.*feature 'x'.*int32"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 3.*feature 'x'.*int32"):
         read(payloads, schema=schema, record_type="sequence_example")
-    with pytest.raises(tfr.DecodeError, match=r"record 0.*feature 'x'.*x/shape"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 0.*feature 'x'.*x/shape"):
         read([sequence_example({}, {"x": lists["x"]})], schema=schema, record_type="sequence_example")
 
 
@@ -192,5 +192,5 @@ def test_names_of_types_of_tensors() -> None:
     assert schema["a"].shape == (2, 3)
     assert is_variable_shape_tensor(schema["b"].type)
     assert [f.type_name for f in schema] == ["tensor<complex64>[2,3]", "tensor<float32>[?,3]", "tensor<bfloat16>[?]"]
-    with pytest.raises(tfr.SchemaError):
+    with pytest.raises(tfr.errors.SchemaError):
         tfr.Schema({"a": "tensor<object>[2]"})

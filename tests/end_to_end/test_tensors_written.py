@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
 def records(data: Any, path: Path, **keywords: Any) -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", ".*no records were written", tfr.SchemaWarning)
+        warnings.filterwarnings("ignore", ".*no records were written", tfr.errors.SchemaWarning)
         tfr.write_tfrecord(data, path, **keywords)
     return [tfr.decode_example(payload) for payload in tfr.RecordReader(path)]
 
@@ -43,7 +44,10 @@ def check(record: dict[str, Any], column: str, name: str, cell: np.ndarray[Any, 
 
 
 @given(st.data())
-def test_any_arrays_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_arrays_are_their_bytes_shape_and_dtype(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
+    tmp_path = new_folder()
     rows = data.draw(st.integers(0, 4))
     inputs: dict[str, Given] = {
         name: data.draw(columns(rows)) for name in data.draw(st.sampled_from([["x"], ["x", "y"]]))
@@ -60,8 +64,11 @@ def test_any_arrays_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path,
 
 
 @given(st.data())
-def test_any_arrow_tensors_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_arrow_tensors_are_their_bytes_shape_and_dtype(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
     """Permuted, with arbitrary values under nulls, sliced and in chunks."""
+    tmp_path = new_folder()
     name = data.draw(st.sampled_from(PLAIN))
     shape = tuple(data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
     order = data.draw(st.permutations(range(len(shape))))
@@ -136,9 +143,9 @@ def test_lists_are_the_values_in_c_order(engine: str, tmp_path: Path, dtype: str
 def test_lists_of_float64_are_rounded_and_raw_ones_are_not(engine: str, tmp_path: Path) -> None:
     values = np.full((2, 2, 2), 0.1)
     check(records({"x": values}, tmp_path / "a")[0], "x", "float64", values[0])
-    with pytest.warns(tfr.PrecisionWarning, match=r"'x' \(8 values\)"):
+    with pytest.warns(tfr.errors.PrecisionWarning, match=r"'x' \(8 values\)"):
         tfr.write_tfrecord({"x": values}, tmp_path / "b", column_encoding={"x": "list"})
-    with pytest.raises(tfr.EncodeError, match="float64"):
+    with pytest.raises(tfr.errors.EncodeError, match="float64"):
         tfr.write_tfrecord({"x": values}, tmp_path / "b", column_encoding={"x": "list"}, float64="error")
 
 
@@ -146,12 +153,15 @@ def test_lists_of_float64_are_rounded_and_raw_ones_are_not(engine: str, tmp_path
 
 
 @given(st.data())
-def test_any_serialized_tensors_are_tensorflows_bytes(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_serialized_tensors_are_tensorflows_bytes(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
+    tmp_path = new_folder()
     inputs = data.draw(columns(3).filter(lambda column: "64[" not in column.name))  # TensorFlow has no times
     features = records({"x": inputs.data}, tmp_path / "a", column_encoding={"x": "tensor_proto"})
     for record, cell in zip(features, inputs.cells, strict=True):
         assert set(record) == (set() if cell is None else {"x"})
-        assert cell is None or record["x"].tolist() == [tfr.serialize_tensor(cell)]
+        assert cell is None or record["x"].tolist() == [tfr.io.serialize_tensor(cell)]
 
 
 def test_text_and_bytes_are_serialized_as_strings(engine: str, tmp_path: Path) -> None:
@@ -162,7 +172,7 @@ def test_text_and_bytes_are_serialized_as_strings(engine: str, tmp_path: Path) -
         "d": pd.Series(["x", "y"], dtype="str"),
     }
     features = records(data, tmp_path / "a", column_encoding=dict.fromkeys(data, "tensor_proto"))
-    parsed = [{name: tfr.parse_tensor(value[0]).tolist() for name, value in record.items()} for record in features]
+    parsed = [{name: tfr.io.parse_tensor(value[0]).tolist() for name, value in record.items()} for record in features]
     assert parsed == [
         {"a": "é".encode(), "b": [b"\xff", b""], "c": [b"x"], "d": b"x"},
         {"b": [], "c": [b"yy"], "d": b"y"},
@@ -203,7 +213,7 @@ def test_text_and_bytes_are_serialized_as_strings(engine: str, tmp_path: Path) -
 def test_unsupported_values_are_refused(
     tmp_path: Path, data: Any, keywords: dict[str, Any], record: int | None, message: str
 ) -> None:
-    with pytest.raises(tfr.EncodeError, match=message) as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=message) as caught:
         tfr.write_tfrecord(data, tmp_path / "a", **keywords)
     assert caught.value.feature in ("x", "x/shape")
     assert caught.value.record == record
@@ -213,7 +223,7 @@ def test_unsupported_values_are_refused(
 def test_rows_are_numbered_over_several_writes(tmp_path: Path) -> None:
     with tfr.open_writer(tmp_path / "a") as writer:
         writer.write({"x": np.zeros((3, 2, 2))})
-        with pytest.raises(tfr.EncodeError) as caught:
+        with pytest.raises(tfr.errors.EncodeError) as caught:
             writer.write({"x": [np.zeros((2, 2)), np.zeros(2)]})
     assert caught.value.record == 4
 
@@ -251,13 +261,13 @@ IMAGES = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
 
 def test_tables_of_different_shapes_need_a_schema(engine: str, tmp_path: Path) -> None:
     parts = [{"x": IMAGES}, {"x": IMAGES[:, :1]}]
-    with pytest.raises(tfr.SchemaError, match=r"tfr.tensor\('uint8', \(None, 3\)\)"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"tfr.tensor\('uint8', \(None, 3\)\)"):
         tfr.write_tfrecord(parts, tmp_path / "a")
     free = pa.schema([tensor_field("x", element("uint8"), (None, 3))])
     features = records(parts, tmp_path / "a", schema=free)
     for record, cell in zip(features, [*IMAGES, *IMAGES[:, :1]], strict=True):
         check(record, "x", "uint8", cell)
-    with pytest.raises(tfr.EncodeError, match="does not fit") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="does not fit") as caught:
         tfr.write_tfrecord(parts, tmp_path / "b", schema={"x": tfr.tensor("uint8", (2, 3))})
     assert caught.value.record == 2
 
@@ -275,7 +285,7 @@ def test_a_schema_reshapes_lists(engine: str, tmp_path: Path) -> None:
     features = records(frame, tmp_path / "a", schema={"x": tfr.tensor("uint8", (2, 3))})
     for record, cell in zip(features, [IMAGES[0], None, IMAGES[1]], strict=True):
         check(record, "x", "uint8", cell)
-    with pytest.raises(tfr.EncodeError, match=r"shape \(3,\)") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=r"shape \(3,\)") as caught:
         tfr.write_tfrecord({"x": [[1] * 6, None, [1] * 3]}, tmp_path / "b", schema={"x": tfr.tensor("uint8", (2, 3))})
     assert (caught.value.record, caught.value.feature) == (2, "x")
 
@@ -289,7 +299,7 @@ def test_lists_of_tensors_are_feature_lists(engine: str, tmp_path: Path) -> None
     tensors = pa.ExtensionArray.from_storage(type_.value_type, steps)
     array = pa.ListArray.from_arrays(pa.array([0, 2, 2, 3]), tensors, mask=pa.array([False, True, False]))
     tfr.write_tfrecord(pa.table({"x": array}), tmp_path / "a", record_type="sequence_example")
-    features = [tfr.SequenceExample.FromString(payload) for payload in tfr.RecordReader(tmp_path / "a")]
+    features = [tfr.train.SequenceExample.FromString(payload) for payload in tfr.RecordReader(tmp_path / "a")]
     lists = [message.feature_lists.feature_list for message in features]
     first = [feature.bytes_list.value[0] for feature in lists[0]["x"].feature]
     assert first == [np.array(cell, "<i2").tobytes() for cell in ([1, 2, 3, 4], [5, 6, 7, 8])]

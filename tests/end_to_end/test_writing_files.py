@@ -71,7 +71,7 @@ def test_anything_that_holds_a_table_is_written(engine: str, tmp_path: Path, for
 
 @pytest.mark.parametrize("data", [5, "text", b"bytes", None, [1, 2], pa.array([1])])
 def test_other_input_is_a_type_error_and_writes_nothing(tmp_path: Path, data: Any) -> None:
-    with pytest.raises((TypeError, tfr.EncodeError)):
+    with pytest.raises((TypeError, tfr.errors.EncodeError)):
         tfr.write_tfrecord(data, tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
@@ -82,7 +82,7 @@ def test_a_reader_is_written_while_it_is_read(engine: str, tmp_path: Path) -> No
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     damaged = tmp_path / "c"
     damaged.write_bytes((tmp_path / "a").read_bytes()[:-1])
-    with pytest.raises(tfr.TruncatedRecordError):
+    with pytest.raises(tfr.errors.TruncatedRecordError):
         tfr.write_tfrecord(tfr.open_reader(damaged), tmp_path / "d")
     assert not (tmp_path / "d").exists()
 
@@ -106,7 +106,7 @@ def test_an_exception_in_the_input_leaves_existing_files(engine: str, tmp_path: 
     for target in (path, tmp_path / "new"):
         with pytest.raises(RuntimeError, match="mine"):
             tfr.write_tfrecord(failing(), target, threads=threads)
-        with pytest.raises(tfr.SchemaError):
+        with pytest.raises(tfr.errors.SchemaError):
             tfr.write_tfrecord([TABLE, pa.table({"other": [1]})], target, threads=threads)
     assert os.listdir(tmp_path) == ["a"]
     assert path.read_bytes() == framed(b"")
@@ -182,7 +182,7 @@ def test_a_writer_accepts_several_tables(engine: str, tmp_path: Path) -> None:
         writer.write(TABLE.slice(0, 0))
         writer.write(pd.DataFrame({"n": [4], "s": ["d"]}))
         assert not (tmp_path / "a").exists()
-        with pytest.raises(tfr.SchemaError):
+        with pytest.raises(tfr.errors.SchemaError):
             writer.write({"n": [1.5]})
     assert writer.report.records == 4
     assert tfr.read_table(tmp_path / "a")["n"].to_pylist() == [1, 2, 3, 4]
@@ -198,9 +198,9 @@ def test_a_writer_with_a_schema_casts_orders_and_selects(engine: str, tmp_path: 
         assert tfr.read_table(tmp_path / "a")["n"].to_pylist() == [1, 2, 3, 5]
     tfr.write_tfrecord(TABLE, tmp_path / "b", schema={"n": "int16"})
     assert tfr.read_table(tmp_path / "b").schema == pa.schema([("n", pa.int16())])
-    with pytest.raises(tfr.SchemaError, match="'gone'"):
+    with pytest.raises(tfr.errors.SchemaError, match="'gone'"):
         tfr.write_tfrecord(TABLE, tmp_path / "c", schema={"gone": "int8"})
-    with pytest.raises(tfr.EncodeError, match="a value of type int64 cannot be converted to int8"):
+    with pytest.raises(tfr.errors.EncodeError, match="a value of type int64 cannot be converted to int8"):
         tfr.write_tfrecord({"n": [300]}, tmp_path / "c", schema={"n": "int8"})
     assert not (tmp_path / "c").exists()
 
@@ -210,7 +210,7 @@ def test_categories_that_the_first_rows_lack_are_refused(engine: str, tmp_path: 
     parts = [pa.table({"x": pa.array(values).dictionary_encode()}) for values in (["a", "b"], ["b", None], ["c"])]
     assert tfr.write_tfrecord(parts[:2], tmp_path / "a", threads=threads).records == 4
     assert tfr.read_table(tmp_path / "a")["x"].to_pylist() == ["a", "b", "b", None]
-    with pytest.raises(tfr.EncodeError, match=r"feature 'x'.*unify_dictionaries"):
+    with pytest.raises(tfr.errors.EncodeError, match=r"feature 'x'.*unify_dictionaries"):
         tfr.write_tfrecord(parts, tmp_path / "b", threads=threads)
     assert not (tmp_path / "b").exists()
     for keywords in ({"data": parts, "embed_schema": False}, {"data": pa.concat_tables(parts)}):
@@ -252,7 +252,7 @@ def test_payloads_are_written_as_records(engine: str, tmp_path: Path) -> None:
     tfr.write_tfrecord(tfr.open_reader(tmp_path / "a", record_type="bytes"), tmp_path / "b.gz", record_type="bytes")
     assert list(tfr.RecordReader(tmp_path / "b.gz")) == [b"a", b"", int64s(1)]
     for bad in ({"record": ["text"]}, {"a": [b""], "b": [b""]}, {"record": [b"a", None]}):
-        with pytest.raises(tfr.EncodeError):
+        with pytest.raises(tfr.errors.EncodeError):
             tfr.write_tfrecord(bad, tmp_path / "c", record_type="bytes")
 
 

@@ -389,6 +389,7 @@ def test_crc_is_the_same_at_the_borders_of_its_lanes(size: int) -> None:
     assert _kernel.crc32c(array, 1) == _kernel.crc32c_portable(array, 1) == REFERENCE.crc32c(array, 1)
 
 
+@pytest.mark.complete
 @pytest.mark.parametrize("without", ["1", "avx2"])
 def test_paths_for_other_processors_pass_the_engine_suite(without: str) -> None:
     here = Path(__file__).parent

@@ -329,6 +329,7 @@ def test_many_rows_of_long_values_among_short_ones_encode_alike() -> None:
         assert (bytes(native[0]), native[1]) == (bytes(reference[0]), reference[1])
 
 
+@pytest.mark.complete
 @pytest.mark.parametrize("portable", ["1", "avx2"])
 def test_rare_records_on_other_processors(portable: str) -> None:
     environment = {**os.environ, "TFRECORD_IO_PORTABLE": portable, "PYTHONPATH": os.pathsep.join(sys.path)}

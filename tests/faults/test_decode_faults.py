@@ -30,11 +30,11 @@ def feature(content: bytes) -> bytes:
     return field(1, entry("b", content))
 
 
-def refused(path: Path, *, record: int, offset: int, **keywords: Any) -> tfr.DecodeError:
+def refused(path: Path, *, record: int, offset: int, **keywords: Any) -> tfr.errors.DecodeError:
     """What every call says of it: a DecodeError at this record, after all rows before it."""
     errors = []
     for threads in (1, 2):
-        with pytest.raises(tfr.DecodeError) as caught:
+        with pytest.raises(tfr.errors.DecodeError) as caught:
             tfr.read_table(path, threads=threads, **keywords)
         errors.append(caught.value)
         for more in ({}, {"schema": {"b": "int64"}}, {"sample": 1}):
@@ -43,18 +43,18 @@ def refused(path: Path, *, record: int, offset: int, **keywords: Any) -> tfr.Dec
             try:
                 for batch in reader:
                     rows += len(batch)
-            except tfr.DecodeError as error:
+            except tfr.errors.DecodeError as error:
                 errors.append(error)
             assert rows == record
     assert len(errors) == 8
     for error in errors:
-        assert type(error) is tfr.DecodeError
+        assert type(error) is tfr.errors.DecodeError
         assert (error.path, error.record, error.offset, error.records_intact) == (str(path), record, offset, record)
         again = pickle.loads(pickle.dumps(error))
         assert (vars(again), str(again)) == (vars(error), str(error))
         assert len(str(error).encode()) <= 1024
         assert SECRET.decode() not in str(error)
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         assert tfr.read_table(path, on_error="stop", **keywords).num_rows == record
     return errors[0]
 
@@ -114,7 +114,7 @@ def test_invalid_protobuf_is_refused_at_its_record(
         assert reason in error.reason
         assert "at byte" in error.reason
         assert error.feature == ("b" if inside else None)
-    with pytest.raises(tfr.DecodeError):
+    with pytest.raises(tfr.errors.DecodeError):
         tfr.decode_example(payload)
     assert not tfr.verify(path).ok
     assert tfr.read_table(path, record_type="bytes").num_rows == 5
@@ -148,7 +148,7 @@ def test_wire_forms_read_as_cpp_protobuf_reads_them(
     payload = bytes.fromhex(case["hex"])
     path = written(tmp_path / "a", [payload])
     if case["expect"] == "error":
-        with pytest.raises(tfr.DecodeError) as caught:
+        with pytest.raises(tfr.errors.DecodeError) as caught:
             tfr.read_table(path, threads=threads, record_type="example")
         assert caught.value.record == 0
         return
@@ -273,7 +273,7 @@ def test_other_messages_are_refused_by_name_and_never_a_table_without_columns(
             lambda *a, **k: tfr.open_reader(*a, **k).read_all(),
         ):
             for more in ({}, {"limit": 1}):
-                with pytest.raises(tfr.DecodeError, match='record_type="bytes"') as caught:
+                with pytest.raises(tfr.errors.DecodeError, match='record_type="bytes"') as caught:
                     read(path, threads=threads, **more)
                 assert (caught.value.path, caught.value.record) == (str(path), 0)
                 assert SECRET.decode() not in str(caught.value)
@@ -343,21 +343,23 @@ def test_lists_of_examples_are_named(engine: str, tmp_path: Path, payloads: list
     path = written(tmp_path / "a", payloads)
     readers = [tfr.read_table, tfr.infer_schema, lambda path, **more: tfr.open_reader(path, **more).read_all()]
     for read in (*readers, partial(tfr.read_table, max_features=100), partial(tfr.read_table, schema={"title": str})):
-        with pytest.raises(tfr.DecodeError, match=r'look like ExampleListWithContext.*record_type="bytes"') as caught:
+        with pytest.raises(
+            tfr.errors.DecodeError, match=r'look like ExampleListWithContext.*record_type="bytes"'
+        ) as caught:
             read(path)
         assert (caught.value.record, caught.value.got) == (0, "ExampleListWithContext")
     with_examples = any(payload.startswith(b"\x0a") for payload in payloads)  # else the context is an unknown field
     declared = [{"record_type": "example"}] if with_examples else []
     for more in ({"columns": ["query"]}, {"columns": "!title"}, *declared):
-        with pytest.raises(tfr.DecodeError, match="look like ExampleListWithContext"):
+        with pytest.raises(tfr.errors.DecodeError, match="look like ExampleListWithContext"):
             tfr.read_table(path, **more)
     for more in ({}, *declared):
         (check,) = tfr.verify(path, **more).files
         assert (str(check.error), check.records) == (str(caught.value), 0)
     if with_examples:
-        with pytest.raises(tfr.DecodeError, match="look like ExampleListWithContext"):
-            tfr.parse_example(payloads, {"title": tfr.VarLenFeature("string")})
-        with pytest.raises(tfr.DecodeError, match="look like ExampleListWithContext"):
+        with pytest.raises(tfr.errors.DecodeError, match="look like ExampleListWithContext"):
+            tfr.io.parse_example(payloads, {"title": tfr.io.VarLenFeature("string")})
+        with pytest.raises(tfr.errors.DecodeError, match="look like ExampleListWithContext"):
             tfr.decode_example(elwc(DOCUMENT))
     assert tfr.read_table(path, record_type="bytes")["record"].to_pylist() == payloads
     assert tfr.verify(path, record_type="bytes").ok
@@ -371,7 +373,7 @@ def test_a_list_of_examples_that_is_no_valid_example_is_named(engine: str, tmp_p
         with pytest.raises(tfr.TFRecordError, match=r'ExampleListWithContext.*record_type="bytes"'):
             tfr.read_table(written(tmp_path / "a", [payload]))
     path = written(tmp_path / "a", [elwc(DOCUMENT, context={"query": b"\xff"})])
-    with pytest.raises(tfr.DecodeError, match="look like ExampleListWithContext"):
+    with pytest.raises(tfr.errors.DecodeError, match="look like ExampleListWithContext"):
         tfr.read_table(path)
 
 

@@ -21,7 +21,7 @@ def test_a_wrong_compression_is_told(engine: str, tmp_path: Path) -> None:
     plain.write_bytes(content)
     packed.write_bytes(gzip.compress(content))
     for path, compression, looks in ((plain, "gzip", "a plain TFRecord file"), (packed, "zlib", "gzip data")):
-        with pytest.raises(tfr.CompressionError, match=f"the file looks like {looks}"):
+        with pytest.raises(tfr.errors.CompressionError, match=f"the file looks like {looks}"):
             tfr.read_table(path, compression=compression)
         assert tfr.read_table(path).num_rows == 3
 
@@ -66,7 +66,7 @@ def test_arrow_input_of_any_layout(engine: str, tmp_path: Path, array: Any) -> N
     ids=["bool", "integer", "date"],
 )
 def test_values_that_a_declared_type_would_change(engine: str, tmp_path: Path, value: Any, type_: Any) -> None:
-    with pytest.raises(tfr.EncodeError) as caught:
+    with pytest.raises(tfr.errors.EncodeError) as caught:
         tfr.write_tfrecord(pa.table({"x": [value, value]}), tmp_path / "a", schema={"x": type_})
     assert caught.value.feature == "x"
     assert not (tmp_path / "a").exists()

@@ -67,7 +67,7 @@ def test_every_flipped_bit_is_found_after_the_intact_records(
         damaged[bit // 8] ^= 1 << bit % 8
         given, error = until_error(io.BytesIO(damaged))
         record = sum(end <= bit // 8 for end in ends)
-        assert isinstance(error, tfr.CorruptRecordError), bit
+        assert isinstance(error, tfr.errors.CorruptRecordError), bit
         assert (error.record, error.records_intact, error.offset) == (record, record, [0, *ends][record]), bit
         assert given == payloads[:record], bit
         with warnings.catch_warnings():
@@ -118,7 +118,7 @@ def test_every_truncation_is_found_after_the_intact_records(
         if size in (0, *ends):
             assert error is None, size
         else:
-            assert isinstance(error, tfr.TruncatedRecordError), size
+            assert isinstance(error, tfr.errors.TruncatedRecordError), size
             assert (error.record, error.records_intact) == (record, record), size
     record_property("truncations of plain files, all found but those between two records", len(sizes))
 
@@ -134,7 +134,7 @@ def test_every_truncation_of_a_dataset_is_found_by_its_manifest(
     sizes = sample(range(len(content)), 8)
     for size in sizes:
         shard.write_bytes(content[:size])
-        with pytest.raises(tfr.CorruptRecordError, match="a-00001-of-00002"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match="a-00001-of-00002"):
             tfr.read_table(tmp_path / "a@2")
     shard.write_bytes(content)
     assert tfr.read_table(tmp_path / "a@2").num_rows == 9

@@ -40,12 +40,12 @@ reads = {
     "masked": lambda path: tfr.read_arrays(path, missing="mask"),
     "masked batches": lambda path: list(tfr.iter_arrays(path, batch_size=50_000, missing="mask")),
     "tensors": lambda path: tfr.read_table(path, schema={"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}),
-    "parse_tensor": lambda path: tfr.parse_tensor(open(path, "rb").read()),
+    "parse_tensor": lambda path: tfr.io.parse_tensor(open(path, "rb").read()),
     "verify": tfr.verify,
-    "to_npy": lambda path: tfr.to_npy(path, path + ".npy"),
-    "to_npz": lambda path: tfr.to_npz(path, path + ".npz"),
-    "parse_example": lambda path: tfr.parse_example(
-        list(tfr.RecordReader(path)), {"x": tfr.FixedLenSequenceFeature([], "int64", allow_missing=True)}
+    "write_npy": lambda path: tfr.formats.write_npy(path, path + ".npy"),
+    "write_npz": lambda path: tfr.formats.write_npz(path, path + ".npz"),
+    "parse_example": lambda path: tfr.io.parse_example(
+        list(tfr.RecordReader(path)), {"x": tfr.io.FixedLenSequenceFeature([], "int64", allow_missing=True)}
     ),
     "text": lambda path: tfr.read_table(path, schema={"x": tfr.list_("string", encoding="tensor_proto")}),
 }
@@ -102,6 +102,7 @@ WIDE = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", WIDE)
 def test_embedded_types_whose_nulls_are_large(name: str, engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [embedding(WIDE[name])])
@@ -118,6 +119,7 @@ def test_many_rows_of_a_large_embedded_type(tmp_path: Path) -> None:
     assert tfr.read_table(path, limit=50, max_expansion=500 * MIB).num_rows == 50
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("value", [pa.float32(), pa.bool_(), pa.uint8(), pa.timestamp("us"), pa.string()], ids=str)
 def test_null_rows_of_a_wide_list_take_no_more_than_the_limit(value: pa.DataType, engine: str, tmp_path: Path) -> None:
     count = 100_000
@@ -167,19 +169,19 @@ def test_tensors_of_one_value_are_read(engine: str, tmp_path: Path) -> None:
     arrays = tfr.read_arrays(path, schema=schema)
     assert arrays["x"].shape == (200, 60_000)
     assert np.all(arrays["x"] == 7)
-    assert tfr.parse_tensor(filled(2**25)).sum() == 7 * 2**25
+    assert tfr.io.parse_tensor(filled(2**25)).sum() == 7 * 2**25
 
 
 def test_the_limit_can_be_changed() -> None:
     value = filled(1000)
     room = 512 * len(value)
-    assert tfr.parse_tensor(value, max_expansion=4000 - room if room < 4000 else 1).shape == (1000,)
-    with pytest.raises(tfr.DecodeError, match="pass max_expansion=") as caught:
-        tfr.parse_tensor(filled(10**6), max_expansion=1)
+    assert tfr.io.parse_tensor(value, max_expansion=4000 - room if room < 4000 else 1).shape == (1000,)
+    with pytest.raises(tfr.errors.DecodeError, match="pass max_expansion=") as caught:
+        tfr.io.parse_tensor(filled(10**6), max_expansion=1)
     needed = int(str(caught.value).rsplit("max_expansion=", 1)[1].split()[0])
-    assert tfr.parse_tensor(filled(10**6), max_expansion=needed).shape == (10**6,)
-    with pytest.raises(tfr.DecodeError, match="max_expansion"):
-        tfr.parse_tensor(filled(10**6), max_expansion=needed - 1)
+    assert tfr.io.parse_tensor(filled(10**6), max_expansion=needed).shape == (10**6,)
+    with pytest.raises(tfr.errors.DecodeError, match="max_expansion"):
+        tfr.io.parse_tensor(filled(10**6), max_expansion=needed - 1)
 
 
 def test_rows_before_the_excess_are_intact(engine: str, tmp_path: Path) -> None:
@@ -187,10 +189,10 @@ def test_rows_before_the_excess_are_intact(engine: str, tmp_path: Path) -> None:
     read: Callable[..., pa.Table] = lambda **keywords: tfr.read_table(  # noqa: E731
         path, schema={"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}, max_expansion=MIB, **keywords
     )
-    with pytest.raises(tfr.DecodeError, match="max_expansion") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="max_expansion") as caught:
         read()
     assert (caught.value.record, caught.value.feature, caught.value.records_intact) == (3, "x", 3)
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         assert read(on_error="stop").num_rows == 3
 
 
@@ -200,10 +202,11 @@ def test_a_stream_counts_the_rows_that_it_holds(engine: str, tmp_path: Path) -> 
     keywords = {"schema": {"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}, "max_expansion": MIB}
     with tfr.open_reader(path, batch_size=1, **keywords) as reader:
         assert [len(batch) for batch in reader] == [1] * 4
-    with pytest.raises(tfr.DecodeError, match="max_expansion"):
+    with pytest.raises(tfr.errors.DecodeError, match="max_expansion"):
         tfr.read_table(path, **keywords)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("call", "short"), [("padded", int64s(1)), ("masked", b"")])
 def test_a_long_list_among_short_ones(call: str, short: bytes, engine: str, tmp_path: Path) -> None:
     """20,000 rows of 100,000 values, all but one of which are padding."""
@@ -215,17 +218,17 @@ def test_rows_before_a_list_that_is_too_long_are_intact(engine: str, tmp_path: P
     lists = [[1], [2, 3], [4], list(range(10**5)), *[[5]] * 100_000]
     path = written(tmp_path / "a", [example(x=int64s(*row)) for row in lists])
     keywords: dict[str, Any] = {"ragged": "pad", "max_expansion": 1}
-    with pytest.raises(tfr.DecodeError, match=r"max_expansion=1 .*pass max_expansion=") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=r"max_expansion=1 .*pass max_expansion=") as caught:
         tfr.read_arrays(path, **keywords)
     assert (caught.value.feature, caught.value.record, caught.value.records_intact) == ("x", 3, 3)
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         arrays = tfr.read_arrays(path, **keywords, on_error="stop")
     assert arrays["x"].tolist() == [[1, 0], [2, 3], [4, 0]]
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         batches = list(tfr.iter_arrays(path, batch_size=10**6, **keywords, on_error="stop"))
     assert [batch["x"].tolist() for batch in batches] == [arrays["x"].tolist()]
     batches = tfr.iter_arrays(path, batch_size=10, **keywords)  # each batch has what its own rows account for
-    with pytest.raises(tfr.DecodeError, match="max_expansion=1"):
+    with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1"):
         list(batches)
     assert next(tfr.iter_arrays(path, batch_size=10, ragged="pad"))["x"].shape == (10, 10**5)
 
@@ -233,19 +236,19 @@ def test_rows_before_a_list_that_is_too_long_are_intact(engine: str, tmp_path: P
 def test_a_long_text_among_short_ones(engine: str, tmp_path: Path) -> None:
     """All values of a ``.npy`` file are as wide as the longest."""
     path = written(tmp_path / "a", [example(x=blobs(b"a" * 10**6))] + [example(x=blobs(b"b"))] * 20_000)
-    refused(path, "to_npy", "to_npz", limit=400 * MIB)
+    refused(path, "write_npy", "write_npz", limit=400 * MIB)
     assert sorted(found.name for found in tmp_path.iterdir()) == ["a"]
 
 
 def test_wide_text_is_written_in_pieces(tmp_path: Path) -> None:
     """The width that the limit allows does not become the width of a whole batch in memory."""
     path = written(tmp_path / "a", [example(x=blobs(b"a" * 10**5))] + [example(x=blobs(b"b"))] * 600)
-    results, memory = memory_of(path, "to_npy")
-    assert (results["to_npy"], memory < 100 * MIB) == (None, True)
+    results, memory = memory_of(path, "write_npy")
+    assert (results["write_npy"], memory < 100 * MIB) == (None, True)
     array = np.load(f"{path}.npy", mmap_mode="r")
     assert (array.shape, array.dtype, array[0][-1], array[-1]) == ((601,), np.dtype("U100000"), "a", "b")
-    with pytest.raises(tfr.DecodeError, match=r"max_expansion=1 .*pass max_expansion=") as caught:
-        tfr.to_npy(path, tmp_path / "b.npy", max_expansion=1)
+    with pytest.raises(tfr.errors.DecodeError, match=r"max_expansion=1 .*pass max_expansion=") as caught:
+        tfr.formats.write_npy(path, tmp_path / "b.npy", max_expansion=1)
     assert caught.value.record is not None
 
 
@@ -253,7 +256,7 @@ def test_wide_text_is_written_in_pieces(tmp_path: Path) -> None:
     ("tensor", "column"),
     [
         (proto(3, (10**6,), field(7, varint(7))), tfr.tensor("int32", (None,), encoding="tensor_proto")),
-        (bytes(tfr.serialize_tensor(np.array(["a"]))), tfr.tensor("U100000", (1,), encoding="tensor_proto")),
+        (bytes(tfr.io.serialize_tensor(np.array(["a"]))), tfr.tensor("U100000", (1,), encoding="tensor_proto")),
     ],
     ids=["values", "width"],
 )
@@ -262,7 +265,7 @@ def test_intact_records_are_not_left_out_for_lack_of_room(
 ) -> None:
     path = written(tmp_path / "a", [example(x=blobs(tensor))] * 3)
     schema = {"x": column}
-    with pytest.raises(tfr.DecodeError, match="max_expansion=1 ") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1 ") as caught:
         tfr.read_table(path, schema=schema, max_expansion=1, on_error="skip")
     assert caught.value.of_memory
     assert pickle.loads(pickle.dumps(caught.value)).of_memory
@@ -272,12 +275,12 @@ def test_intact_records_are_not_left_out_for_lack_of_room(
 def test_parsing_pads_to_a_long_record(engine: str, tmp_path: Path) -> None:
     payloads = [example(x=int64s(*range(20_000)))] + [example(x=int64s(1))] * 20_000
     refused(written(tmp_path / "a", payloads), "parse_example", limit=300 * MIB)
-    feature = tfr.FixedLenSequenceFeature([], "int64", allow_missing=True)
-    with pytest.raises(tfr.DecodeError, match="max_expansion=1 ") as caught:
-        tfr.parse_example([b"", *payloads], {"x": feature}, max_expansion=1)
+    feature = tfr.io.FixedLenSequenceFeature([], "int64", allow_missing=True)
+    with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1 ") as caught:
+        tfr.io.parse_example([b"", *payloads], {"x": feature}, max_expansion=1)
     needed = int(str(caught.value).rsplit("max_expansion=", 1)[1].split()[0])
     few = payloads[:100]
-    assert tfr.parse_example(few, {"x": feature}, max_expansion=needed)["x"].shape == (100, 20_000)
+    assert tfr.io.parse_example(few, {"x": feature}, max_expansion=needed)["x"].shape == (100, 20_000)
 
 
 NAMES = [field(1, entry(b"feature %d" % n, int64s(n))) for n in range(20_000)]
@@ -297,6 +300,7 @@ def test_records_that_each_bring_a_new_name(call: str, tmp_path: Path) -> None:
         )  # a stream lacks the names after its sample
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("padding", [b"", b"a" * 200])
 def test_verify_holds_few_rows_of_many_names(padding: bytes, engine: str, tmp_path: Path) -> None:
     """Its memory does not grow with the rows: every record has a name of its own."""
@@ -308,7 +312,7 @@ def test_verify_holds_few_rows_of_many_names(padding: bytes, engine: str, tmp_pa
     path.write_bytes(damaged)
     report = tfr.verify(path)
     assert report.records == len(names) - 1
-    assert isinstance(report.files[0].error, tfr.CorruptRecordError)
+    assert isinstance(report.files[0].error, tfr.errors.CorruptRecordError)
     assert (report.files[0].error.record, report.files[0].error.offset) == (len(names) - 1, report.bytes)
 
 
@@ -318,17 +322,18 @@ def test_rows_without_the_columns_that_the_first_record_has(tmp_path: Path) -> N
     refused(path, "read_table", "one thread", feature="feature 7999", limit=1200 * MIB)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("threads", [1, 4])
 def test_chunks_that_end_for_lack_of_memory(threads: int, engine: str, tmp_path: Path) -> None:
     """The rows are the same; a declared schema has no limit."""
     path = written(tmp_path / "a", NAMES[:12] + [b""] * 3 + [NAMES[0][:-1]])
     schema = {f"feature {n}": pa.int64() for n in range(2000)}
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         whole = tfr.read_table(path, schema=schema, threads=1, on_error="stop")
     assert whole.num_rows == 15
     with tfr.open_reader(path, schema=schema, threads=threads, max_expansion=1) as reader:
         batches = []
-        with pytest.raises(tfr.DecodeError) as caught:
+        with pytest.raises(tfr.errors.DecodeError) as caught:
             batches.extend(iter(reader))
     assert len(batches) > 10
     assert pa.Table.from_batches(batches).equals(whole)

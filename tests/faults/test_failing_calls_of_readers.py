@@ -67,6 +67,7 @@ def faults(
     return answers
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(61)
 @pytest.mark.storm
 @pytest.mark.parametrize(("way", "form"), CASES)
@@ -88,6 +89,7 @@ def test_an_error_of_every_call_of_a_read(
     record_property("input/output errors at one call of a reader after the other", len(answers))
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(61)
 @pytest.mark.storm
 @pytest.mark.parametrize(("way", "form"), CASES)

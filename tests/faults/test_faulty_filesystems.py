@@ -82,6 +82,7 @@ def small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])

@@ -78,7 +78,7 @@ def expect_error(
         assert reason in error.reason
         check_message(error)
     for read in WHOLE:
-        with pytest.warns(tfr.StoppedEarlyWarning):
+        with pytest.warns(tfr.errors.StoppedEarlyWarning):
             assert read(path, on_error="stop", **keywords) == record
     return errors[0]
 
@@ -127,7 +127,7 @@ def test_an_empty_file_has_no_records(engine: str, file: Callable[[bytes], Path]
 def test_a_truncated_file(engine: str, file: Callable[[bytes], Path], record: int, part: str, at: int) -> None:
     start = ENDS[record - 1] if record else 0
     path = file(framed(*PAYLOADS)[: (start if at > 0 else ENDS[record]) + at])
-    error = expect_error(path, tfr.TruncatedRecordError, record=record, offset=start, reason=part)
+    error = expect_error(path, tfr.errors.TruncatedRecordError, record=record, offset=start, reason=part)
     assert isinstance(error, EOFError)
     assert isinstance(error.expected, int)
     assert isinstance(error.got, int)
@@ -152,7 +152,9 @@ def test_a_flipped_bit(engine: str, file: Callable[[bytes], Path], record: int, 
     start = ENDS[record - 1] if record else 0
     content = bytearray(framed(*PAYLOADS))
     content[(start if at >= 0 else ENDS[record]) + at] ^= 1 << bit
-    error = expect_error(file(bytes(content)), tfr.CorruptRecordError, record=record, offset=start, reason=reason)
+    error = expect_error(
+        file(bytes(content)), tfr.errors.CorruptRecordError, record=record, offset=start, reason=reason
+    )
     assert f"0x{error.got:08x}" in str(error)
     assert f"0x{error.expected:08x}" in str(error)
 
@@ -165,7 +167,7 @@ def test_every_single_flipped_bit_is_found(engine: str, tmp_path: Path) -> None:
         for bit in range(8):
             damaged = bytearray(content)
             damaged[at] ^= 1 << bit
-            with pytest.raises(tfr.CorruptRecordError) as caught:
+            with pytest.raises(tfr.errors.CorruptRecordError) as caught:
                 list(tfr.RecordReader(io.BytesIO(damaged)))
             assert caught.value.record == sum(end <= at for end in ends)
 
@@ -173,11 +175,11 @@ def test_every_single_flipped_bit_is_found(engine: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("length", "cls", "reason"),
     [
-        pytest.param(2**63, tfr.CorruptRecordError, str(2**63), marks=pytest.mark.fault(9)),
-        pytest.param(2**64 - 1, tfr.CorruptRecordError, str(2**64 - 1), marks=pytest.mark.fault(9)),
-        pytest.param(2**31 - 1, tfr.TruncatedRecordError, "payload", marks=pytest.mark.fault(10)),
-        pytest.param(2**31, tfr.CorruptRecordError, "2147483647", marks=pytest.mark.fault(11)),
-        pytest.param(2**40, tfr.CorruptRecordError, "2147483647", marks=pytest.mark.fault(11)),
+        pytest.param(2**63, tfr.errors.CorruptRecordError, str(2**63), marks=pytest.mark.fault(9)),
+        pytest.param(2**64 - 1, tfr.errors.CorruptRecordError, str(2**64 - 1), marks=pytest.mark.fault(9)),
+        pytest.param(2**31 - 1, tfr.errors.TruncatedRecordError, "payload", marks=pytest.mark.fault(10)),
+        pytest.param(2**31, tfr.errors.CorruptRecordError, "2147483647", marks=pytest.mark.fault(11)),
+        pytest.param(2**40, tfr.errors.CorruptRecordError, "2147483647", marks=pytest.mark.fault(11)),
     ],
 )
 def test_a_wrong_length_with_a_valid_crc(
@@ -196,7 +198,7 @@ def test_a_wrong_length_with_a_valid_crc(
 def test_a_record_over_max_record_bytes(engine: str, file: Callable[[bytes], Path]) -> None:
     path = file(framed(*PAYLOADS, example(s=blobs(bytes(100)))))
     error = expect_error(
-        path, tfr.CorruptRecordError, record=4, offset=ENDS[3], reason="limit of 99", max_record_bytes=99
+        path, tfr.errors.CorruptRecordError, record=4, offset=ENDS[3], reason="limit of 99", max_record_bytes=99
     )
     assert error.expected == 99
     assert "max_record_bytes" in str(error)
@@ -215,11 +217,11 @@ def test_an_empty_payload_is_a_record(engine: str, file: Callable[[bytes], Path]
 def test_a_gap_of_zeros_is_corrupt(engine: str, file: Callable[[bytes], Path], zeros: int) -> None:
     expect_error(
         file(framed(*PAYLOADS[:2]) + bytes(zeros) + framed(*PAYLOADS[2:])),
-        tfr.CorruptRecordError,
+        tfr.errors.CorruptRecordError,
         record=2,
         offset=ENDS[1],
     )
-    expect_error(file(bytes(zeros)), tfr.CorruptRecordError, record=0, offset=0, reason="zeros")
+    expect_error(file(bytes(zeros)), tfr.errors.CorruptRecordError, record=0, offset=0, reason="zeros")
 
 
 def arrow_file() -> bytes:
@@ -254,7 +256,9 @@ FOREIGN = [
 
 @pytest.mark.parametrize(("content", "looks"), FOREIGN)
 def test_another_format_is_named(engine: str, file: Callable[[bytes], Path], content: bytes, looks: str) -> None:
-    error = expect_error(file(content), tfr.CorruptRecordError, record=0, offset=0, reason="not TFRecord: looks like ")
+    error = expect_error(
+        file(content), tfr.errors.CorruptRecordError, record=0, offset=0, reason="not TFRecord: looks like "
+    )
     assert looks in error.reason
     assert looks in str(error.got)
 
@@ -278,8 +282,8 @@ def test_text_mode_and_bytes_inserted_or_deleted(
     path = file(changed(framed(*PAYLOADS), record, kind))
     assert path.stat().st_size != ENDS[-1]
     start = ENDS[record - 1] if record else 0
-    expect_error(path, tfr.CorruptRecordError, record=record, offset=start)
-    with tfr.RecordReader(path, on_error="skip") as records, pytest.warns(tfr.DamagedDataWarning):
+    expect_error(path, tfr.errors.CorruptRecordError, record=record, offset=start)
+    with tfr.RecordReader(path, on_error="skip") as records, pytest.warns(tfr.errors.DamagedDataWarning):
         assert list(records) == PAYLOADS[:record] + PAYLOADS[record + 1 :]
 
 
@@ -291,7 +295,7 @@ def test_text_mode_anywhere(engine: str, file: Callable[[bytes], Path]) -> None:
     hit = [b"\n" in framed(payload) for payload in payloads]
     path = file(whole.replace(b"\n", b"\r\n"))
     assert all(hit)  # the tag of an Example is an LF
-    with pytest.raises(tfr.CorruptRecordError) as caught:
+    with pytest.raises(tfr.errors.CorruptRecordError) as caught:
         tfr.read_table(path)
     assert caught.value.record == 0
 
@@ -310,11 +314,13 @@ def test_concatenated_files_are_one(engine: str, file: Callable[[bytes], Path]) 
     "junk", [b"\n", b"junk", b"0123456789ab", b"text that follows\n" * 9, bytes(11), bytes(range(255, 55, -1))]
 )
 def test_junk_behind_the_last_record(engine: str, file: Callable[[bytes], Path], junk: bytes) -> None:
-    cls = tfr.TruncatedRecordError if len(junk) < 12 else tfr.CorruptRecordError
+    cls = tfr.errors.TruncatedRecordError if len(junk) < 12 else tfr.errors.CorruptRecordError
     expect_error(file(framed(*PAYLOADS) + junk), cls, record=4, offset=ENDS[3])
 
 
-@pytest.mark.parametrize("cls", [tfr.CompressionError, tfr.FeatureNotFoundError, tfr.MissingDependencyError])
+@pytest.mark.parametrize(
+    "cls", [tfr.errors.CompressionError, tfr.errors.FeatureNotFoundError, tfr.errors.MissingDependencyError]
+)
 def test_errors_keep_their_path_when_pickled(cls: type[tfr.TFRecordError]) -> None:
     """An OSError, a KeyError and an ImportError, each with attributes of its own."""
     error = pickle.loads(pickle.dumps(cls("damaged", path="a.tfrecord", record=3)))

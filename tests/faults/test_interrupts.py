@@ -91,7 +91,7 @@ def test_a_long_read_of_a_file(large: Path, threads: int) -> None:
 def test_a_long_look_at_a_file(large: Path) -> None:
     for work in (
         lambda: list(tfr.RecordReader(large)),
-        lambda: [tfr.count_records(large) for _ in range(20)],
+        lambda: [tfr.count(large) for _ in range(20)],
         lambda: tfr.verify(large),
     ):
         assert best(lambda work=work: seconds_to_stop(work)) < LIMIT  # type: ignore[misc]

@@ -36,7 +36,7 @@ def generation(path: str, storage: dict[str, Any]) -> int | None:
             found = tfr.read_table(path, **storage)
         except FileNotFoundError:
             return None
-        except tfr.CorruptRecordError as error:
+        except tfr.errors.CorruptRecordError as error:
             if "incomplete" not in str(error):
                 raise
             return None
@@ -155,7 +155,7 @@ def test_what_was_stored_in_a_bucket_is_not_copied_again(
         patch.setattr(OutputFile, "commit", failing_commit(5, "the network is gone", "train-0000"))
         with pytest.raises(OSError, match="network is gone"):
             tfr.copy(tmp_path / "d", bucket.url("e/"), threads=1, **storage)
-    with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="incomplete"):
         tfr.read_table(bucket.url("e/"), storage_options=bucket.storage_options)
     report = tfr.copy(tmp_path / "d", bucket.url("e/"), **storage)
     assert (len(report.copied), report.kept) == (3, 5)

@@ -120,7 +120,7 @@ def test_killed_at_each_step(forker: Any, tmp_path: Path, name: str, first: int)
         assert found in {first - 1, first}
         if name == "many":
             assert tfr.verify(f"{target}@*").ok
-            assert tfr.count_records(f"{target}@*") == tfr.count_records(f"{tmp_path}/many-*") == ROWS
+            assert tfr.count(f"{target}@*") == tfr.count(f"{tmp_path}/many-*") == ROWS
             assert tfr.read_table(tmp_path).num_rows == ROWS
         if not answer["killed"]:
             break
@@ -164,9 +164,9 @@ def test_killed_while_appending_adds_all_rows_or_none(forker: Any, tmp_path: Pat
         moments.add(found == before)
         if found:
             assert tfr.verify(target).ok
-            assert tfr.count_records(f"{target}part-*") == len(found)
+            assert tfr.count(f"{target}part-*") == len(found)
             write(target, 3)
-            assert tfr.count_records(target) == len(found) + ROWS
+            assert tfr.count(target) == len(found) + ROWS
         if not answer["killed"]:
             break
     assert moments == {True, False}

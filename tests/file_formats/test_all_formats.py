@@ -17,7 +17,7 @@ from pyarrow import csv, orc
 
 import tfrecord_io as tfr
 from installed import install
-from tfrecord_io.format.formats import FOLDERS, FORMATS, only_one_way
+from tfrecord_io.format.format_registry import FOLDERS, FORMATS, only_one_way
 from tfrecord_io.testing import FormatSuite
 
 COLUMNS = pa.table(
@@ -238,7 +238,7 @@ PIPES = """
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from tfrecord_io.format.formats import Format, option_help
+from tfrecord_io.format.format_registry import Format, option_help
 
 @dataclass
 class Options:

@@ -15,6 +15,8 @@ import pytest
 import tfrecord_io as tfr
 from servers import Bucket, Web
 
+pytestmark = pytest.mark.matrix
+
 ROWS = 3000
 ARRAY = np.arange(ROWS * 40, dtype=np.float32).reshape(ROWS, 40)
 
@@ -63,7 +65,7 @@ def test_a_folder_and_globs_of_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
         table = io.BytesIO()
         pq.write_table(pa.table({"x": [i]}), table)
         bucket.fs.pipe(bucket.url(f"tables/{i}.parquet"), table.getvalue())
-    stream = tfr.from_npz(bucket.url("objects"), **options)
+    stream = tfr.formats.open_npz(bucket.url("objects"), **options)
     tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
     assert tfr.read_arrays(tmp_path / "x.tfrecord")["a"][:, 0, 0].tolist() == [0, 1, 2]
     tfr.convert(bucket.url("tables/*.parquet"), bucket.url("x.tfrecord"), **options)
@@ -71,7 +73,7 @@ def test_a_folder_and_globs_of_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
     for pattern in ("objects/*.npz", "objects/*"):
         with pytest.raises(ValueError, match="matches 3 files"):
             tfr.convert(bucket.url(pattern), bucket.url("y.tfrecord"), **options)
-    assert tfr.from_npz(bucket.url("objects/[1]*"), **options).num_rows == 2
+    assert tfr.formats.open_npz(bucket.url("objects/[1]*"), **options).num_rows == 2
 
 
 @pytest.mark.parametrize("kind", ["x.npy", "fortran.npy", "x.npz", "x.parquet"])

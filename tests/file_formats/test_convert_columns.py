@@ -16,7 +16,7 @@ from fsspec.registry import register_implementation
 
 import tfrecord_io as tfr
 from extras import EXTRAS, library
-from tfrecord_io.format.formats import FORMATS, Format
+from tfrecord_io.format.format_registry import FORMATS, Format
 
 
 class Cloud(MemoryFileSystem):
@@ -126,7 +126,7 @@ def test_columns_are_selected_from_every_source(
 
 
 def test_a_column_that_no_source_has_is_an_error(three_columns: Any, tmp_path: Path) -> None:
-    with pytest.raises(tfr.FeatureNotFoundError, match=r"'nonsense'.*valid names: a, b, dd"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"'nonsense'.*valid names: a, b, dd"):
         tfr.convert(three_columns, tmp_path / "out.tfrecord", columns=["a", "nonsense"])
     assert not (tmp_path / "out.tfrecord").exists()
 
@@ -150,9 +150,9 @@ def test_keywords_of_reading_apply_to_tfrecord_sources(tmp_path: Path) -> None:
     assert bytes_.read_bytes() == (tmp_path / "a.tfrecord").read_bytes()
     whole = part.read_bytes()
     part.write_bytes(whole[:-3])
-    with pytest.raises(tfr.TruncatedRecordError):
+    with pytest.raises(tfr.errors.TruncatedRecordError):
         tfr.convert(part, tmp_path / "b.tfrecord")
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         assert tfr.convert(part, tmp_path / "b.tfrecord", on_error="stop").records == 2
     np.save(tmp_path / "x.npy", np.arange(3))
     with pytest.raises(TypeError, match="limit= is only for TFRecord, ArrayRecord and TFDS sources"):
@@ -171,7 +171,7 @@ def test_a_parquet_column_named_like_a_field_of_a_struct(tmp_path: Path) -> None
 def test_a_reader_without_rows_is_written(tmp_path: Path, column: list[Any]) -> None:
     """The first batch decides how lists and structs are stored, also where there is none."""
     tfr.write_tfrecord({"id": [1], "x": column}, tmp_path / "a.tfrecord")
-    with pytest.warns(tfr.SchemaWarning, match="no records were written"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="no records were written"):
         report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / "none.tfrecord", filters=[("id", "==", 7)])
     assert (report.records, report.columns) == (0, ("id", "x"))
     with tfr.open_writer(tmp_path / "both.tfrecord") as writer:

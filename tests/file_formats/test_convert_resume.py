@@ -20,7 +20,7 @@ import tfrecord_io as tfr
 from limited import set_limits
 from servers import Bucket
 from suites.resumed_datasets import contents
-from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
 
@@ -31,11 +31,11 @@ class Stopped(Exception):
     pass
 
 
-def stop_after(calls: int) -> Callable[[tfr.Progress], None]:
+def stop_after(calls: int) -> Callable[[tfr.typing.Progress], None]:
     """A `progress` that ends the call when it is called once more."""
     left = iter(range(calls))
 
-    def stop(progress: tfr.Progress) -> None:
+    def stop(progress: tfr.typing.Progress) -> None:
         if next(left, None) is None:
             raise Stopped
 
@@ -250,7 +250,7 @@ def test_an_existing_dataset_stays_until_the_new_one_is_complete(tmp_path: Path)
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> None:
     sources = source_files(tmp_path / "in", ".jsonl")
 
-    def change(progress: tfr.Progress) -> None:
+    def change(progress: tfr.typing.Progress) -> None:
         os.utime(sources[1])
 
     with pytest.raises(OSError, match="changed while it was read") as caught:
@@ -264,7 +264,7 @@ def test_only_one_process_at_a_time(tmp_path: Path) -> None:
     sources = source_files(tmp_path / "in", ".jsonl")
     errors = []
 
-    def also(progress: tfr.Progress) -> None:
+    def also(progress: tfr.typing.Progress) -> None:
         with pytest.raises(OSError, match="another process converts to this dataset") as caught:
             tfr.convert(sources, tmp_path / "out" / "x@*", resume=True)
         errors.append(caught.value.filename)
@@ -293,7 +293,7 @@ def test_a_damaged_journal_is_an_error_that_says_what_to_do(tmp_path: Path) -> N
     journal = tmp_path / "out" / "_RESUME-x.json"
     for content in (b"", b"{", b"[]", b'{"format": "tfrecord_io resume", "version": 2, "id": "0123456789abcdef"}'):
         journal.write_bytes(content)
-        with pytest.raises(tfr.CorruptRecordError, match="delete it to convert all files again") as caught:
+        with pytest.raises(tfr.errors.CorruptRecordError, match="delete it to convert all files again") as caught:
             tfr.convert(sources, target, resume=True)
         assert caught.value.path == str(journal)
     journal.unlink()

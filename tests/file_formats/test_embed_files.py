@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> list[str]:
 def test_files_in_the_order_of_the_rows(files: list[str], threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(monkeypatch, file_batch_bytes=1000, embedded_rows=7)
     frame = pd.DataFrame({"n": range(30), "uri": files, "other": files[::-1]})
-    stream = tfr.from_files(frame, {"a": "uri", "b": "other"}, threads=threads)
+    stream = tfr.formats.embed_files(frame, {"a": "uri", "b": "other"}, threads=threads)
     assert stream.schema.names == ["n", "uri", "other", "a", "b"]
     table = stream.read_all()
     contents = [Path(path).read_bytes() for path in files]
@@ -38,63 +38,65 @@ def test_files_in_the_order_of_the_rows(files: list[str], threads: int, monkeypa
 
 
 def test_a_column_is_replaced(files: list[str]) -> None:
-    assert tfr.from_files({"x": files[:2]}, {"x": "x"}).read_all().to_pydict() == {"x": [b"", b"\x01" * 10]}
+    assert tfr.formats.embed_files({"x": files[:2]}, {"x": "x"}).read_all().to_pydict() == {"x": [b"", b"\x01" * 10]}
     codes = pa.table({"x": pa.array(files[:2]).dictionary_encode()})
-    assert tfr.from_files(codes, {"y": "x"}).read_all()["y"].to_pylist() == [b"", b"\x01" * 10]
+    assert tfr.formats.embed_files(codes, {"y": "x"}).read_all()["y"].to_pylist() == [b"", b"\x01" * 10]
 
 
 def test_missing_files_and_paths(files: list[str], tmp_path: Path) -> None:
     data = {"x": [files[1], None, str(tmp_path / "none")]}
     with pytest.raises(FileNotFoundError, match=r"row 2, column 'x'.*missing=\"null\".*none"):
-        tfr.from_files(data, {"y": "x"}).read_all()
-    read = tfr.from_files(data, {"y": "x"}, missing="null").read_all()
+        tfr.formats.embed_files(data, {"y": "x"}).read_all()
+    read = tfr.formats.embed_files(data, {"y": "x"}, missing="null").read_all()
     assert read["y"].to_pylist() == [b"\x01" * 10, None, None]
     with pytest.raises(IsADirectoryError, match="row 0"):
-        tfr.from_files({"x": [str(tmp_path)]}, {"y": "x"}).read_all()
-    assert tfr.from_files({"x": pa.nulls(2)}, {"y": "x"}).read_all()["y"].to_pylist() == [None, None]
+        tfr.formats.embed_files({"x": [str(tmp_path)]}, {"y": "x"}).read_all()
+    assert tfr.formats.embed_files({"x": pa.nulls(2)}, {"y": "x"}).read_all()["y"].to_pylist() == [None, None]
 
 
 @pytest.mark.parametrize("path", ["../0.bin", "/etc/passwd", "a/../../0.bin", "memory://x", "file:///etc/passwd", ""])
 def test_paths_stay_below_a_folder(files: list[str], tmp_path: Path, path: str) -> None:
-    assert tfr.from_files({"x": ["1.bin"]}, {"y": "x"}, folder=tmp_path).read_all()["y"].to_pylist() == [b"\x01" * 10]
-    with pytest.raises(tfr.EncodeError, match="does not stay below the folder") as caught:
-        tfr.from_files({"x": ["1.bin", path]}, {"y": "x"}, folder=tmp_path).read_all()
+    assert tfr.formats.embed_files({"x": ["1.bin"]}, {"y": "x"}, folder=tmp_path).read_all()["y"].to_pylist() == [
+        b"\x01" * 10
+    ]
+    with pytest.raises(tfr.errors.EncodeError, match="does not stay below the folder") as caught:
+        tfr.formats.embed_files({"x": ["1.bin", path]}, {"y": "x"}, folder=tmp_path).read_all()
     assert (caught.value.record, caught.value.feature) == (1, "x")
 
 
 def test_paths_below_a_folder_may_have_empty_parts_but_no_link_out_of_it(files: list[str], tmp_path: Path) -> None:
     paths = ["./1.bin", ".//1.bin", "in/1.bin"]
     (tmp_path / "in").symlink_to(tmp_path)
-    read = tfr.from_files({"x": paths}, {"y": "x"}, folder=tmp_path).read_all()
+    read = tfr.formats.embed_files({"x": paths}, {"y": "x"}, folder=tmp_path).read_all()
     assert read["y"].to_pylist() == [b"\x01" * 10] * 3
     (tmp_path / "inside").mkdir()
     (tmp_path / "inside/out").symlink_to(tmp_path)
-    with pytest.raises(tfr.EncodeError, match="a link leads out of it"):
-        tfr.from_files({"x": ["out/1.bin"]}, {"y": "x"}, folder=tmp_path / "inside").read_all()
+    with pytest.raises(tfr.errors.EncodeError, match="a link leads out of it"):
+        tfr.formats.embed_files({"x": ["out/1.bin"]}, {"y": "x"}, folder=tmp_path / "inside").read_all()
 
 
 @pytest.mark.parametrize(
     ("columns", "error"),
     [
-        ({"y": "z"}, tfr.FeatureNotFoundError),
-        ({"y": "n"}, tfr.SchemaError),
-        ({"n": "x"}, tfr.SchemaError),
+        ({"y": "z"}, tfr.errors.FeatureNotFoundError),
+        ({"y": "n"}, tfr.errors.SchemaError),
+        ({"n": "x"}, tfr.errors.SchemaError),
         (["x"], TypeError),
     ],
 )
 def test_columns_that_do_not_fit(columns: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        tfr.from_files({"x": ["a"], "n": [1]}, columns)
+        tfr.formats.embed_files({"x": ["a"], "n": [1]}, columns)
 
 
 def test_urls(tmp_path: Path, bucket: Bucket, files: list[str]) -> None:
     bucket.fs.pipe(bucket.url("a/1.bin"), b"one")
     options = {"storage_options": bucket.storage_options}
-    stream = tfr.from_files(
+    stream = tfr.formats.embed_files(
         {"x": [bucket.url("a/1.bin"), bucket.url("a/2.bin")]}, {"y": "x"}, missing="null", **options
     )
     assert stream.read_all()["y"].to_pylist() == [b"one", None]
-    stream = tfr.from_files({"x": ["1.bin"]}, {"y": "x"}, folder=bucket.url("a"), **options)
+    stream = tfr.formats.embed_files({"x": ["1.bin"]}, {"y": "x"}, folder=bucket.url("a"), **options)
     assert stream.read_all()["y"].to_pylist() == [b"one"]
 
 
@@ -108,7 +110,7 @@ def test_convert_embeds_files_of_a_csv(tmp_path: Path, files: list[str]) -> None
         tfr.convert(tmp_path / "labels.csv", tmp_path / "b.tfrecord", **keywords)
     assert not (tmp_path / "b.tfrecord").exists()
     tfr.convert(tmp_path / "labels.csv", tmp_path / "b.tfrecord", **keywords, missing_files="null")
-    assert tfr.count_records(tmp_path / "b.tfrecord") == 2
+    assert tfr.count(tmp_path / "b.tfrecord") == 2
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.tfrecord", embed={"again": "image_uri"}, columns=["image_uri"])
     assert tfr.read_table(tmp_path / "c.tfrecord").column_names == ["image_uri", "again"]
     with pytest.raises(TypeError, match="only for TFRecord targets"):

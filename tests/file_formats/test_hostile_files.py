@@ -67,10 +67,10 @@ def test_the_stated_shape_is_checked_before_anything_is_allocated(
 ) -> None:
     (tmp_path / "x.npy").write_bytes(claim(shape, fortran=fortran))
     archive(tmp_path / "x.npz", [("x.npy", claim(shape, fortran=fortran))])
-    with pytest.raises(tfr.DecodeError, match=reason):
-        tfr.from_npy(tmp_path / "x.npy")
-    with pytest.raises(tfr.DecodeError, match=reason):
-        tfr.from_npz(tmp_path / "x.npz")
+    with pytest.raises(tfr.errors.DecodeError, match=reason):
+        tfr.formats.open_npy(tmp_path / "x.npy")
+    with pytest.raises(tfr.errors.DecodeError, match=reason):
+        tfr.formats.open_npz(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize("shape", ["(2, 2000000000)", "(1, 2, 1000000000)"])
@@ -78,12 +78,12 @@ def test_a_row_larger_than_any_record(tmp_path: Path, shape: str) -> None:
     """The size of a compressed file is not known in advance."""
     with gzip.open(tmp_path / "x.npy.gz", "wb") as file:
         file.write(claim(shape))
-    with pytest.raises(tfr.EncodeError, match="a row has 8000000000 bytes, and a record at most 2147483647"):
-        tfr.from_npy(tmp_path / "x.npy.gz")
+    with pytest.raises(tfr.errors.EncodeError, match="a row has 8000000000 bytes, and a record at most 2147483647"):
+        tfr.formats.open_npy(tmp_path / "x.npy.gz")
     with gzip.open(tmp_path / "x-images-idx3-ubyte.gz", "wb") as file:
         file.write(b"\0\0\x08\x03" + struct.pack(">3I", 2, 0xFFFF, 0xFFFF))
-    with pytest.raises(tfr.EncodeError, match="a row has 4294836225 bytes"):
-        tfr.from_idx(tmp_path / "x-images-idx3-ubyte.gz")
+    with pytest.raises(tfr.errors.EncodeError, match="a row has 4294836225 bytes"):
+        tfr.formats.open_idx(tmp_path / "x-images-idx3-ubyte.gz")
 
 
 @pytest.mark.parametrize("fortran", [False, True])
@@ -93,14 +93,14 @@ def test_two_arrays_in_one_file_are_an_error(tmp_path: Path, fortran: bool) -> N
     (tmp_path / "x.npy.gz").write_bytes(gzip.compress(twice))
     reason = r"continues after the 16 bytes of its shape \(2, 2\) of float32; save each array in a separate file"
     for name in ("x.npy", "x.npy.gz"):
-        with pytest.raises(tfr.DecodeError, match=reason):
+        with pytest.raises(tfr.errors.DecodeError, match=reason):
             tfr.convert(tmp_path / name, tmp_path / "x.tfrecord")
     archive(tmp_path / "x.npz", [("x.npy", twice)])
-    with pytest.raises(tfr.DecodeError, match=reason):
-        tfr.from_npz(tmp_path / "x.npz")
+    with pytest.raises(tfr.errors.DecodeError, match=reason):
+        tfr.formats.open_npz(tmp_path / "x.npz")
     (tmp_path / "x-idx1-ubyte").write_bytes(b"\0\0\x08\x01" + struct.pack(">I", 2) + b"abc")
-    with pytest.raises(tfr.DecodeError, match="continues after the 2 bytes"):
-        tfr.from_idx(tmp_path / "x-idx1-ubyte")
+    with pytest.raises(tfr.errors.DecodeError, match="continues after the 2 bytes"):
+        tfr.formats.open_idx(tmp_path / "x-idx1-ubyte")
     assert not (tmp_path / "x.tfrecord").exists()
 
 
@@ -118,16 +118,16 @@ def test_arrays_without_values(tmp_path: Path, shape: tuple[int, ...], order: st
 @pytest.mark.parametrize("descr", ["|S0", "<U0", "|V0"])
 def test_values_of_no_bytes(tmp_path: Path, descr: str) -> None:
     (tmp_path / "x.npy").write_bytes(claim("(2,)", descr=descr))
-    with pytest.raises(tfr.DecodeError, match="values of no bytes"):
-        tfr.from_npy(tmp_path / "x.npy")
+    with pytest.raises(tfr.errors.DecodeError, match="values of no bytes"):
+        tfr.formats.open_npy(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize("descr", ["|V4", "<M8", "<m8[25s]", "<f16"])
 def test_dtypes_that_cannot_be_stored(tmp_path: Path, descr: str) -> None:
     for shape, count in (("(2,)", 2), ("(2, 2)", 4)):
         (tmp_path / "x.npy").write_bytes(claim(shape, bytes(count * np.dtype(descr).itemsize), descr))
-        with pytest.raises(tfr.EncodeError, match="cannot be stored in a TFRecord"):
-            tfr.from_npy(tmp_path / "x.npy")
+        with pytest.raises(tfr.errors.EncodeError, match="cannot be stored in a TFRecord"):
+            tfr.formats.open_npy(tmp_path / "x.npy")
 
 
 def test_names_of_members_are_names_of_columns(tmp_path: Path) -> None:
@@ -152,19 +152,19 @@ def test_names_of_members_are_names_of_columns(tmp_path: Path) -> None:
 def test_archives_that_are_refused(tmp_path: Path) -> None:
     good = claim("(1,)", bytes(4))
     twice = archive(tmp_path / "x.npz", [("a.npy", good), ("a.npy", good)])
-    with pytest.raises(tfr.DecodeError, match=r"2 members of the archive are called 'a\.npy'"):
-        tfr.from_npz(twice)
+    with pytest.raises(tfr.errors.DecodeError, match=r"2 members of the archive are called 'a\.npy'"):
+        tfr.formats.open_npz(twice)
     for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         with pytest.raises(
-            tfr.DecodeError, match=f"compressed by method {method}; archives are read as NumPy writes them"
+            tfr.errors.DecodeError, match=f"compressed by method {method}; archives are read as NumPy writes them"
         ):
-            tfr.from_npz(archive(tmp_path / "x.npz", [("a.npy", good)], method))
+            tfr.formats.open_npz(archive(tmp_path / "x.npz", [("a.npy", good)], method))
     content = bytearray(archive(tmp_path / "x.npz", [("a.npy", good)]).read_bytes())
     content[6] |= 1
     content[content.rindex(b"PK\1\2") + 8] |= 1
     (tmp_path / "x.npz").write_bytes(content)
-    with pytest.raises(tfr.DecodeError, match=r"cannot be opened: .* is encrypted"):
-        tfr.from_npz(tmp_path / "x.npz")
+    with pytest.raises(tfr.errors.DecodeError, match=r"cannot be opened: .* is encrypted"):
+        tfr.formats.open_npz(tmp_path / "x.npz")
 
 
 @pytest.mark.fault(54)
@@ -178,8 +178,8 @@ def test_a_flipped_bit_in_an_archive_raises_or_does_no_harm(tmp_path: Path, meth
         damaged[at] ^= 1 << at % 8
         (tmp_path / "x.npz").write_bytes(damaged)
         try:
-            table = tfr.from_npz(tmp_path / "x.npz").read_all()
-        except tfr.DecodeError:
+            table = tfr.formats.open_npz(tmp_path / "x.npz").read_all()
+        except tfr.errors.DecodeError:
             raised += 1
         else:  # in a name or a date
             for column in table.columns:
@@ -194,8 +194,8 @@ def test_a_member_longer_than_stated_raises(tmp_path: Path) -> None:
     content = bytearray(archive(tmp_path / "x.npz", [("x.npy", claim("(3,)", bytes(12)))]).read_bytes())
     content[content.index(b"(3,)") + 1] = ord("2")
     (tmp_path / "x.npz").write_bytes(content)
-    with pytest.raises(tfr.DecodeError):
-        tfr.from_npz(tmp_path / "x.npz").read_all()
+    with pytest.raises(tfr.errors.DecodeError):
+        tfr.formats.open_npz(tmp_path / "x.npz").read_all()
 
 
 def test_an_archive_beyond_32_bit_sizes_is_read(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_an_archive_beyond_32_bit_sizes_is_read(tmp_path: Path) -> None:
     with zipfile.ZipFile(whole, "w") as made, made.open("x.npy", "w", force_zip64=True) as member:
         member.write(claim("(2,)", bytes(8)))
     (tmp_path / "x.npz").write_bytes(whole.getvalue())
-    assert tfr.from_npz(tmp_path / "x.npz").read_all()["x"].to_pylist() == [0.0, 0.0]
+    assert tfr.formats.open_npz(tmp_path / "x.npz").read_all()["x"].to_pylist() == [0.0, 0.0]
 
 
 # ---- streams
@@ -212,7 +212,7 @@ def test_an_archive_beyond_32_bit_sizes_is_read(tmp_path: Path) -> None:
 def test_files_are_closed_at_the_end_of_the_batches(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.arange(3))
     np.save(tmp_path / "x.npy", np.arange(3))
-    for stream in (tfr.from_npz(tmp_path / "x.npz"), tfr.from_npy(tmp_path / "x.npy")):
+    for stream in (tfr.formats.open_npz(tmp_path / "x.npz"), tfr.formats.open_npy(tmp_path / "x.npy")):
         assert stream.read_all().num_rows == 3
         with pytest.raises(ValueError, match="consumed"):
             stream.read_all()
@@ -224,9 +224,9 @@ def test_files_are_closed_at_the_end_of_the_batches(tmp_path: Path) -> None:
 def test_a_folder_is_not_zipped_as_a_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(3))
     for make in (
-        lambda: tfr.from_npy([tmp_path]),
-        lambda: tfr.from_npy({"x": tmp_path}),
-        lambda: tfr.from_idx(tmp_path),
+        lambda: tfr.formats.open_npy([tmp_path]),
+        lambda: tfr.formats.open_npy({"x": tmp_path}),
+        lambda: tfr.formats.open_idx(tmp_path),
     ):
         with pytest.raises(IsADirectoryError):
             make()
@@ -236,9 +236,9 @@ def test_file_objects_are_not_converted_to_array_files(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "x.tfrecord")
     file = io.BytesIO((tmp_path / "x.tfrecord").read_bytes())
     with pytest.raises(TypeError, match="read several times"):
-        tfr.to_npy(file, tmp_path / "x.npy")
+        tfr.formats.write_npy(file, tmp_path / "x.npy")
     with pytest.raises(TypeError, match="read several times"):
-        tfr.to_npz([file], tmp_path / "x.npz")
+        tfr.formats.write_npz([file], tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize("length", [0, 15, 17, 100_000_000])
@@ -256,7 +256,7 @@ def test_a_compressed_array_in_fortran_order_is_spooled_only_as_far_as_its_shape
     monkeypatch.setattr(tempfile, "TemporaryFile", temporary_file)
     (tmp_path / "x.npy.gz").write_bytes(gzip.compress(claim("(2, 2)", bytes(length), fortran=True), 1))
     with pytest.raises(
-        tfr.DecodeError, match="continues after the 16" if length > 16 else f"ends after {length} bytes"
+        tfr.errors.DecodeError, match="continues after the 16" if length > 16 else f"ends after {length} bytes"
     ):
         tfr.convert(tmp_path / "x.npy.gz", tmp_path / "x.tfrecord")
     assert sum(written) <= 17
@@ -264,7 +264,7 @@ def test_a_compressed_array_in_fortran_order_is_spooled_only_as_far_as_its_shape
 
 def test_an_array_larger_than_the_disk_is_not_spooled(tmp_path: Path) -> None:
     (tmp_path / "x.npy.gz").write_bytes(gzip.compress(claim(f"(2, {2**57})", fortran=True, descr="|u1")))
-    with pytest.raises((OSError, tfr.EncodeError), match=r"a record at most|are free: decompress it first"):
+    with pytest.raises((OSError, tfr.errors.EncodeError), match=r"a record at most|are free: decompress it first"):
         tfr.convert(tmp_path / "x.npy.gz", tmp_path / "x.tfrecord")
     (tmp_path / "y.npy.gz").write_bytes(gzip.compress(claim(f"({2**50}, 2)", fortran=True)))
     with pytest.raises(OSError, match="are free: decompress it first"):

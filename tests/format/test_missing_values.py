@@ -37,7 +37,7 @@ def test_a_masked_array_is_none_or_refused(cell: Any) -> None:
     partly = [array for array in arrays if array.mask.any() and not array.mask.all()]
     assert has_missing([cell]) == any(array.mask.any() for array in arrays)
     if partly:
-        with pytest.raises(tfr.EncodeError, match="part of its array is masked") as caught:
+        with pytest.raises(tfr.errors.EncodeError, match="part of its array is masked") as caught:
             without_masks([None, cell])
         assert caught.value.record == 1
         return
@@ -62,7 +62,7 @@ FORMS: dict[str, Callable[[list[Any]], Any]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_columns_of_masked_arrays(form: str, tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
-    with pytest.raises(tfr.EncodeError, match="part of its array is masked") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="part of its array is masked") as caught:
         tfr.write_tfrecord(FORMS[form]([PLAIN, PARTLY]), path)
     assert (caught.value.feature, caught.value.record) == ("a", 1)
     tfr.write_tfrecord(FORMS[form]([PLAIN, WHOLE]), path)
@@ -99,24 +99,24 @@ MISSING = [
 
 @pytest.mark.parametrize("value", MISSING, ids=lambda value: type(value).__name__)
 def test_examples_and_tensors_have_no_missing_values(value: Any) -> None:
-    with pytest.raises(tfr.EncodeError, match="cannot be missing individually") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="cannot be missing individually") as caught:
         tfr.encode_example({"a": value})
     assert caught.value.feature == "a"
-    with pytest.raises(tfr.EncodeError, match="masked or null"):
-        tfr.serialize_tensor(value)
+    with pytest.raises(tfr.errors.EncodeError, match="masked or null"):
+        tfr.io.serialize_tensor(value)
 
 
 @pytest.mark.parametrize("value", [pa.array([2**53 + 1]), pd.array([2**53 + 1], dtype="Int64"), PLAIN + (2**53 - 6)])
 def test_arrays_without_missing_values_are_exact(value: Any) -> None:
     assert tfr.decode_example(tfr.encode_example({"a": value}))["a"][0] == 2**53 + 1
-    assert tfr.parse_tensor(tfr.serialize_tensor(value)).reshape(-1)[0] == 2**53 + 1
+    assert tfr.io.parse_tensor(tfr.io.serialize_tensor(value)).reshape(-1)[0] == 2**53 + 1
 
 
 def test_a_masked_record_array_is_refused_by_its_dtype() -> None:
     records = np.ma.masked_array([(1, 2)], mask=[(1, 0)], dtype=[("x", int), ("y", int)])
-    with pytest.raises(tfr.EncodeError, match=r"an array of dtype \[\('x'"):
+    with pytest.raises(tfr.errors.EncodeError, match=r"an array of dtype \[\('x'"):
         tfr.encode_example({"a": records})
-    with pytest.raises(tfr.EncodeError, match="part of its array is masked"):
+    with pytest.raises(tfr.errors.EncodeError, match="part of its array is masked"):
         tfr.write_tfrecord({"a": [records]}, "unused.tfrecord")
 
 
@@ -130,7 +130,7 @@ def test_arrays_of_objects_may_hold_masked_arrays() -> None:
         assert rows[0] == [None, 3]
         assert list(rows[1]) == [None, "x"]
     objects[1, 0] = PARTLY
-    with pytest.raises(tfr.EncodeError, match="part of its array is masked") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="part of its array is masked") as caught:
         without_masks([3, objects])
     assert caught.value.record == 1
     assert without_masks([np.array([1, "x"], object), {"x": [2]}]) is None

@@ -20,25 +20,25 @@ from tfrecord_io.format.tensor_proto_writer import proto_prefix
 @given(arrays())
 def test_dtype_shape_and_raw_bytes(array: np.ndarray) -> None:
     raw = array.tobytes()
-    assert tfr.serialize_tensor(array) == proto(NUMBERS[array.dtype.name], array.shape, content(raw) if raw else b"")
+    assert tfr.io.serialize_tensor(array) == proto(NUMBERS[array.dtype.name], array.shape, content(raw) if raw else b"")
 
 
 @given(texts())
 def test_strings_are_written_one_by_one(array: np.ndarray) -> None:
-    assert tfr.serialize_tensor(array) == proto(STRING, array.shape, *(field(8, each) for each in array.reshape(-1)))
+    assert tfr.io.serialize_tensor(array) == proto(STRING, array.shape, *(field(8, each) for each in array.reshape(-1)))
 
 
 @given(arrays())
 def test_order_and_endianness_do_not_matter(array: np.ndarray) -> None:
-    expected = tfr.serialize_tensor(array)
-    assert tfr.serialize_tensor(array.astype(array.dtype.newbyteorder(">"))) == expected
-    assert tfr.serialize_tensor(np.asfortranarray(array).reshape(array.shape)) == expected
-    assert tfr.serialize_tensor(np.stack([array, array], axis=-1)[..., 0]) == expected
+    expected = tfr.io.serialize_tensor(array)
+    assert tfr.io.serialize_tensor(array.astype(array.dtype.newbyteorder(">"))) == expected
+    assert tfr.io.serialize_tensor(np.asfortranarray(array).reshape(array.shape)) == expected
+    assert tfr.io.serialize_tensor(np.stack([array, array], axis=-1)[..., 0]) == expected
 
 
 @given(arrays())
 def test_prefix_and_raw_bytes_make_the_tensor(array: np.ndarray) -> None:
-    assert proto_prefix(array.dtype.name, array.shape) + array.tobytes() == tfr.serialize_tensor(array)
+    assert proto_prefix(array.dtype.name, array.shape) + array.tobytes() == tfr.io.serialize_tensor(array)
 
 
 @pytest.mark.parametrize("name", ["string", "S3", "datetime64[ns]", "object", "qint8"])
@@ -65,7 +65,7 @@ def test_no_prefix_without_raw_values(name: str) -> None:
     ],
 )
 def test_python_numbers_get_tensorflows_dtypes(value: Any, name: str) -> None:
-    found = tfr.parse_tensor(tfr.serialize_tensor(value))
+    found = tfr.io.parse_tensor(tfr.io.serialize_tensor(value))
     assert found.dtype == dtype(name)
     assert found.tolist() == np.array(value, name).tolist()
 
@@ -83,7 +83,7 @@ def test_python_numbers_get_tensorflows_dtypes(value: Any, name: str) -> None:
     ],
 )
 def test_text_and_bytes(value: Any, expected: Any) -> None:
-    assert tfr.parse_tensor(tfr.serialize_tensor(value)).tolist() == expected
+    assert tfr.io.parse_tensor(tfr.io.serialize_tensor(value)).tolist() == expected
 
 
 class Unpicklable:
@@ -110,12 +110,12 @@ class Unpicklable:
     ],
 )
 def test_invalid_tensors_are_refused(value: Any, message: str) -> None:
-    with pytest.raises(tfr.EncodeError, match=message):
-        tfr.serialize_tensor(value)
+    with pytest.raises(tfr.errors.EncodeError, match=message):
+        tfr.io.serialize_tensor(value)
 
 
 @pytest.mark.parametrize("value", [np.zeros(300, "uint8"), np.array([b"a" * 200, b"b" * 100], object)])
 def test_more_bytes_than_protobuf_can_hold(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(monkeypatch, tensor_bytes=256)
-    with pytest.raises(tfr.EncodeError, match="holds 256 at most"):
-        tfr.serialize_tensor(value)
+    with pytest.raises(tfr.errors.EncodeError, match="holds 256 at most"):
+        tfr.io.serialize_tensor(value)

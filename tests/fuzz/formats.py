@@ -68,7 +68,7 @@ def embedded_schema() -> Callable[[bytes], Any]:
 
 
 def tensor_proto(data: bytes) -> None:
-    tfr.parse_tensor(data)
+    tfr.io.parse_tensor(data)
 
 
 def index() -> Callable[[bytes], Any]:
@@ -79,7 +79,7 @@ def index() -> Callable[[bytes], Any]:
         if seldom():
             path.with_name("indexed.tfrecord.index").write_bytes(data)
             with suppress(*ERRORS):
-                tfr.count_records(path)
+                tfr.count(path)
             with suppress(*ERRORS), tfr.open_random(path) as records:
                 for number in range(len(records)):
                     records[number]
@@ -97,7 +97,7 @@ def manifest() -> Callable[[bytes], Any]:
     def run(data: bytes) -> None:
         if seldom():
             (folder / "_MANIFEST.json").write_bytes(data)
-            for call in (tfr.read_table, tfr.verify, tfr.count_records):
+            for call in (tfr.read_table, tfr.verify, tfr.count):
                 with suppress(*ERRORS):
                     call(folder)
         parse_manifest(data, "_MANIFEST.json")
@@ -142,7 +142,7 @@ def compressed(name: str) -> Callable[[bytes], Any]:
     def run(data: bytes) -> None:
         path.write_bytes(data)
         with suppress(*ERRORS):
-            tfr.count_records(path)
+            tfr.count(path)
         tfr.read_table(path)
 
     return run
@@ -174,9 +174,9 @@ def targets() -> dict[str, Target]:
         "tfx_schema": of(tfx_schema, golden("tfx/*.pbtxt")),
         "tfx_binary": of(tfx_binary_schema, golden("tfx/*.pb")),
         "json_schema": of(json_schema, seeds("json_schema")),
-        "npy": of(array_file("x.npy", tfr.from_npy), seeds("npy")),
-        "npz": of(array_file("x.npz", tfr.from_npz), seeds("npz")),
-        "idx": of(array_file("x-idx3-ubyte", tfr.from_idx), seeds("idx")),
+        "npy": of(array_file("x.npy", tfr.formats.open_npy), seeds("npy")),
+        "npz": of(array_file("x.npz", tfr.formats.open_npz), seeds("npz")),
+        "idx": of(array_file("x-idx3-ubyte", tfr.formats.open_idx), seeds("idx")),
         "gzip": of(compressed(".gz"), seeds("gzip")),
         "zlib": of(compressed(".zlib"), seeds("zlib")),
         "zstd": of(compressed(".zst"), seeds("zstd")),

@@ -174,7 +174,7 @@ CALLS: list[Call] = [
     lambda path: tfr.read_tfrecord(path, dtype_backend="pyarrow", threads=1),
     lambda path: tfr.read_arrays(path, missing="mask", threads=1),
     lambda path: list(tfr.open_reader(path, batch_size=1, threads=1)),
-    lambda path: tfr.count_records(path),
+    lambda path: tfr.count(path),
     lambda path: str(tfr.verify(path)),
     *map(printed_as, ("json", "tfx", "python", "arrow", "feature_description")),
 ]

@@ -215,7 +215,7 @@ class TfxSchema(Target):
 
     def _accepted(self) -> tfr.Schema:
         if self._schema is None:
-            raise tfr.SchemaError("refused")
+            raise tfr.errors.SchemaError("refused")
         return self._schema
 
     def mutate(self, rng: random.Random) -> bytes:
@@ -304,7 +304,7 @@ class ColumnIndex(Target):
         self._contents.append(self._name.read_bytes())
         conditions = [*(pc.field(name).is_valid() for name in COLUMNS), pc.field("n") > 3, pc.field("text") == "red"]
         self.calls = [call for condition in conditions for call in _by_index(condition)]
-        self.calls.append(lambda path: tfr.count_records(path))
+        self.calls.append(lambda path: tfr.count(path))
 
     def mutate(self, rng: random.Random) -> bytes:
         return forged(rng, rng.choice(self._contents))

@@ -121,8 +121,8 @@ def embedded_schemas() -> Iterator[tuple[str, bytes]]:
 
 def tensor_protos() -> Iterator[tuple[str, bytes]]:
     for dtype in ("int64", "float32", "bool", "complex64"):
-        yield dtype, tfr.serialize_tensor(np.ones((2, 3), dtype))
-    yield "text", tfr.serialize_tensor(np.array(["a", "größe"]))
+        yield dtype, tfr.io.serialize_tensor(np.ones((2, 3), dtype))
+    yield "text", tfr.io.serialize_tensor(np.array(["a", "größe"]))
     shape = delimited(2, delimited(2, b"\x08\x02") + delimited(2, b"\x08\x03"))
     yield "repeated", b"\x08\x01" + shape + delimited(5, bytes(4))
     yield "int_values", b"\x08\x03" + shape + delimited(7, b"\x01\x02\x03\x04\x05\x06")

@@ -134,7 +134,7 @@ def test_a_span_of_a_file_that_is_shorter_now(in_groups: Path, tmp_path: Path) -
     reason = rf"its last record ends at byte \d+, the file has {end + 5}"
     with (
         open_random_access(source) as data,
-        pytest.raises(tfr.CorruptRecordError, match=reason),
+        pytest.raises(tfr.errors.CorruptRecordError, match=reason),
         open_columns(sidecar, source, data, (0, end)),
     ):
         pass
@@ -172,9 +172,9 @@ def test_columns_that_have_no_single_values(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"list": [[1], [1, 2]], "x": [1, 2], "t": np.zeros((2, 2, 2))}, path)
     for name, reason in (("list", "not of list"), ("t", "single values")):
-        with pytest.raises(tfr.SchemaError, match=reason):
+        with pytest.raises(tfr.errors.SchemaError, match=reason):
             tfr.build_index(path, columns=[name])
-    with pytest.raises(tfr.FeatureNotFoundError):
+    with pytest.raises(tfr.errors.FeatureNotFoundError):
         tfr.build_index(path, columns=["absent"])
     assert not Path(f"{path}.column_index").exists()
 
@@ -211,7 +211,7 @@ def test_a_damaged_index_is_a_corrupt_record_error(tmp_path: Path) -> None:
             with file:
                 columns.records()
                 texts = columns.columns(wanted)
-        except tfr.CorruptRecordError:
+        except tfr.errors.CorruptRecordError:
             continue
         assert texts["text"].to_pylist() == ["a", "b"] * 25  # nothing depends on the bit
         assert texts["x"].to_pylist() == list(range(50))
@@ -271,7 +271,7 @@ def test_an_index_that_states_something_else(
     tfr.write_tfrecord({"x": [1, 2, 3]}, path)
     tfr.build_index(path, columns=["x"])
     rewritten(path, change)
-    with pytest.raises(tfr.CorruptRecordError, match=reason):
+    with pytest.raises(tfr.errors.CorruptRecordError, match=reason):
         read_index(path, "x")
 
 
@@ -291,10 +291,10 @@ def test_texts_larger_than_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     tfr.write_tfrecord({"x": ["a"] * 3000}, path)
     tfr.build_index(path, columns=["x"])
     built(path, x=pa.array(["a" * 100] * 3000))
-    with pytest.raises(tfr.CorruptRecordError, match="its texts have 300000 bytes"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="its texts have 300000 bytes"):
         read_index(path, "x")
     built(path, x=pa.array([f"{n:0100}" for n in range(3000)]))
-    with pytest.raises(tfr.CorruptRecordError, match="3000 values of string cannot have"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="3000 values of string cannot have"):
         read_index(path, "x")
 
 

@@ -56,7 +56,7 @@ def test_another_version_of_the_file(
     os.utime(other, (time, time))
     other.replace(path)
     Path(f"{path}.column_index").touch()
-    with pytest.warns(tfr.StaleIndexWarning, match=r"checksum.*; rewrite it .*the index is not used") as caught:
+    with pytest.warns(tfr.errors.StaleIndexWarning, match=r"checksum.*; rewrite it .*the index is not used") as caught:
         assert set(read(path)["label"].to_pylist()) == {3}
     assert len(caught) == 1
     tfr.build_index(path, columns=["label"])
@@ -82,7 +82,7 @@ def test_a_copy_with_its_index(path: Path, tmp_path: Path, read: Callable[[Path]
 def test_a_file_that_is_replaced_after_its_index_was_read(path: Path) -> None:
     with tfr.open_reader(path, filters=THREES, schema=SCHEMA) as reader:
         write(path, 50)
-        with pytest.raises(tfr.ReplacedError, match="was replaced while it was read"):
+        with pytest.raises(tfr.errors.ReplacedError, match="was replaced while it was read"):
             reader.read_all()
 
 
@@ -151,5 +151,5 @@ def test_a_piece_of_a_file_that_was_replaced(path: Path) -> None:
         rows = {"label": [1] * 500, "x": [2] * 500, "pad": [b"p" * 5000] * 500}
         tfr.write_tfrecord(rows, path, embed_schema=False)
         tfr.build_index(path, columns=["label"])
-        with pytest.raises(tfr.CorruptRecordError):
+        with pytest.raises(tfr.errors.CorruptRecordError):
             pieces[1].read()

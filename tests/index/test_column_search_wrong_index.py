@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.arrays.random_rows import RandomRows
 from tfrecord_io.index import fingerprint, lookup
+from tfrecord_io.training.batches_by_number import by_number
 
 SCHEMA = {"id": "int64", "label": "int64", "pad": "bytes"}
 Ids = list[int]
@@ -59,7 +60,7 @@ def of_duckdb(path: str, label: int, **options: Any) -> Ids:
 
 def of_daft(path: str, label: int, **options: Any) -> Ids:
     daft = pytest.importorskip("daft")
-    return ids(tfr.read_daft(path, **options).where(daft.col("label") == label).select("id").to_arrow())
+    return ids(tfr.dataset(path, **options).to_daft().where(daft.col("label") == label).select("id").to_arrow())
 
 
 def of_dataset(read: Callable[[Any], Ids], library: str = "pyarrow") -> Callable[..., Ids]:
@@ -92,6 +93,11 @@ def of_selection(path: str, label: int, **options: Any) -> Ids:
         return list(found)
 
 
+def both(label: int) -> pc.Expression:
+    """The index has one of the two columns."""
+    return (pc.field("label") == label) & (pc.field("id") >= 0)
+
+
 READERS: dict[str, Callable[..., Ids]] = {
     "read_table": lambda path, label, **options: ids(tfr.read_table(path, filters=[("label", "==", label)], **options)),
     "read_tfrecord": lambda path, label, **options: list(
@@ -106,9 +112,12 @@ READERS: dict[str, Callable[..., Ids]] = {
     "to_table": of_dataset(lambda dataset: ids(dataset.to_table())),
     "to_batches": of_dataset(lambda dataset: ids(pa.Table.from_batches(dataset.to_batches(), dataset.schema))),
     "count_rows": of_dataset(lambda dataset: [-1] * dataset.count_rows()),
-    # Each of several pieces searches its own part of an index.
+    "partly indexed": lambda path, label, **options: ids(tfr.read_table(path, filters=both(label), **options)),
+    "partly indexed dataset": lambda path, label, **options: ids(
+        tfr.dataset(path, **options).filter(both(label)).to_table()
+    ),
     "pieces": of_dataset(lambda dataset: [n for piece in dataset.pieces(1) for n in ids(piece.read())]),
-    "rows by number": of_dataset(lambda dataset: ids(RandomRows(dataset).table(range(len(RandomRows(dataset)))))),
+    "rows by number": of_dataset(lambda dataset: by_number(dataset).arrays(range(dataset.count_rows()))["id"].tolist()),
     "scan_polars": of_polars("polars", "scan"),
     "to_polars": of_polars("polars", "dataset"),
     "duckdb": of_duckdb,
@@ -146,11 +155,48 @@ def test_no_row_is_missing(reader: str) -> None:
             Path(f"{folder}/b.tfrecord.column_index").rename(f"{path}.column_index")
             os.utime(path, (1, 1))
             expected = [number for number, label in enumerate(now) if label == labels[a]]
-            with pytest.warns(tfr.StaleIndexWarning, match=r"not (used|match)"):
+            with pytest.warns(tfr.errors.StaleIndexWarning, match=r"not (used|match)"):
                 found = READERS[reader](path, labels[a], **options)
         assert found == (expected if reader != "count_rows" else [-1] * len(expected))
 
     law()
+
+
+SILENT: dict[str, Callable[..., Ids]] = {  # which do without such an index, and say nothing
+    "pieces": of_dataset(lambda dataset: [n for piece in dataset.pieces(4) for n in ids(piece.read())]),
+    "select": lambda path, label, **options: _selected(path, both(label), **options),
+    "delete": lambda path, label, **options: _deleted(path, label, **options),
+}
+
+
+def _selected(path: str, condition: Any, **options: Any) -> Ids:
+    with tfr.open_random(path, **options) as records:
+        return list(records.select(condition).to_table()["id"].to_pylist())
+
+
+def _deleted(path: str, label: int, **options: Any) -> Ids:
+    every = set(ids(tfr.read_table(path, **options)))
+    tfr.delete(path, filters=[("label", "==", label)], **options)
+    return sorted(every - set(ids(tfr.read_table(path, **options))))
+
+
+@pytest.mark.parametrize("reader", SILENT)
+@pytest.mark.parametrize("first", [True, False])
+def test_no_row_is_missing_in_any_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, first: bool
+) -> None:
+    """Two records have changed places, one in the first piece and one in the last."""
+    set_limits(monkeypatch, least_piece_bytes=1)
+    path, labels = str(tmp_path / "a.tfrecord"), [0, 1, *[0] * 36, 2, 0]
+    now = [0, 2, *[0] * 36, 1, 0]
+    for name, values in (("b", labels), ("a", now)):
+        rows = {"id": range(40), "label": values, "pad": [bytes(100)] * 40}
+        tfr.write_tfrecord(rows, tmp_path / f"{name}.tfrecord")
+    tfr.build_index(tmp_path / "b.tfrecord", columns=["label"])
+    (tmp_path / "b.tfrecord.column_index").rename(f"{path}.column_index")
+    os.utime(path, (1, 1))
+    assert len(tfr.dataset(path).pieces(4)) > 1
+    assert SILENT[reader](path, 1 + first) == [1 if first else 38]
 
 
 def test_an_object_that_was_written_again(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,5 +215,7 @@ def test_an_object_that_was_written_again(s3: Bucket, monkeypatch: pytest.Monkey
     with s3.fs.open(f"{s3.name}/a.tfrecord", "wb", block_size=parts) as file:
         file.write(s3.fs.cat(f"{s3.name}/2.tfrecord"))
     s3.fs.invalidate_cache()
-    with pytest.warns(tfr.StaleIndexWarning, match="the object was written again since .* the index is not used"):
+    with pytest.warns(
+        tfr.errors.StaleIndexWarning, match="the object was written again since .* the index is not used"
+    ):
         assert ids(tfr.read_table(path, filters=[("label", "==", 2)], **options)) == [7]

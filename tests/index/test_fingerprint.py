@@ -116,7 +116,7 @@ def results(path: str, ids: list[str], condition: pc.Expression, options: dict[s
         found.append(records.lookup(ids[::-1]).to_pylist())
     with tfr.open_random(path, **given) as records:
         found.append(records[:].to_pylist())
-    found.append(tfr.count_records(path, **options))
+    found.append(tfr.count(path, **options))
     return found
 
 
@@ -135,7 +135,7 @@ def check(place: Place, data: st.DataObject, kinds: str, order: int, *, same: bo
         warnings.simplefilter("always")
         assert results(f"{place.url}a.tfrecord", names, condition, place.options) == expected
     stale = {str(warning.message) for warning in caught}
-    assert all(issubclass(warning.category, tfr.StaleIndexWarning) for warning in caught)
+    assert all(issubclass(warning.category, tfr.errors.StaleIndexWarning) for warning in caught)
     assert not same or not caught, stale
     if "columns" in kinds:
         assert bool(used) == (old == new)
@@ -199,7 +199,7 @@ def test_a_file_whose_bytes_are_changed_in_place_while_it_is_open(
         columns = data.draw(st.sampled_from([["id", "label"], ["label"]]))
         path, keywords = f"{place.url}a.tfrecord", {"schema": SCHEMA, "columns": columns}
         with tfr.open_random(path, key="id", **keywords) as records, warnings.catch_warnings():
-            warnings.simplefilter("ignore", tfr.StaleIndexWarning)
+            warnings.simplefilter("ignore", tfr.errors.StaleIndexWarning)
             chosen = records.select(condition)
             with open(path, "r+b") as file:
                 file.write(new)
@@ -223,7 +223,7 @@ def test_one_record_of_a_large_file_is_changed_in_place(tmp_path: Path) -> None:
     assert len(new) == path.stat().st_size
     with path.open("r+b") as file:
         file.write(new)
-    with pytest.warns(tfr.StaleIndexWarning, match="the checksums of its records are others"):
+    with pytest.warns(tfr.errors.StaleIndexWarning, match="the checksums of its records are others"):
         assert tfr.read_table(path, filters=pc.field("x") == 201, schema={"x": "int64"})["x"].to_pylist() == [201, 201]
 
 
@@ -299,7 +299,9 @@ def test_the_checksum_that_a_manifest_states(tmp_path: Path) -> None:
         tfr.build_index(tmp_path / f"{at}", columns=["x"], schema={"x": "int64"})
     first, second = (next((tmp_path / f"{at}").glob("*.column_index")) for at in range(2))
     second.write_bytes(first.read_bytes())
-    with pytest.warns(tfr.StaleIndexWarning, match=r"manifest states the CRC32C [0-9a-f]{8}, the index [0-9a-f]{8}"):
+    with pytest.warns(
+        tfr.errors.StaleIndexWarning, match=r"manifest states the CRC32C [0-9a-f]{8}, the index [0-9a-f]{8}"
+    ):
         table = tfr.read_table(tmp_path / "1", schema={"x": "int64"}, filters=pc.field("x") == 2)
     assert table["x"].to_pylist() == [2]
 
@@ -325,7 +327,7 @@ def test_a_record_that_an_index_finds_does_not_fulfil_the_filter(tmp_path: Path,
     os.utime(path, (1, 1))  # all records are compared with an older index
     for filters, expected in ((pc.field("x") == 200, [200]), (pc.field("x").isin([7, 200]), [7, 200])):
         for offset in (0, 3):
-            with pytest.warns(tfr.StaleIndexWarning, match="it names does not fulfil.* the index is not used"):
+            with pytest.warns(tfr.errors.StaleIndexWarning, match="it names does not fulfil.* the index is not used"):
                 table = tfr.read_table(path, filters=filters, offset=offset, **given)
             assert table["x"].to_pylist() == expected
     with warnings.catch_warnings():
@@ -341,7 +343,7 @@ def test_one_record_of_a_large_object_is_changed(s3: Bucket) -> None:
         tfr.write_tfrecord(rows, s3.url(f"{name}.tfrecord"), embed_schema=False, **options)
     tfr.build_index(s3.url("b.tfrecord"), columns=["x"], schema={"x": "int64"}, **options)
     s3.fs.mv(f"{s3.name}/b.tfrecord.column_index", f"{s3.name}/a.tfrecord.column_index")
-    with pytest.warns(tfr.StaleIndexWarning, match="the file has another checksum"):
+    with pytest.warns(tfr.errors.StaleIndexWarning, match="the file has another checksum"):
         table = tfr.read_table(s3.url("a.tfrecord"), filters=pc.field("x") == 201, schema={"x": "int64"}, **options)
     assert table["x"].to_pylist() == [201, 201]
 

@@ -93,10 +93,10 @@ def test_distant_records_are_separate_requests(
 def test_counting_reads_no_payload_where_there_is_an_index(
     path: str, options: dict[str, Any], requests: list[tuple[int, int]]
 ) -> None:
-    assert tfr.count_records(path, storage_options=options) == ROWS
+    assert tfr.count(path, storage_options=options) == ROWS
     if any(found.index for found in check_indexes(path, storage_options=options)):
         requests.clear()
-        assert tfr.count_records(path, storage_options=options) == ROWS
+        assert tfr.count(path, storage_options=options) == ROWS
         assert sum(end - begin for begin, end in requests) < 5000
 
 
@@ -110,7 +110,7 @@ def test_many_files_are_looked_up_by_a_listing(bucket: str, options: dict[str, A
         tfr.write_tfrecord(
             {"id": [at]}, f"{bucket}/many-{at}.tfrecord", storage_options=options, write_index=at % 2 == 0
         )
-    assert tfr.count_records(f"{bucket}/many-*.tfrecord", storage_options=options) == 10
+    assert tfr.count(f"{bucket}/many-*.tfrecord", storage_options=options) == 10
     with tfr.open_random(f"{bucket}/many-*.tfrecord", storage_options=options) as records:
         assert records[::-3]["id"].to_pylist() == [9, 6, 3, 0]
 

@@ -56,7 +56,7 @@ def test_a_key_finds_the_first_record_that_a_dict_has(
     repeated = len(known) - len(expected)
     if repeated:
         message = rf"feature 'id': {repeated} records? ha(s|ve) the key of an earlier record: .*keep=\"first\""
-        with pytest.raises(tfr.SchemaError, match=message) as caught:
+        with pytest.raises(tfr.errors.SchemaError, match=message) as caught:
             index_of(keys, type_)
         assert (caught.value.feature, caught.value.got) == ("id", repeated)
 
@@ -74,11 +74,11 @@ def test_the_message_names_the_keys_that_occur_more_than_once(engine: str) -> No
     keys = [f"k{number}" for number in range(100)]
     keys[50], keys[70], keys[90] = "k3", "k3", "k4"
     message = r"3 records have .*: 'k3' \(records 3 and 50\), 'k3' \(records 3 and 70\), 'k4' \(records 4 and 90\);"
-    with pytest.raises(tfr.SchemaError, match=message):
+    with pytest.raises(tfr.errors.SchemaError, match=message):
         index_of(keys, pa.string())
-    with pytest.raises(tfr.SchemaError, match=r"99 records have .*: 7 \(records 0 and 1\).*, …;"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"99 records have .*: 7 \(records 0 and 1\).*, …;"):
         index_of([7] * 100, pa.int8())
-    with pytest.raises(tfr.SchemaError, match=r"1 record has .*: b'\\xff' \(records 0 and 2\);"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"1 record has .*: b'\\xff' \(records 0 and 2\);"):
         index_of([b"\xff", b"", b"\xff"], pa.binary())
 
 
@@ -125,7 +125,7 @@ def test_missing_keys_are_counted_and_named(engine: str) -> None:
 
 @pytest.mark.parametrize("type_", [pa.float32(), pa.timestamp("s"), pa.bool_(), pa.list_(pa.string())], ids=str)
 def test_other_columns_are_no_keys(type_: pa.DataType) -> None:
-    with pytest.raises(tfr.SchemaError, match="feature 'x': a key is text, bytes or an integer, not "):
+    with pytest.raises(tfr.errors.SchemaError, match="feature 'x': a key is text, bytes or an integer, not "):
         key_type(pa.field("x", type_))
 
 

@@ -80,9 +80,9 @@ def test_an_index_is_named(path: Path, scanned: list[str], as_text: bool) -> Non
         assert records[:]["record"].to_pylist() == [b"one", b"", b"three"]
         with pickle.loads(pickle.dumps(records)) as other:
             assert other[2] == {"record": b"three"}
-    assert tfr.count_records(path, index=index) == 3
+    assert tfr.count(path, index=index) == 3
     assert not scanned
-    assert tfr.count_records(path) == 3
+    assert tfr.count(path) == 3
     assert scanned == [str(path)]
 
 
@@ -92,18 +92,22 @@ def test_indexes_of_several_files_are_named_in_their_order(path: Path, scanned: 
     indexes = [elsewhere(path), other.with_name("b.tfrecord.index")]
     with tfr.open_random([path, other], record_type="bytes", index=indexes) as records:
         assert records[:]["record"].to_pylist() == [b"one", b"", b"three", b"four", b"five"]
-    assert tfr.count_records([path, other], index=indexes) == 5
+    assert tfr.count([path, other], index=indexes) == 5
     assert not scanned
-    with pytest.raises(tfr.CorruptRecordError, match=r"does not match .*a\.tfrecord: its last record ends at byte 40"):
-        tfr.count_records([path, other], index=indexes[::-1])
+    with pytest.raises(
+        tfr.errors.CorruptRecordError, match=r"does not match .*a\.tfrecord: its last record ends at byte 40"
+    ):
+        tfr.count([path, other], index=indexes[::-1])
 
 
-@pytest.mark.parametrize("call", [tfr.count_records, lambda path, **index: tfr.open_random(path, **index).close()])
+@pytest.mark.parametrize("call", [tfr.count, lambda path, **index: tfr.open_random(path, **index).close()])
 def test_a_named_index_that_does_not_belong_to_the_file(path: Path, call: Any) -> None:
     other = written(path.with_name("b.tfrecord"), [b"four", b"five"])
     write_indexes(other)
     index = other.with_name("b.tfrecord.index")
-    with pytest.raises(tfr.CorruptRecordError, match="its last record ends at byte 40, the file has 56") as caught:
+    with pytest.raises(
+        tfr.errors.CorruptRecordError, match="its last record ends at byte 40, the file has 56"
+    ) as caught:
         call(path, index=index)
     assert caught.value.path == str(index)
     with pytest.raises(FileNotFoundError, match=r"index=: No such file or directory: .*none"):
@@ -122,12 +126,14 @@ def test_a_named_index_is_not_ignored_in_silence(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "a@1")
     (path,) = tmp_path.glob("a-*")
     (tmp_path / "index").write_text("0 30\n")
-    with pytest.raises(tfr.CorruptRecordError, match="does not match"):  # although the manifest states the number
-        tfr.count_records(tmp_path / "a@1", index=tmp_path / "index")
+    with pytest.raises(
+        tfr.errors.CorruptRecordError, match="does not match"
+    ):  # although the manifest states the number
+        tfr.count(tmp_path / "a@1", index=tmp_path / "index")
     with pytest.raises(ValueError, match="index= cannot be used: check_crc=True reads all records"):
-        tfr.count_records(path, index=tmp_path / "index", check_crc=True)
+        tfr.count(path, index=tmp_path / "index", check_crc=True)
     with pytest.raises(ValueError, match="index= cannot be used: compression='gzip'"):
-        tfr.count_records(path, index=tmp_path / "index", compression="gzip")
+        tfr.count(path, index=tmp_path / "index", compression="gzip")
 
 
 def test_a_named_index_of_another_filesystem(path: Path, scanned: list[str]) -> None:
@@ -137,9 +143,9 @@ def test_a_named_index_of_another_filesystem(path: Path, scanned: list[str]) -> 
     files.pipe("/named/offsets", index.read_bytes())
     for data, named in [(path, "memory://named/offsets"), ("memory://named/a.tfrecord", "memory://named/offsets")]:
         with tfr.open_random(data, index=named, record_type="bytes") as records:
-            assert tfr.count_records(data, index=named) == len(records) == 3
+            assert tfr.count(data, index=named) == len(records) == 3
     index.touch()
-    assert tfr.count_records("memory://named/a.tfrecord", index=index, storage_options={"asynchronous": False}) == 3
+    assert tfr.count("memory://named/a.tfrecord", index=index, storage_options={"asynchronous": False}) == 3
     assert not scanned
     files.rm("/named", recursive=True)
 
@@ -171,7 +177,7 @@ def test_mismatch_names_both_files(
     if text is not None:
         index_source.write_text(text)
     index_source.touch()
-    with pytest.raises(tfr.CorruptRecordError, match=reason) as caught:
+    with pytest.raises(tfr.errors.CorruptRecordError, match=reason) as caught:
         read(path)
     assert caught.value.path == str(index_source)
     assert f"does not match {path}" in str(caught.value)
@@ -195,7 +201,7 @@ def test_other_sizes_between_the_first_and_the_last_record(
         monkeypatch.setattr(lookup, "SMALL_BYTES", 0)
     path.write_bytes(framed(b"one", b"1", b"22", b"three"))
     path.with_name("a.tfrecord.index").write_text("0 19\n19 18\n37 17\n54 21\n")
-    with pytest.raises(tfr.CorruptRecordError, match="record 1 at byte 19 has 17 bytes, not 18"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="record 1 at byte 19 has 17 bytes, not 18"):
         read(path)
     content = bytearray(path.read_bytes())
     content[19] ^= 1  # the index leads past damage
@@ -217,7 +223,7 @@ def test_offsets_beyond_four_gib(tmp_path: Path) -> None:
     for indexed in (False, True):
         if indexed:
             write_indexes(path)
-        assert tfr.count_records(path) == 4
+        assert tfr.count(path) == 4
         with tfr.open_random(path, record_type="bytes") as records:
             assert records[3] == {"record": b"behind"}
     assert read(path).bounds.tolist() == [0, large + 16, 2 * (large + 16), 3 * (large + 16), 3 * (large + 16) + 22]
@@ -235,7 +241,7 @@ def remove_before_opening(patch: pytest.MonkeyPatch, path: Path) -> None:
     patch.setattr(lookup, "open_random_access", removed_first)
 
 
-@pytest.mark.parametrize("call", [tfr.count_records, lambda path: len(tfr.open_random(path))])
+@pytest.mark.parametrize("call", [tfr.count, lambda path: len(tfr.open_random(path))])
 def test_an_index_that_is_removed_after_it_was_listed_is_no_index(
     path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,5 +266,5 @@ def test_an_index_that_is_a_pickle_is_of_another_package(tmp_path: Path) -> None
     with tfr.open_random(path) as records:
         assert len(records) == 3
     assert tfr.verify(path).ok
-    with pytest.raises(tfr.CorruptRecordError, match="never loaded"), tfr.open_random(path, index=pickled):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="never loaded"), tfr.open_random(path, index=pickled):
         pass

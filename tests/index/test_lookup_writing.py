@@ -107,7 +107,7 @@ def test_on_any_filesystem() -> None:
         "b.tfrecord",
         "b.tfrecord.index",
     ]
-    assert tfr.count_records("memory://indexed/*.tfrecord") == 4
+    assert tfr.count("memory://indexed/*.tfrecord") == 4
     with tfr.open_random("memory://indexed/*.tfrecord") as records:
         assert records[[3, 0]]["x"].to_pylist() == [2, 1]
     memory.rm("/indexed", recursive=True)
@@ -129,7 +129,7 @@ def test_an_overwritten_file_does_not_keep_the_index_of_the_old_one(
         tfr.write_tfrecord({"x": [1]}, path, write_index=write_index)
     with fsspec.open_files(f"{path}*") as files:
         assert len(files) == 1 + (write_index and kind != "records")
-    assert tfr.count_records(path) == 1
+    assert tfr.count(path) == 1
     with tfr.open_random(path, record_type="bytes") as records:
         assert len(records) == 1
 
@@ -155,7 +155,7 @@ def test_a_writer_killed_between_two_renames_leaves_no_index_of_another_file(
         tfr.write_tfrecord({"x": [1]}, path, write_index=True)
     monkeypatch.undo()
     assert names(tmp_path) == ["a.tfrecord"]
-    assert tfr.count_records(path) == (10 if at == "before the file" else 1)
+    assert tfr.count(path) == (10 if at == "before the file" else 1)
 
 
 def test_an_index_that_cannot_be_removed_does_not_stop_the_write(tmp_path: Path) -> None:

@@ -109,6 +109,6 @@ def test_invalid_text_is_refused_with_its_line(text: bytes, reason: str) -> None
 def test_any_text_is_an_index_or_an_error(text: bytes) -> None:
     try:
         index = RecordIndex.parse(text, "a.index")
-    except tfr.CorruptRecordError:
+    except tfr.errors.CorruptRecordError:
         return
     assert (index.sizes >= 16).all()

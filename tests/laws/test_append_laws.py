@@ -65,7 +65,7 @@ def grown_by(names: Sequence[str], path: Path, partition_by: list[str] | None = 
     appended = list[dict[str, Any]]()
     for number, name in enumerate(names):
         rows = pa.table({"k": [number], "p": [number % 2], **STEPS[name]})
-        with suppress(tfr.SchemaError):
+        with suppress(tfr.errors.SchemaError):
             tfr.write_tfrecord(rows, f"{path}/", mode="append", evolve=True, partition_by=partition_by)
             appended += plain_value(rows.to_pylist())
     return appended
@@ -114,7 +114,7 @@ def test_types_evolve_where_their_values_are_kept(names: Sequence[str], count: i
 def test_another_form_of_the_same_type_is_refused(form: Any, tmp_path: Path) -> None:
     rows = STEPS["lists of lists"]
     tfr.write_tfrecord(rows, f"{tmp_path}/", mode="append")
-    with pytest.raises(tfr.SchemaError, match="stored in another form"):
+    with pytest.raises(tfr.errors.SchemaError, match="stored in another form"):
         tfr.write_tfrecord(rows, f"{tmp_path}/", mode="append", evolve=True, **form)
     assert tfr.read_table(tmp_path)["y"].to_pylist() == rows["y"].to_pylist()
 
@@ -151,7 +151,7 @@ def test_what_a_dataset_chose_holds_for_what_is_added(tmp_path: Path, case: str,
     whole, grown = tfr.read_table(tmp_path / "whole"), tfr.read_table(tmp_path / "d")
     assert grown.equals(whole, check_metadata=True)
     if other:
-        with pytest.raises(tfr.SchemaError, match="stored in another form"):
+        with pytest.raises(tfr.errors.SchemaError, match="stored in another form"):
             tfr.write_tfrecord(table, f"{tmp_path}/d/", mode="append", **other, **columns)
     assert tfr.read_table(tmp_path / "d").equals(whole)
 
@@ -167,7 +167,7 @@ def test_the_index_of_a_dataset_is_that_of_what_is_added(tmp_path: Path) -> None
         read = tfr.read_tfrecord(path)
         assert read.index.name == first.index.name
         assert [*zip(read.reset_index()["user"], read["x"], strict=True)] == rows
-        with pytest.raises(tfr.SchemaError) if name == "index" else nullcontext():
+        with pytest.raises(tfr.errors.SchemaError) if name == "index" else nullcontext():
             tfr.write_tfrecord(frame.reset_index(drop=True), path, mode="append")
 
 

@@ -231,7 +231,7 @@ def test_batches_of_a_mixture(
         check(mixture.select(["a", "b"]) if packs else mixture, {**options, **arranged}, expected, taken)
 
 
-def opened(source: Any, options: dict[str, Any]) -> tfr.ArrayIterator:
+def opened(source: Any, options: dict[str, Any]) -> tfr.typing.ArrayIterator:
     """An iterator over files, or over a mixture."""
     return tfr.iter_arrays(source, **options) if isinstance(source, list) else source.iter_arrays(**options)
 

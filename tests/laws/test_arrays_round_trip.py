@@ -12,6 +12,7 @@ Records can be drawn, shuffled and merged by whatever copies payloads.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,10 @@ def written(table: Any, path: Path, **keywords: Any) -> Path:
 
 
 @given(table=tables(st.integers(1, 4)))
-def test_any_arrays_come_back(engine: str, tmp_path: Path, table: dict[str, np.ndarray[Any, Any]]) -> None:
+def test_any_arrays_come_back(
+    engine: str, new_folder: Callable[[], Path], table: dict[str, np.ndarray[Any, Any]]
+) -> None:
+    tmp_path = new_folder()
     found = tfr.read_arrays(written(table, tmp_path / "a", column_encoding=raw_where_needed(table)))
     assert list(found) == list(table)
     for name, values in table.items():
@@ -81,8 +85,9 @@ def test_any_arrays_come_back(engine: str, tmp_path: Path, table: dict[str, np.n
 
 @given(table=tables(st.integers(1, 4)), embed=st.booleans())
 def test_raw_columns_need_no_schema(
-    engine: str, tmp_path: Path, table: dict[str, np.ndarray[Any, Any]], embed: bool
+    engine: str, new_folder: Callable[[], Path], table: dict[str, np.ndarray[Any, Any]], embed: bool
 ) -> None:
+    tmp_path = new_folder()
     found = tfr.read_arrays(
         written(table, tmp_path / "a", column_encoding=dict.fromkeys(table, "raw"), embed_schema=embed)
     )
@@ -103,10 +108,12 @@ def test_one_axis_is_exact_by_the_schema(engine: str, tmp_path: Path, name: str)
 def test_one_axis_that_needs_raw(engine: str, tmp_path: Path) -> None:
     floats = np.array([0.1, -0.0, 1e300, np.nan])
     assert_same(tfr.read_arrays(written({"x": floats}, tmp_path / "a", float64="raw"))["x"], floats)
-    with pytest.warns(tfr.PrecisionWarning):
+    with pytest.warns(tfr.errors.PrecisionWarning):
         tfr.write_tfrecord({"x": floats[:1]}, tmp_path / "a")
     assert tfr.read_arrays(tmp_path / "a")["x"].tolist() == [float(np.float32(0.1))]
-    with pytest.raises(tfr.EncodeError, match=r"pass column_encoding={.*: 'raw'}, or convert the column to text"):
+    with pytest.raises(
+        tfr.errors.EncodeError, match=r"pass column_encoding={.*: 'raw'}, or convert the column to text"
+    ):
         written({"x": np.array([2**63], np.uint64)}, tmp_path / "a")
     assert tfr.read_arrays(written({"x": np.array(["ab", "c"])}, tmp_path / "a"))["x"].tolist() == ["ab", "c"]
     assert tfr.read_arrays(written({"x": np.array([b"ab", b"c"])}, tmp_path / "a"))["x"].tolist() == [b"ab", b"c"]
@@ -122,9 +129,9 @@ def test_no_time_is_kept_in_tensors_and_missing_in_columns(engine: str, tmp_path
 
 
 def test_files_without_records_need_a_schema(engine: str, tmp_path: Path) -> None:
-    with pytest.warns(tfr.SchemaWarning, match="no records were written"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="no records were written"):
         tfr.write_tfrecord({"x": np.zeros((0, 2, 3), np.float32), "y": np.zeros(0, np.uint8)}, tmp_path / "a")
-    with pytest.warns(tfr.SchemaWarning, match=r"read_table\(schema="):
+    with pytest.warns(tfr.errors.SchemaWarning, match=r"read_table\(schema="):
         assert tfr.read_arrays(tmp_path / "a") == {}
     found = tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor("float32", (2, 3)), "y": "uint8"})
     assert_same(found["x"], np.zeros((0, 2, 3), np.float32))
@@ -134,10 +141,13 @@ def test_files_without_records_need_a_schema(engine: str, tmp_path: Path) -> Non
 # ---- tools that copy payloads
 
 
-@pytest.mark.filterwarnings("ignore:.*embedded schema was found in record:tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore:.*embedded schema was found in record:tfrecord_io.errors.SchemaWarning")
 @given(data=st.data())
-def test_shuffled_and_merged_records_keep_their_tensors(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_shuffled_and_merged_records_keep_their_tensors(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
     """The records that carry the schema are moved or removed."""
+    tmp_path = new_folder()
     counts = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     table = data.draw(st.dictionaries(st.sampled_from(COLUMNS), arrays(sum(counts)), min_size=1))
     raw = dict.fromkeys(table, "raw")
@@ -168,7 +178,7 @@ def test_merged_records_of_several_shapes_have_an_unknown_dimension(engine: str,
         for row in rows:
             for payload in tfr.RecordReader(written({"x": row[None]}, tmp_path / "part")):
                 writer.write(payload)
-    with pytest.raises(tfr.SchemaError, match="differs from that of the file's first record"):
+    with pytest.raises(tfr.errors.SchemaError, match="differs from that of the file's first record"):
         tfr.read_arrays(tmp_path / "a")
     found = tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor("float32", (None, 2))})["x"]
     for row, expected in zip(found, rows, strict=True):
@@ -179,7 +189,10 @@ def test_merged_records_of_several_shapes_have_an_unknown_dimension(engine: str,
 
 
 @given(data=st.data())
-def test_rows_of_several_shapes_and_missing_ones(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_rows_of_several_shapes_and_missing_ones(
+    engine: str, new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
+    tmp_path = new_folder()
     each: Given = data.draw(columns(data.draw(st.integers(1, 4))))
     present = [cell for cell in each.cells if cell is not None]
     embed = data.draw(st.booleans())
@@ -230,7 +243,7 @@ def test_structured_arrays_are_their_fields(engine: str, tmp_path: Path, order: 
 @pytest.mark.fault(53)
 @pytest.mark.parametrize("dtype", ["datetime64[25s]", "timedelta64", "V4", "longdouble", "O", [("a", "i4")]], ids=str)
 def test_dtypes_outside_of_the_table_are_refused(engine: str, tmp_path: Path, dtype: Any) -> None:
-    with pytest.raises(tfr.EncodeError, match="feature 'x'") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="feature 'x'") as caught:
         tfr.write_tfrecord({"x": np.zeros((2, 2), dtype)}, tmp_path / "a")
     assert "cannot be stored in a TFRecord" in str(caught.value)
     assert not (tmp_path / "a").exists()

@@ -10,12 +10,12 @@ from typing import Any
 
 import fsspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from interposed import before_storage_calls, on_commit
-from rounds import rounds
+from rounds import IN_A_BUCKET, rounds
 from servers import Bucket
 from tfrecord_io.storage.filesystem.retries import s3_options
 
@@ -181,7 +181,7 @@ class Copied:
             sources = resolve_inputs(self.target.url, StorageOptions(self.target.options))
         except FileNotFoundError:
             return {}
-        except tfr.CorruptRecordError as error:
+        except tfr.errors.CorruptRecordError as error:
             if "incomplete" not in str(error):
                 raise
             return {}
@@ -227,7 +227,7 @@ def test_on_the_disk(form: str, steps: dict[int, str], has_old: bool, threads: i
 
 
 @pytest.mark.parametrize("way", ["to a bucket", "from a bucket", "within a bucket"])
-@settings(max_examples=rounds(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=rounds(30, 3), suppress_health_check=IN_A_BUCKET)
 @given(form=st.sampled_from(list(FORMS)), steps=STEPS, has_old=st.booleans(), threads=st.integers(1, 3))
 def test_with_a_bucket(bucket: Bucket, way: str, form: str, steps: dict[int, str], has_old: bool, threads: int) -> None:
     source, target = None if way == "to a bucket" else bucket, None if way == "from a bucket" else bucket

@@ -49,7 +49,7 @@ def damaged(folder: Path, records: set[int], cut: bool) -> list[Path]:
     return paths
 
 
-def read(batches: tfr.ArrayIterator) -> Ending:
+def read(batches: tfr.typing.ArrayIterator) -> Ending:
     """All batches up to the end."""
     got, states, ending = list[dict[str, Any]](), [batches.state()], list[str]()
     with warnings.catch_warnings(record=True) as caught, batches:
@@ -60,11 +60,11 @@ def read(batches: tfr.ArrayIterator) -> Ending:
                 states.append(json.loads(json.dumps(batches.state())))
         except tfr.TFRecordError as error:
             ending.append(f"{type(error).__name__}: {error}")
-    ending += [str(each.message) for each in caught if each.category is tfr.StoppedEarlyWarning]
+    ending += [str(each.message) for each in caught if each.category is tfr.errors.StoppedEarlyWarning]
     return got, states, sorted(INTACT.sub("", text) for text in ending)
 
 
-def check(opened: Callable[..., tfr.ArrayIterator], taken: int) -> None:
+def check(opened: Callable[..., tfr.typing.ArrayIterator], taken: int) -> None:
     """The batches from a state on, and from a state of these."""
     got, states, ending = read(opened())
     at = min(taken, len(got))
@@ -113,7 +113,7 @@ def test_a_state_before_damage(
     with tempfile.TemporaryDirectory() as folder, chunks_of(unit):
         paths = damaged(Path(folder), records, cut)
 
-        def opened(**state: Any) -> tfr.ArrayIterator:
+        def opened(**state: Any) -> tfr.typing.ArrayIterator:
             if not mixes:
                 return tfr.iter_arrays(paths, filters=filters, **of_files, **options, **state)
             parts = [tfr.dataset(part, filters=filters, **of_files) for part in (paths[:2], paths[2])]

@@ -77,8 +77,8 @@ def test_errors_do_not_depend_on_the_way_of_decoding(
     got: list[int] = []
     error = None
     with engine_of(engine), blocks_of(block), decoded_by(ways), warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
-        warnings.simplefilter("ignore", tfr.StoppedEarlyWarning)
+        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
+        warnings.simplefilter("ignore", tfr.errors.StoppedEarlyWarning)
         try:
             if batch_size is None:
                 got = tfr.read_table(path, **keywords)["x"].to_pylist()
@@ -109,7 +109,7 @@ def test_framing_and_checksums_are_checked_in_all_rows(tmp_path: Path, two_steps
     content[150 * size + 20] ^= 1
     path = tmp_path / "a.tfrecord"
     path.write_bytes(content)
-    with decoded_by([(two_steps, None)]), blocks_of(3000), pytest.raises(tfr.CorruptRecordError) as caught:
+    with decoded_by([(two_steps, None)]), blocks_of(3000), pytest.raises(tfr.errors.CorruptRecordError) as caught:
         tfr.read_table(path, schema=SCHEMA, filters=f("n") == 1, threads=threads)
     assert caught.value.record == 150
 
@@ -119,7 +119,7 @@ def test_a_new_feature_is_an_error_in_any_row(tmp_path: Path, two_steps: bool) -
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"n": [0, 1, 0], "x": [1, 2, 3]}, path)
     path.write_bytes(path.read_bytes() + framed(record(3, 0, None)))
-    with decoded_by([(two_steps, None)]), pytest.raises(tfr.SchemaError, match=r"'[tv]'"):
+    with decoded_by([(two_steps, None)]), pytest.raises(tfr.errors.SchemaError, match=r"'[tv]'"):
         tfr.read_table(path, filters=f("n") == 1)
 
 
@@ -155,7 +155,7 @@ def test_a_condition_that_cannot_be_applied_is_an_error(tmp_path: Path, two_step
     with (
         decoded_by([(two_steps, None)]),
         tfr.open_reader(path, schema=schema, filters=f("t").cast("int64") == 2, batch_size=batch_size) as reader,
-        pytest.raises(tfr.SchemaError, match="cannot be applied: Failed to parse string: 'x'"),
+        pytest.raises(tfr.errors.SchemaError, match="cannot be applied: Failed to parse string: 'x'"),
     ):
         reader.read_all()
 
@@ -171,5 +171,5 @@ def test_parts_about_features_apply_early_next_to_folder_columns(tmp_path: Path,
     with decoded_by([(two_steps, None)]):
         table = tfr.read_table(tmp_path, filters=conditions[0], **keywords)
         assert table.select(["x", "team"]).to_pylist() == [{"x": 1, "team": "b"}, {"x": 3, "team": "b"}]
-        with pytest.raises(tfr.DecodeError, match="'x'"):  # it has no part about features alone
+        with pytest.raises(tfr.errors.DecodeError, match="'x'"):  # it has no part about features alone
             tfr.read_table(tmp_path, filters=conditions[1], **keywords)

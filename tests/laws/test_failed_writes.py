@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from tfrecord_io.cli import tfr as command
-from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.write.distributed import DistributedWriter
 
@@ -175,9 +175,9 @@ def test_of_tables(
             assert tfr.read_table(target).sort_by("x") == INTEGERS
         if fault[0] is None:
             is_file = target.startswith("one")
-            expected: Any = BatchesFail if name == "failing batches" else tfr.PrecisionWarning
+            expected: Any = BatchesFail if name == "failing batches" else tfr.errors.PrecisionWarning
             if data is EMPTY and name != "failing batches":
-                expected = tfr.SchemaWarning if is_file else type(None)
+                expected = tfr.errors.SchemaWarning if is_file else type(None)
             elif data is INTEGERS and name != "failing batches":
                 expected = type(None)
             assert isinstance(error, expected)
@@ -235,7 +235,7 @@ def test_of_conversions(
             else:
                 error = checked(lambda: tfr.convert(source, target, **keywords))
         if fault[0] is None:
-            expected = tfr.PrecisionWarning | tfr.DamagedDataWarning | CommandFails
+            expected = tfr.errors.PrecisionWarning | tfr.errors.DamagedDataWarning | CommandFails
             is_folder = exists and target.endswith(".zarr")  # but a file is there
             assert isinstance(error, expected | FileExistsError if is_folder else expected)
             assert left_over() == [] or "resume" in keywords

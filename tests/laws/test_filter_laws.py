@@ -87,7 +87,7 @@ def filters_as_after_reading(
     files, keywords = files_and_keywords
     whole = tfr.read_table(files, **keywords)
     if not applies(whole, condition):
-        with pytest.raises(tfr.SchemaError):
+        with pytest.raises(tfr.errors.SchemaError):
             tfr.read_table(files, filters=condition, **keywords)
         return
     columns = data.draw(st.lists(st.sampled_from(list(VALUES)), unique=True, min_size=1))
@@ -207,9 +207,11 @@ def test_columns_that_are_left_out_can_be_named(forms: list[tuple[list[Path], di
 def test_a_column_that_is_not_there_is_a_schema_error(forms: list[tuple[list[Path], dict[str, Any]]]) -> None:
     for files, keywords in forms:
         for call in (tfr.read_table, tfr.read_tfrecord, tfr.open_reader, tfr.read_arrays, tfr.dataset):
-            with pytest.raises(tfr.SchemaError, match="feature 'absent': the filter names a column that does not"):
+            with pytest.raises(
+                tfr.errors.SchemaError, match="feature 'absent': the filter names a column that does not"
+            ):
                 call(files, filters=f("absent") > 1, **keywords)
-        with pytest.raises(tfr.SchemaError, match="names a column that does not exist"):
+        with pytest.raises(tfr.errors.SchemaError, match="names a column that does not exist"):
             tfr.iter_arrays(files, batch_size=2, filters=[("absent", "==", 1)], **keywords)
 
 
@@ -239,7 +241,7 @@ def test_folders_leave_out_files(tmp_path: Path, keywords: dict[str, Any]) -> No
     assert_equal(tfr.read_table(tmp_path, filters=condition, **keywords), table.filter(f("label") == two))
     assert tfr.read_tfrecord(tmp_path, filters=condition, columns=["n"], **keywords).to_dict("list") == {"n": [3]}
     assert [b["n"].tolist() for b in tfr.iter_arrays(tmp_path, batch_size=9, filters=condition, **keywords)] == [[3]]
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.read_table(tmp_path, filters=f("label") == three, **keywords)
 
 
@@ -261,7 +263,7 @@ def test_damage_is_skipped_as_without_a_filter(tmp_path: Path, engine: str, thre
     path.write_bytes(content)
     condition = (f("n") % 3 == 0) if hasattr(f("n"), "__mod__") else pc.bit_wise_and(f("n"), pc.scalar(1)) == 0
     with engine_of(engine), blocks_of(1000), decoded_by([(two_steps, None)]), warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
         whole = tfr.read_table(path, on_error="skip", threads=threads)
         assert 390 < whole.num_rows < 400
         assert_equal(tfr.read_table(path, on_error="skip", threads=threads, filters=condition), whole.filter(condition))
@@ -344,12 +346,14 @@ def test_columns_that_a_schema_leaves_out_can_be_named(tmp_path: Path) -> None:
             assert reader.read_all().num_rows == 1
         tfr.convert(folder, tmp_path / "b.parquet", overwrite=True, **keywords)
         assert pq.read_table(tmp_path / "b.parquet").to_pydict() == {"b": ["z"], "day": [1]}
-        with pytest.raises(tfr.FeatureNotFoundError, match="columns= names 'c'"):
+        with pytest.raises(tfr.errors.FeatureNotFoundError, match="columns= names 'c'"):
             tfr.read_table(folder, columns=["c"], **keywords)
         for narrowed in ({"columns": ["b"]}, {"schema": {"b": "string"}}):
-            with pytest.raises(tfr.FeatureNotFoundError, match="valid names: a, b, c, day"):
+            with pytest.raises(tfr.errors.FeatureNotFoundError, match="valid names: a, b, c, day"):
                 tfr.read_table(folder, filters=[("absent", "==", 1)], **narrowed)
-    with pytest.raises(tfr.FeatureNotFoundError, match=r"the source is read once: declare the column in schema="):
+    with pytest.raises(
+        tfr.errors.FeatureNotFoundError, match=r"the source is read once: declare the column in schema="
+    ):
         tfr.read_table(io.BytesIO(path.read_bytes()), schema={"b": "string"}, filters=[("c", ">", 5)])
 
 
@@ -367,7 +371,7 @@ def test_columns_that_a_schema_leaves_out_can_be_named(tmp_path: Path) -> None:
     ],
 )
 def test_messages_are_short(forms: list[tuple[list[Path], dict[str, Any]]], filters: Any) -> None:
-    with pytest.raises((tfr.SchemaError, ValueError)) as caught:
+    with pytest.raises((tfr.errors.SchemaError, ValueError)) as caught:
         tfr.read_table(forms[0][0], filters=filters)
     assert len(str(caught.value)) < 700
     assert "\n" not in str(caught.value)

@@ -95,7 +95,7 @@ def test_an_index_is_read_if_all_files_have_it_and_never_has_missing_values(
             pd.testing.assert_frame_equal(tfr.read_tfrecord(path), frame, check_freq=False)
         types = {field for frame in frames for field in fields_of(frame).items()}
         if len(types) > len(dict(types)):  # levels without a name that are text in one file and numbers in another
-            with pytest.raises(tfr.SchemaError, match="__index_level_"):
+            with pytest.raises(tfr.errors.SchemaError, match="__index_level_"):
                 tfr.read_tfrecord(folder)
             return
         together = tfr.read_tfrecord(folder, threads=threads)
@@ -183,7 +183,7 @@ def test_a_column_that_is_called_like_an_index_level_stays(engine: str, tmp_path
 
 def test_an_index_found_in_a_later_record_is_read(engine: str, tmp_path: Path) -> None:
     tfr.write_tfrecord(pd.DataFrame({"x": [1, 2]}, index=pd.Index([5, 6], name="key")), tmp_path / "a")
-    with pytest.warns(tfr.SchemaWarning, match="record 1"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="record 1"):
         frame = tfr.read_tfrecord(written(tmp_path / "b", list(tfr.RecordReader(tmp_path / "a"))[::-1]))
     assert (list(frame.index), frame.index.name) == ([6, 5], "key")
 

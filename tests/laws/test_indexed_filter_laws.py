@@ -68,7 +68,7 @@ def test_every_reader_filters_as_after_reading(
     try:
         whole.filter(condition)
     except pa.ArrowException:
-        with pytest.raises(tfr.SchemaError):
+        with pytest.raises(tfr.errors.SchemaError):
             tfr.read_table(paths, filters=condition)
         return
     columns = data.draw(st.lists(st.sampled_from(list(VALUES)), unique=True, min_size=1))
@@ -140,7 +140,7 @@ def test_other_records_are_not_read(path: Path) -> None:
     overwrite_keeping_time(path, content)
     assert tfr.read_table(path, filters=f("label") == 3).num_rows == 10
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
         assert tfr.read_table(path, filters=f("label") == 9, on_error="skip")["id"].to_pylist() == list(
             range(9, 99, 10)
         )
@@ -152,12 +152,12 @@ def test_errors_name_the_record_in_the_file(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[offset + 100] ^= 1
     overwrite_keeping_time(path, content)
-    with blocks_of(500), pytest.raises(tfr.CorruptRecordError, match=f"record 13 at byte {offset}") as caught:
+    with blocks_of(500), pytest.raises(tfr.errors.CorruptRecordError, match=f"record 13 at byte {offset}") as caught:
         tfr.read_table(path, filters=f("label") == 3)
     assert (caught.value.record, caught.value.offset) == (13, offset)
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         assert tfr.read_table(path, filters=f("label") == 3, on_error="stop")["id"].to_pylist() == [3]
-    with pytest.raises(tfr.FeatureTypeError, match="record 3"):
+    with pytest.raises(tfr.errors.FeatureTypeError, match="record 3"):
         tfr.read_table(path, filters=f("label") == 3, schema={"label": "int64", "image": "float32"})
 
 
@@ -169,11 +169,11 @@ def test_errors_of_conversions_name_the_record_in_the_file(tmp_path: Path, only_
     tfr.build_index(path, columns=["x"])
     condition, schema = (f("x") == 0) | (f("x") > 14), {"x": "int64", "y": "list<int64>"}
     del only_matching_records[:]
-    with pytest.raises(tfr.EncodeError, match="have the shape") as caught:
-        tfr.to_npy(path, tmp_path / "y.npy", "y", filters=condition, batch_size=1, schema=schema)
+    with pytest.raises(tfr.errors.EncodeError, match="have the shape") as caught:
+        tfr.formats.write_npy(path, tmp_path / "y.npy", "y", filters=condition, batch_size=1, schema=schema)
     assert caught.value.record == 17
-    with pytest.raises(tfr.EncodeError, match="name") as caught:
-        tfr.to_image_folder(path, tmp_path / "out", filters=condition, filename="name", columns=[])
+    with pytest.raises(tfr.errors.EncodeError, match="name") as caught:
+        tfr.formats.write_image_folder(path, tmp_path / "out", filters=condition, filename="name", columns=[])
     assert (caught.value.path, caught.value.record) == (str(path), 15)
     assert len(only_matching_records) == 2
 
@@ -184,9 +184,9 @@ def test_a_stale_index_is_not_used(path: Path) -> None:
     tfr.write_tfrecord({"id": [1], "label": [2]}, path)
     index.write_bytes(kept)
     for call in (tfr.read_table, tfr.open_reader, lambda *a, **k: tfr.dataset(*a, **k).to_table()):
-        with pytest.warns(tfr.StaleIndexWarning, match=r"column index does not match .*or delete it"):
+        with pytest.warns(tfr.errors.StaleIndexWarning, match=r"column index does not match .*or delete it"):
             read = call(path, filters=f("label") == 2)
-        assert (read.read_all() if isinstance(read, tfr.Reader) else read)["id"].to_pylist() == [1]
+        assert (read.read_all() if isinstance(read, tfr.typing.Reader) else read)["id"].to_pylist() == [1]
     index.unlink()
     assert tfr.read_table(path, filters=f("label") == 2)["id"].to_pylist() == [1]
 
@@ -200,12 +200,12 @@ def test_records_that_moved(tmp_path: Path) -> None:
     tfr.write_tfrecord({"name": ["-", *names[1:-1][::-1], "-"], "n": list(range(22))}, other, embed_schema=False)
     overwrite_keeping_time(path, other.read_bytes())
     schema = {"name": "string", "n": "int64"}
-    with pytest.warns(tfr.StaleIndexWarning, match="the checksums of its records are others"):
+    with pytest.warns(tfr.errors.StaleIndexWarning, match="the checksums of its records are others"):
         table = tfr.read_table(path, schema=schema, filters=f("name") == names[3])
     assert table["n"].to_pylist() == [18]
     with pytest.MonkeyPatch.context() as patch:  # as of a large file, of which not all records are compared
         patch.setattr(Fingerprint, "mismatch", lambda *arguments, **_: "")
-        with pytest.raises(tfr.CorruptRecordError, match=r"there is no record of \d+ bytes at byte"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match=r"there is no record of \d+ bytes at byte"):
             tfr.read_table(path, schema=schema, filters=f("name") == names[3])
 
 

@@ -58,7 +58,7 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[Path], li
     return found
 
 
-def batches_of(batches: tfr.ArrayIterator) -> list[list[int]]:
+def batches_of(batches: tfr.typing.ArrayIterator) -> list[list[int]]:
     with batches:
         return [batch["x"].tolist() for batch in batches]
 
@@ -75,7 +75,7 @@ def batches_of(batches: tfr.ArrayIterator) -> list[list[int]]:
     uneven=st.sampled_from(["keep", "keep", "pad", "drop"]),
     taken=st.integers(0, 9),
 )
-@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 def test_batches_and_states_are_those_without_an_index(
     used: list[int],
     forms: list[tuple[list[Path], list[Path]]],
@@ -131,7 +131,7 @@ def test_a_row_that_is_no_array_is_named_by_its_record(tmp_path: Path) -> None:
     for condition in (f("x") >= 4, f("x") == 7):
         options: dict[str, Any] = {"schema": {"x": "int64", "y": "int64"}, "filters": condition}
         for buffer in (0, 100):
-            with pytest.raises(tfr.FeatureNotFoundError) as caught:
+            with pytest.raises(tfr.errors.FeatureNotFoundError) as caught:
                 list(tfr.iter_arrays(paths, batch_size=2, shuffle_buffer=buffer, seed=0, **options))
             assert (caught.value.path, caught.value.record) == (str(paths[2]), 7)
 
@@ -146,5 +146,5 @@ def test_a_stale_index_is_not_used(tmp_path: Path) -> None:
     assert next(batches)["x"].tolist() == [1]
     tfr.write_tfrecord({"x": list(range(11))}, path)
     path.with_name("a.tfrecord.column_index").write_bytes(kept)
-    with pytest.warns(tfr.StaleIndexWarning, match="column index does not match"):
+    with pytest.warns(tfr.errors.StaleIndexWarning, match="column index does not match"):
         assert [batch["x"].tolist() for batch in batches] == [[1], [1]]

@@ -131,7 +131,7 @@ def test_records_that_do_not_fit_a_schema(engine: str, tmp_path: Path, payloads:
     assert failed
     for call in calls(path):
         clean(call)
-    clean(lambda: [tfr.parse_example(payload, {"x": tfr.FixedLenFeature((), "int64")}) for payload in payloads])
+    clean(lambda: [tfr.io.parse_example(payload, {"x": tfr.io.FixedLenFeature((), "int64")}) for payload in payloads])
 
 
 MARKED = framed(*(payload for payloads in RECORDS for payload in payloads))
@@ -172,7 +172,7 @@ def test_json_examples() -> None:
         f'{{"features": {{"feature": {{"x": {{"bytesList": {{"value": ["{TEXT}!"]}}}}}}}}}}',
         f"{TEXT} {{",
     ):
-        assert clean(lambda text=text: tfr.decode_json_example([text])) == "DecodeError"
+        assert clean(lambda text=text: tfr.io.decode_json_example([text])) == "DecodeError"
 
 
 def test_messages_are_limited_in_bytes() -> None:
@@ -187,6 +187,6 @@ def test_messages_are_limited_in_bytes() -> None:
 
 def test_values_stay_in_attributes(tmp_path: Path) -> None:
     path = written(tmp_path / "a", RECORDS[2])
-    with pytest.raises(tfr.DecodeError, match="the value is not a valid int8") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="the value is not a valid int8") as caught:
         tfr.read_table(path, schema={"x": pa.int8()})
     assert caught.value.got == NUMBER

@@ -126,11 +126,11 @@ def test_the_error_names_the_file_whose_schema_applies(engine: str, tmp_path: Pa
     for name, file in (("a", "own"), ("b", "other")):
         for value in (floats(1.0), int64s(1000)):
             written(tmp_path / "foreign", [example(**{name: value})])
-            with pytest.raises(tfr.DecodeError) as caught:
+            with pytest.raises(tfr.errors.DecodeError) as caught:
                 tfr.read_table(paths)
             assert (caught.value.path, caught.value.feature) == (str(tmp_path / "foreign"), name)
             assert f"no embedded schema, so that of {tmp_path / file} applies" in str(caught.value)
-    with pytest.warns(tfr.StoppedEarlyWarning, match="no embedded schema, so that of"):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning, match="no embedded schema, so that of"):
         tfr.read_table(paths, on_error="stop")
 
 
@@ -138,7 +138,10 @@ def test_the_error_names_the_file_whose_schema_applies(engine: str, tmp_path: Pa
 def test_a_stream_names_the_file_whose_schema_it_has(engine: str, tmp_path: Path, own_first: bool) -> None:
     tfr.write_tfrecord({"a": [1]}, tmp_path / "own")
     paths = [tmp_path / "own", written(tmp_path / "foreign", [example(x=int64s(2))])]
-    with tfr.open_reader(paths if own_first else paths[::-1]) as reader, pytest.raises(tfr.SchemaError) as caught:
+    with (
+        tfr.open_reader(paths if own_first else paths[::-1]) as reader,
+        pytest.raises(tfr.errors.SchemaError) as caught,
+    ):
         list(reader)
     assert (caught.value.path, caught.value.feature) == (str(paths[1]), "x")
     assert f"no embedded schema, so that of {paths[0]} applies" in str(caught.value)
@@ -150,7 +153,7 @@ def test_a_file_with_an_embedded_schema_keeps_to_it(engine: str, tmp_path: Path,
     tfr.write_tfrecord({"a": [1]}, tmp_path / "own")
     written(tmp_path / "own", [*tfr.RecordReader(tmp_path / "own"), example(x=int64s(2))])
     paths = [tmp_path / "own", written(tmp_path / "foreign", [example(x=int64s(2))])]
-    with pytest.raises(tfr.SchemaError, match="the embedded schema does not have it") as caught:
+    with pytest.raises(tfr.errors.SchemaError, match="the embedded schema does not have it") as caught:
         tfr.read_table(paths if own_first else paths[::-1])
     assert (caught.value.path, caught.value.record, caught.value.feature) == (str(paths[0]), 1, "x")
     assert "applies" not in str(caught.value)
@@ -160,7 +163,7 @@ def test_an_offset_into_a_file_does_not_hide_its_schema(engine: str, tmp_path: P
     tfr.write_tfrecord({"a": [1]}, tmp_path / "first")
     tfr.write_tfrecord({"a": [1, 2]}, tmp_path / "own")
     written(tmp_path / "own", [*tfr.RecordReader(tmp_path / "own"), example(x=int64s(2))])
-    with pytest.raises(tfr.SchemaError) as caught:
+    with pytest.raises(tfr.errors.SchemaError) as caught:
         tfr.read_table([tmp_path / "first", tmp_path / "own"], offset=2)
     assert "applies" not in str(caught.value)
 

@@ -108,8 +108,8 @@ def test_a_window_is_the_slice_of_the_whole(
         paths = write(tmp_path_factory.mktemp("files"), contents, suffixes, damaged, at)
         whole = attempt(tfr.read_table, paths, on_error=on_error, threads=1)
         window = attempt(read, paths, on_error=on_error, threads=threads, offset=offset, limit=limit)
-        if isinstance(whole, tfr.SchemaError):
-            assert isinstance(window, tfr.SchemaError), window
+        if isinstance(whole, tfr.errors.SchemaError):
+            assert isinstance(window, tfr.errors.SchemaError), window
             assert (window.path, window.record, window.reason) == (whole.path, whole.record, whole.reason)
         elif isinstance(whole, Exception):
             check_window_of_damaged(paths, whole, window, offset, limit)

@@ -157,7 +157,7 @@ def test_a_time_that_is_not_one_in_the_zone(tmp_path: Path, literal: Any, reason
     tfr.write_tfrecord(pa.table({"x": rows}), tmp_path / "a.tfrecord")
     for symbol in ("==", ">=", "in", "not in"):
         condition = [("x", symbol, [literal] if "in" in symbol else literal)]
-        with pytest.raises(tfr.SchemaError, match=reason):
+        with pytest.raises(tfr.errors.SchemaError, match=reason):
             tfr.read_table(tmp_path / "a.tfrecord", filters=condition)
 
 
@@ -170,7 +170,7 @@ def test_a_day_that_begins_twice_or_later(tmp_path: Path) -> None:
         table = pa.table({"x": pa.array([0], pa.timestamp("us", zone))})
         tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
         for literal in (day, day.isoformat()):
-            with pytest.raises(tfr.SchemaError, match=reason):
+            with pytest.raises(tfr.errors.SchemaError, match=reason):
                 tfr.read_table(tmp_path / "a.tfrecord", filters=[("x", ">=", literal)])
 
 
@@ -180,5 +180,5 @@ def test_dates_are_compared_with_times(tmp_path: Path) -> None:
     for symbol, rows in (("==", []), ("in", []), ("not in", DAYS), ("!=", DAYS), ("<", DAYS[:2]), (">=", DAYS[2:])):
         condition = [("x", symbol, [noon] if "in" in symbol else noon)]
         assert tfr.read_table(tmp_path / "a.tfrecord", filters=condition)["x"].to_pylist() == rows
-    with pytest.raises(tfr.SchemaError, match="compares dates with a time in a time zone; write a date"):
+    with pytest.raises(tfr.errors.SchemaError, match="compares dates with a time in a time zone; write a date"):
         tfr.read_table(tmp_path / "a.tfrecord", filters=pc.field("x") >= noon.replace(tzinfo=datetime.UTC))

@@ -104,7 +104,7 @@ def test_damage_is_found_by_one_of_the_pieces(
 @given(contents=st.lists(files, min_size=1, max_size=3), n=st.integers(1, 12), data=st.data())
 def test_skipping_damage_leaves_the_same_rows(contents: list[list[bytes]], n: int, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
         folder = written(Path(name), contents, [".tfrecord"] * 3, embed=False)
         path = data.draw(st.sampled_from(sorted(folder.iterdir())))
         content = bytearray(path.read_bytes())

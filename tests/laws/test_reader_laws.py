@@ -132,9 +132,9 @@ def test_truncation_or_a_flipped_bit_anywhere_is_detected(
                 if cut and at in (0, *ends):
                     assert tfr.read_table(path, threads=threads).num_rows == whole
                     continue
-                with pytest.raises(tfr.CorruptRecordError) as caught:
+                with pytest.raises(tfr.errors.CorruptRecordError) as caught:
                     tfr.read_table(path, threads=threads)
-                assert isinstance(caught.value, tfr.TruncatedRecordError) or not cut
+                assert isinstance(caught.value, tfr.errors.TruncatedRecordError) or not cut
                 assert (caught.value.record, caught.value.records_intact) == (whole, whole)
                 assert caught.value.offset == (ends[whole - 1] if whole else 0)
 

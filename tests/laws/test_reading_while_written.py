@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from interposed import before_storage_calls
-from rounds import rounds
+from rounds import IN_A_BUCKET, rounds
 from servers import Bucket
 
 
@@ -32,7 +32,7 @@ def by_duckdb(path: str, storage: dict[str, Any]) -> list[int]:
         except duckdb.Error as error:
             if "was replaced while it was read" not in str(error):
                 raise
-            raise tfr.ReplacedError(errno.ESTALE, str(error)) from error
+            raise tfr.errors.ReplacedError(errno.ESTALE, str(error)) from error
 
 
 def by_polars(path: str, storage: dict[str, Any]) -> list[int]:
@@ -62,7 +62,7 @@ READERS: dict[str, Callable[[str, dict[str, Any]], list[int] | int]] = {
         int(x) for batch in tfr.iter_arrays(path, batch_size=2, **storage) for x in batch["x"]
     ],
     "open_random": by_number,
-    "count_records": lambda path, storage: tfr.count_records(path, **storage),
+    "count": lambda path, storage: tfr.count(path, **storage),
     "verify": by_verify,
     "polars": by_polars,
     "duckdb": by_duckdb,
@@ -115,7 +115,7 @@ class Growing:
             before_storage_calls(patch, act)
             try:
                 rows = read(self.path, self.storage)
-            except tfr.ReplacedError:
+            except tfr.errors.ReplacedError:
                 assert {*made} - {"append"}, "what is appended replaces nothing"
                 return
         if isinstance(rows, int):
@@ -137,7 +137,7 @@ def test_on_the_disk(read: str, folders: bool, begun: int, steps: dict[int, str]
         growing.read(READERS[read], steps)
 
 
-@settings(max_examples=rounds(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=rounds(100), suppress_health_check=IN_A_BUCKET)
 @given(read=st.sampled_from(list(READERS)), folders=st.booleans(), begun=st.integers(1, 3), steps=STEPS)
 def test_in_a_bucket(conditional: Bucket, read: str, folders: bool, begun: int, steps: dict[int, str]) -> None:
     storage = {"storage_options": conditional.storage_options}
@@ -180,7 +180,7 @@ def test_tables_and_frames_look_again_and_a_dataset_is_refreshed(
                 if step == "append":
                     assert sorted(data.to_table()["x"].to_pylist()) == sorted(before)
                 else:
-                    with pytest.raises(tfr.ReplacedError, match=r"refresh\(\)"):
+                    with pytest.raises(tfr.errors.ReplacedError, match=r"refresh\(\)"):
                         data.to_table()
                 data = pickle.loads(pickle.dumps(data)).refresh()
                 assert data.columns == ["x"]
@@ -192,7 +192,9 @@ def test_a_frame_says_which_column_has_another_type_now(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1], "y": [1]}, f"{tmp_path}/d/")
     frame = tfr.scan_polars(f"{tmp_path}/d/")
     tfr.write_tfrecord({"x": ["a"], "y": [1]}, f"{tmp_path}/d/", overwrite=True)
-    with pytest.raises(tfr.SchemaError, match="'x': expected int64, as it was at first, got string; open the files"):
+    with pytest.raises(
+        tfr.errors.SchemaError, match="'x': expected int64, as it was at first, got string; open the files"
+    ):
         frame.collect()
 
 

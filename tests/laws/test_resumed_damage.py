@@ -36,7 +36,7 @@ class Prepared:
             os.rename(f"{path}-00000-of-00001", path)
         calls = iter(range(2))
 
-        def stop(progress: tfr.Progress) -> None:
+        def stop(progress: tfr.typing.Progress) -> None:
             if next(calls, None) is None:
                 raise Stopped
 

@@ -67,7 +67,7 @@ def is_refused(call: Callable[[], object]) -> bool:
     """Whether the first bytes of the file are those of another format, which is not damage."""
     try:
         call()
-    except tfr.CorruptRecordError as error:
+    except tfr.errors.CorruptRecordError as error:
         if not is_other_format(error):
             raise
         return True
@@ -79,7 +79,7 @@ def check(path: Path, compression: str | None, threads: int, block_bytes: int = 
     keywords: dict[str, Any] = {"on_error": "skip", "compression": compression}
     expected = [] if is_refused(partial(salvaged, path, compression)) else salvaged(path, compression)
     with warnings.catch_warnings(), blocks_of(block_bytes):
-        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
         if is_refused(lambda: list(tfr.RecordReader(path, **keywords))):
             return expected
         assert list(tfr.RecordReader(path, **keywords)) == expected
@@ -89,7 +89,7 @@ def check(path: Path, compression: str | None, threads: int, block_bytes: int = 
             assert [row for batch in reader for row in batch.column(0).to_pylist()] == expected
             begins = [region.begin or 0 for region in reader.report.skipped]
         assert begins == sorted(begins)
-        assert tfr.count_records(path, check_crc=True, **keywords) == len(expected)
+        assert tfr.count(path, check_crc=True, **keywords) == len(expected)
     return expected
 
 
@@ -141,7 +141,7 @@ def test_records_before_a_wrong_trailer(tmp_path: Path, records: int) -> None:
 
 
 def refuse_damaged_data(error: tfr.TFRecordError) -> bool:
-    return not isinstance(error, tfr.CompressionError)
+    return not isinstance(error, tfr.errors.CompressionError)
 
 
 def test_damage_that_a_search_passed_is_met_in_its_turn(tmp_path: Path) -> None:
@@ -155,12 +155,12 @@ def test_damage_that_a_search_passed_is_met_in_its_turn(tmp_path: Path) -> None:
     assert check(path, "gzip", 1) == [*OUTER, *behind]
     reader = tfr.RecordReader(path, on_error=refuse_damaged_data)
     got: list[bytes] = []
-    with pytest.raises(tfr.CompressionError) as caught:
+    with pytest.raises(tfr.errors.CompressionError) as caught:
         got += reader  # what is taken before an error stays
     assert got == [*OUTER, *behind[:3]]
     assert caught.value.records_intact == len(OUTER) + 1 + 3
     reader = tfr.RecordReader(path, on_error="skip")
-    with pytest.warns(tfr.DamagedDataWarning):
+    with pytest.warns(tfr.errors.DamagedDataWarning):
         assert list(reader) == [*OUTER, *behind]
     regions = reader.report.skipped
     assert [region.records_before for region in regions] == [5, 9]

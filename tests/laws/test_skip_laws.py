@@ -141,23 +141,23 @@ def file_of(content: bytes) -> Iterator[Path]:
         yield path
 
 
-def read(path: Path, size: int = 4 << 20) -> tuple[list[bytes], list[tfr.SkippedRegion]]:
+def read(path: Path, size: int = 4 << 20) -> tuple[list[bytes], list[tfr.typing.SkippedRegion]]:
     """The payloads, and the regions left out."""
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
         patch.setattr(record_reader, "RecordFile", partial(RecordFile, block_bytes=size))
         reader = tfr.RecordReader(path, on_error="skip")
         return list(reader), list(reader.report.skipped)
 
 
-def named(content: bytes, got: list[bytes], regions: list[tfr.SkippedRegion]) -> Any:
+def named(content: bytes, got: list[bytes], regions: list[tfr.typing.SkippedRegion]) -> Any:
     """The same; how zeros at the start of a file are named depends on how many of them are in a block."""
     if regions and regions[0].begin == 0 and not any(content[:12]):
         regions = [replace(regions[0], reason="zeros"), *regions[1:]]
     return got, regions
 
 
-def check(payloads: list[bytes], damage: Damage, got: list[bytes], regions: list[tfr.SkippedRegion]) -> None:
+def check(payloads: list[bytes], damage: Damage, got: list[bytes], regions: list[tfr.typing.SkippedRegion]) -> None:
     numbers = {payload: number for number, payload in enumerate(payloads)}
     inner = b"".join(payloads) if damage.doubled else b""  # a file in a payload, if it comes a second time
     assert all(payload in numbers or framed(payload)[:-4] in inner for payload in got), "a record that was not written"
@@ -206,7 +206,7 @@ def test_engines_blocks_and_compression_do_not_matter(
         assert named(damage.content, *read(path, size)) == (got, regions)
 
 
-def table_and_report(path: Path, **keywords: Any) -> tuple[Any, list[tfr.SkippedRegion], list[str]]:
+def table_and_report(path: Path, **keywords: Any) -> tuple[Any, list[tfr.typing.SkippedRegion], list[str]]:
     """The table, as a whole and in batches, the regions, and the warnings."""
     with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always")

@@ -21,13 +21,13 @@ from tfrecord_io.compression import CODECS
 pytestmark = [pytest.mark.fault(18), pytest.mark.fault(26)]
 
 
-def read_all(path: Any, **keywords: Any) -> tfr.ReadReport:
+def read_all(path: Any, **keywords: Any) -> tfr.typing.ReadReport:
     with tfr.open_reader(path, batch_size=100, **keywords) as reader:
         reader.read_all()
         return reader.report
 
 
-def iterate(path: Any, **keywords: Any) -> tfr.ReadReport:
+def iterate(path: Any, **keywords: Any) -> tfr.typing.ReadReport:
     with tfr.open_reader(path, batch_size=100, **keywords) as reader:
         for _ in reader:
             pass
@@ -82,7 +82,7 @@ def test_each_region_is_asked_about_once_and_reported_in_order(seed: int, how: s
         except (tfr.TFRecordError, ValueError):
             return
     assert len(asked) == len(set(asked))
-    if isinstance(report, tfr.ReadReport):
+    if isinstance(report, tfr.typing.ReadReport):
         places = [
             (
                 paths.index(Path(region.path)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ def bits(cells: Any, name: str) -> list[Any]:
 
 @pytest.mark.parametrize("encoding", ["raw", "tensor_proto"])
 @given(data=st.data())
-def test_tensors_come_back(engine: str, tmp_path: Path, encoding: str, data: st.DataObject) -> None:
+def test_tensors_come_back(engine: str, new_folder: Callable[[], Path], encoding: str, data: st.DataObject) -> None:
     """Arrays of two and more dimensions, which become tensors whatever the dtype."""
+    tmp_path = new_folder()
     ranks = columns(3).filter(lambda each: all(cell is None or cell.ndim > 1 for cell in each.cells))
     given_ = data.draw(ranks.filter(lambda each: encoding == "raw" or "64[" not in each.name))
     if all(cell is None for cell in given_.cells):

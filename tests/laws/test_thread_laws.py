@@ -227,7 +227,7 @@ def test_streams_are_read_alike_on_any_number_of_threads(
 
 
 def count(paths: list[str], **keywords: Any) -> Iterator[Any]:
-    yield tfr.count_records(paths, **keywords)
+    yield tfr.count(paths, **keywords)
 
 
 COUNTING = st.fixed_dictionaries(
@@ -318,7 +318,7 @@ def blobs_of(content: bytes) -> bytes:
 def test_names_are_counted_over_all_records(engine: str, tmp_path: Path, threads: int) -> None:
     path = tmp_path / "a"
     path.write_bytes(framed(*(example(**{f"n{i // 100}": int64s(i)}) for i in range(1600))))
-    with blocks_of(500), pytest.raises(tfr.SchemaError, match="max_features=8") as caught:
+    with blocks_of(500), pytest.raises(tfr.errors.SchemaError, match="max_features=8") as caught:
         tfr.read_table(path, max_features=8, threads=threads)
     assert (caught.value.record, caught.value.got) == (800, 9)
 
@@ -330,7 +330,7 @@ def test_records_of_unknown_fields_before_examples_are_read(engine: str, tmp_pat
     with blocks_of(200):
         assert tfr.read_table(path, schema={"x": "int64"}, threads=threads).num_rows == 410
     path.write_bytes(framed(*[OTHER_MESSAGE] * 400))
-    with blocks_of(200), pytest.raises(tfr.DecodeError, match="none of them holds a feature"):
+    with blocks_of(200), pytest.raises(tfr.errors.DecodeError, match="none of them holds a feature"):
         tfr.read_table(path, schema={"x": "int64"}, threads=threads)
 
 

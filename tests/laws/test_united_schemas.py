@@ -158,11 +158,11 @@ def test_tools_show_columns_without_a_common_type(tmp_path: Path) -> None:
     tfr.write_tfrecord({"id": [3], "v": ["x"]}, tmp_path / "2.tfrecord")
     path = str(tmp_path / "*.tfrecord")
     message = r"feature 'v': its type is int64 in .*1\.tfrecord and string in .*2\.tfrecord"
-    with pytest.warns(tfr.SchemaWarning, match=message):
+    with pytest.warns(tfr.errors.SchemaWarning, match=message):
         assert tfr.read_metadata(path).schema.names == ["id", "v"]
-    with pytest.warns(tfr.SchemaWarning, match=message):
+    with pytest.warns(tfr.errors.SchemaWarning, match=message):
         assert [c.name for c in tfr.describe(path).columns] == ["id"]
-    with pytest.warns(tfr.SchemaWarning, match=message):
+    with pytest.warns(tfr.errors.SchemaWarning, match=message):
         assert [f.name for f in tfr.report(path).statistics[0].features] == ["id"]
 
 
@@ -170,13 +170,15 @@ def test_integers_and_floats_are_read_as_a_declared_float(tmp_path: Path) -> Non
     tfr.write_tfrecord({"v": [1, 2**24 + 1], "l": [[1], [2, 3]]}, tmp_path / "1.tfrecord")
     tfr.write_tfrecord({"v": pa.array([1.5], pa.float32()), "l": [[0.5]]}, tmp_path / "2.tfrecord", float64="round")
     path = str(tmp_path / "*.tfrecord")
-    with pytest.raises(tfr.SchemaError, match=r"schema_overrides=\{'v': 'float64'\}"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"schema_overrides=\{'v': 'float64'\}"):
         tfr.read_table(path, columns=["v"])
     wide = {"v": "float64", "l": "list<float64>"}
     for keyword in ("schema", "schema_overrides"):
         table = tfr.read_table(path, **{keyword: wide})
         assert table.to_pydict() == {"v": [1.0, 2.0**24 + 1, 1.5], "l": [[1.0], [2.0, 3.0], [0.5]]}
-    with pytest.raises(tfr.DecodeError, match=r"record 1.*'v': the integer cannot be read as float without rounding"):
+    with pytest.raises(
+        tfr.errors.DecodeError, match=r"record 1.*'v': the integer cannot be read as float without rounding"
+    ):
         tfr.read_table(path, schema={"v": "float32"})
 
 
@@ -203,12 +205,12 @@ CONFLICTING = [{"x": [3]}, {"x": np.zeros((1, 2, 2), np.uint8)}, {"x": ["text"]}
 def test_a_column_of_several_types_can_be_left_out(tmp_path: Path, pair: tuple[int, int]) -> None:
     for row, number in enumerate(pair):
         tfr.write_tfrecord({"id": [row], **CONFLICTING[number]}, tmp_path / f"{row}.tfrecord")
-    with pytest.raises(tfr.SchemaError, match=r"leave it out by columns=\['\*', '!x'\]"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"leave it out by columns=\['\*', '!x'\]"):
         tfr.read_table(tmp_path)
     expected = [{"id": 0}, {"id": 1}]
     assert tfr.read_table(tmp_path, columns=["*", "!x"]).to_pylist() == expected
     assert tfr.read_table(tmp_path, columns=["id"]).to_pylist() == expected
-    with pytest.warns(tfr.SchemaWarning, match="'x'"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="'x'"):
         assert "\nid " in str(tfr.describe(tmp_path))
 
 
@@ -236,7 +238,7 @@ def test_what_is_appended_in_several_forms_is_read(tmp_path: Path, forms: Any, i
             assert column.to_pylist() == values
             assert tfr.verify(path).ok
             outcome = str(column.type)
-        except tfr.SchemaError:
+        except tfr.errors.SchemaError:
             outcome = None
         assert outcomes.setdefault(tuple(sorted(chosen, key=str)), outcome) == outcome
     assert None in outcomes.values()
@@ -271,10 +273,10 @@ def test_parts_that_are_stored_in_several_forms_are_read_or_refused(tmp_path: Pa
         try:
             write(f"{folder}/a", **first)
             write(f"{folder}/b", **STORED[second])
-        except tfr.EncodeError:  # an encoding that does not fit the type
+        except tfr.errors.EncodeError:  # an encoding that does not fit the type
             continue
         for combine in (_read_both, _merge, partial(_append, write, first, STORED[second])):
-            with suppress(tfr.SchemaError):
+            with suppress(tfr.errors.SchemaError):
                 assert combine(folder)["x"].to_pylist() == [value, None] * 2
 
 
@@ -296,7 +298,9 @@ def _append(write: Any, first: dict[str, Any], second: dict[str, Any], folder: P
 def test_the_error_for_one_type_in_two_forms_says_so(tmp_path: Path) -> None:
     for encoding in ("raw", "npy"):
         tfr.write_tfrecord({"x": [1.5]}, tmp_path / encoding, column_encoding={"x": encoding})
-    with pytest.raises(tfr.SchemaError, match=r"its type is double in .* and in .*, but it is stored in another form"):
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"its type is double in .* and in .*, but it is stored in another form"
+    ):
         tfr.read_table([tmp_path / "raw", tmp_path / "npy"])
 
 

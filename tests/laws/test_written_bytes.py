@@ -59,7 +59,7 @@ def many_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     set_processors(monkeypatch, 8)
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 @given(data=st.data(), batch=batches(max_rows=20), target=st.sampled_from(TARGETS))
 @settings(max_examples=rounds(60))
 def test_threads_pieces_and_batches_change_no_byte(
@@ -76,7 +76,7 @@ def test_threads_pieces_and_batches_change_no_byte(
         options["max_shard_bytes"] = data.draw(st.sampled_from([100, 1000]))
     try:
         expected = written(folder / "expected", target, batch, threads=1, **options)
-    except tfr.EncodeError:
+    except tfr.errors.EncodeError:
         assert files(folder / "expected") == {}
         return
     for number, threads in enumerate(data.draw(st.permutations(THREADS))[:3]):
@@ -88,7 +88,7 @@ def test_threads_pieces_and_batches_change_no_byte(
         form = data.draw(st.sampled_from([batch, whole, stream, parts] if parts else [batch, whole]))
         nested = [with_nested(batch.schema, some) for some in (parts[:1], parts)]
         late = form is stream and not nested[0].equals(nested[1], check_metadata=True)
-        with pieces, pytest.raises(tfr.EncodeError, match="column_encoding") if late else nullcontext():
+        with pieces, pytest.raises(tfr.errors.EncodeError, match="column_encoding") if late else nullcontext():
             assert written(folder / f"{number}", target, form, threads=threads, **options) == expected
 
 

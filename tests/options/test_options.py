@@ -96,7 +96,7 @@ def test_a_wrong_value_for_reading_is_refused_by_the_call(
         ({"float64": "raise"}, ValueError),
         ({"record_type": "json"}, ValueError),
         ({"column_encoding": {"x": "base64"}}, ValueError),
-        ({"column_encoding": {"nope": "raw"}}, tfr.FeatureNotFoundError),
+        ({"column_encoding": {"nope": "raw"}}, tfr.errors.FeatureNotFoundError),
         ({"compression": "lzma2"}, ValueError),
         ({"threads": 0}, ValueError),
         ({"shards": 0}, ValueError),
@@ -223,31 +223,29 @@ def test_infer_schema_takes_no_schema(path: Path) -> None:
         (tfr.open_writer, "compresion", "compression"),
         (tfr.describe, "xyzzy", None),
         (tfr.iter_arrays, "rank", "worker"),
-        (tfr.count_records, "indx", "index"),
+        (tfr.count, "indx", "index"),
         (tfr.verify, "progres", "progress"),
         (tfr.read_metadata, "fs", "filesystem"),
         (tfr.RecordReader, "compression_type", "compression"),
         (tfr.RecordWriter, "exist_ok", "overwrite"),
-        (tfr.from_npy, "xyzzy", None),
-        (tfr.from_npz, "fs", "filesystem"),
-        (tfr.from_idx, "fs", "filesystem"),
-        (tfr.parse_example, "xyzzy", None),
+        (tfr.formats.open_npy, "xyzzy", None),
+        (tfr.formats.open_npz, "fs", "filesystem"),
+        (tfr.formats.open_idx, "fs", "filesystem"),
+        (tfr.io.parse_example, "xyzzy", None),
         (tfr.scalar, "defualt", "default"),
         (tfr.list_, "defualt", "default"),
-        (tfr.text, "requird", "required"),
-        (tfr.bytes_, "requird", "required"),
         (tfr.sequence, "featur", "feature"),
         (tfr.tensor, "encodng", "encoding"),
         (tfr.image, "resise", "resize"),
         (tfr.convert, "overwrit", "overwrite"),
-        (tfr.to_npy, "nrows", "limit"),
-        (tfr.to_npz, "compresed", "compressed"),
+        (tfr.formats.write_npy, "nrows", "limit"),
+        (tfr.formats.write_npz, "compresed", "compressed"),
     ],
 )
 def test_an_unknown_keyword_suggests_the_one_that_is_meant(
     path: Path, call: Callable[..., Any], given: str, meant: str | None
 ) -> None:
-    two = (tfr.write_tfrecord, tfr.convert, tfr.to_npy, tfr.to_npz)
+    two = (tfr.write_tfrecord, tfr.convert, tfr.formats.write_npy, tfr.formats.write_npz)
     first = ({"x": [1]}, path.with_name("out")) if call in two else (path,)
     batches = {"batch_size": 1} if call is tfr.iter_arrays else {}
     with pytest.raises(TypeError) as caught:

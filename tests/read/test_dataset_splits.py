@@ -39,7 +39,7 @@ def test_every_reader_has_the_keyword(engine: str, splits: Path) -> None:
     text, both = "train[10:-30]+test[2:9]", expected(splits)["train+test"] or []
     numbers = both[10:73] + both[105:112]
     scan = tfr.dataset(splits, split=text)
-    assert scan.count_rows() == len(numbers) == tfr.count_records(splits, split=text)
+    assert scan.count_rows() == len(numbers) == tfr.count(splits, split=text)
     assert scan.to_table()["n"].to_pylist() == numbers
     assert [n for piece in scan.pieces(4) for n in piece.read()["n"].to_pylist()] == numbers
     assert tfr.read_tfrecord(splits, split=text)["n"].tolist() == numbers
@@ -57,7 +57,7 @@ def test_every_reader_has_the_keyword(engine: str, splits: Path) -> None:
 
 
 def test_a_slice_of_one_file_is_split_into_pieces(engine: str, tmp_path: Path) -> None:
-    tfr.write_tfds({"n": list(range(2000))}, tmp_path / "one" / "1.0.0")
+    tfr.formats.write_tfds({"n": list(range(2000))}, tmp_path / "one" / "1.0.0")
     pieces = tfr.dataset(tmp_path / "one", split="train[100:-100]").pieces(4)
     assert len(pieces) == 4
     assert [n for piece in pieces for n in piece.read()["n"].to_pylist()] == list(range(100, 1900))
@@ -71,7 +71,7 @@ def test_a_slice_of_one_file_is_split_into_pieces(engine: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_the_number_of_batches_of_a_slice_is_known(tmp_path: Path, indexed: bool) -> None:
-    tfr.write_tfds({"n": list(range(40))}, tmp_path / "pets" / "1.0.0", shards=1)
+    tfr.formats.write_tfds({"n": list(range(40))}, tmp_path / "pets" / "1.0.0", shards=1)
     if indexed:
         tfr.build_index(tmp_path / "pets", columns=["n"], split="train")
     data = tfr.dataset(tmp_path / "pets", split="train[13:29]")
@@ -120,11 +120,11 @@ def root(splits: Path, tmp_path: Path) -> Path:
 
 
 def test_the_newest_version_is_read_or_that_which_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tfr.count_records(root, split="newest") == 17
-    assert tfr.count_records(root / "1.9.3", split="test") == 17
-    assert tfr.count_records(root / "1.9.3" / "features.json", split="test") == 17
+    assert tfr.count(root, split="newest") == 17
+    assert tfr.count(root / "1.9.3", split="test") == 17
+    assert tfr.count(root / "1.9.3" / "features.json", split="test") == 17
     monkeypatch.setenv("HOME", str(root.parent))
-    assert tfr.count_records("~/splits", split="newest[:5]") == 5
+    assert tfr.count("~/splits", split="newest[:5]") == 5
     with pytest.raises(FileNotFoundError, match=r"did you mean 'splits'\?"):
         tfr.dataset(root.parent / "split", split="train")
 
@@ -135,8 +135,8 @@ def test_configurations(root: Path) -> None:
         shutil.copytree(root, base / config)
     with pytest.raises(ValueError, match="several configurations, large, small: name one"):
         tfr.dataset(base, split="train")
-    assert tfr.count_records(base / "small", split="newest") == 17
-    assert tfr.count_records(base / "small" / "1.0.0", split="test") == 17
+    assert tfr.count(base / "small", split="newest") == 17
+    assert tfr.count(base / "small" / "1.0.0", split="test") == 17
     (base / ".config").mkdir()
     (base / ".config" / "metadata.json").write_text('{"default_config_name": "large"}')
     shutil.rmtree(base / "small")
@@ -160,7 +160,7 @@ def test_missing_and_shortened_files(splits: Path, tmp_path: Path) -> None:
         for record in records[:5]:
             writer.write(record)
     for text in ("train[:30]", "train"):
-        with pytest.raises(tfr.CorruptRecordError, match=r"has 5 records, dataset_info\.json lists"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match=r"has 5 records, dataset_info\.json lists"):
             tfr.read_table(copy, split=text)
     name.unlink()
     with pytest.raises(FileNotFoundError, match="file of the split 'train' is missing"):
@@ -174,7 +174,7 @@ def test_names_that_leave_the_directory_are_refused(splits: Path, tmp_path: Path
     document = json.loads((splits / "dataset_info.json").read_text())
     document["splits"][0]["filepathTemplate"] = template
     (tmp_path / "dataset_info.json").write_text(json.dumps(document))
-    with pytest.raises(tfr.SchemaError, match="name of a file"):
+    with pytest.raises(tfr.errors.SchemaError, match="name of a file"):
         tfr.read_table(tmp_path, split="all")
 
 
@@ -183,7 +183,7 @@ def test_other_file_formats_are_named(splits: Path, tmp_path: Path) -> None:
         (splits / "dataset_info.json").read_text().replace('"fileFormat": "tfrecord"', '"fileFormat": "array_record"')
     )
     (tmp_path / "dataset_info.json").write_text(text)
-    with pytest.raises(tfr.SchemaError, match="'array_record', not TFRecord"):
+    with pytest.raises(tfr.errors.SchemaError, match="'array_record', not TFRecord"):
         tfr.read_table(tmp_path, split="all")
 
 

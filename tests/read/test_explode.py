@@ -76,9 +76,11 @@ def test_tensors_lose_their_first_axis(tmp_path: Path) -> None:
 
 def test_lists_of_different_lengths_are_named() -> None:
     table = pa.table({"steps/a": [[1], [1, 2], [3]], "steps/b": [[1], [1, 2], [3, 4]]})
-    with pytest.raises(tfr.SchemaError, match=r"'steps/b': row 2 has 2 steps in this column, but 1 in 'steps/a'"):
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"'steps/b': row 2 has 2 steps in this column, but 1 in 'steps/a'"
+    ):
         tfr.explode(table.to_batches(max_chunksize=2)).read_all()
-    with pytest.raises(tfr.SchemaError, match="row 0 has 0 steps"):
+    with pytest.raises(tfr.errors.SchemaError, match="row 0 has 0 steps"):
         tfr.explode({"steps/a": pa.array([[1]]), "steps/b": pa.array([None], pa.list_(pa.int64()))}).read_all()
 
 
@@ -92,11 +94,11 @@ def test_another_prefix_and_a_column_that_is_no_list() -> None:
         "frames": ["a", "a"],
     }
     assert tfr.explode(table, prefix="frames/").read_all() == tfr.explode(table, prefix="frames").read_all()
-    with pytest.raises(tfr.FeatureNotFoundError, match="the columns are frames/x, steps, frames"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="the columns are frames/x, steps, frames"):
         tfr.explode(table)
-    with pytest.raises(tfr.SchemaError, match="a column of steps is a list"):
+    with pytest.raises(tfr.errors.SchemaError, match="a column of steps is a list"):
         tfr.explode({"steps/x": [1, 2]})
-    with pytest.raises(tfr.SchemaError, match="explode adds a column of this name"):
+    with pytest.raises(tfr.errors.SchemaError, match="explode adds a column of this name"):
         tfr.explode({"steps/x": [[1], [2]], "step": [1, 2]})
 
 
@@ -131,10 +133,10 @@ def test_steps_keep_their_dtype(tmp_path: Path, dtype: str, scalar: str) -> None
 def test_tensors_whose_first_axis_is_not_that_of_steps_are_refused() -> None:
     storage = pa.array([[1, 2, 3, 4, 5, 6]], pa.list_(pa.int64(), 6))
     permuted = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int64(), [2, 3], permutation=[1, 0]), storage)
-    with pytest.raises(tfr.SchemaError, match="permuted axes"):
+    with pytest.raises(tfr.errors.SchemaError, match="permuted axes"):
         tfr.explode(pa.table({"steps/x": permuted}))
     complex_ = np.array([1j, 2])  # one value a row, which Arrow holds as two
-    with pytest.raises(tfr.SchemaError, match="a column of steps is a list"):
+    with pytest.raises(tfr.errors.SchemaError, match="a column of steps is a list"):
         tfr.explode({"steps/x": complex_})
 
 

@@ -56,7 +56,9 @@ def test_the_most_frequent_type_is_read(
         reader = tfr.open_reader(folder, sample="all", on_error="skip", threads=threads)
         tables = [tfr.read_table(folder, on_error="skip", threads=threads), reader.read_all()]
         if len(frequency) > 1:
-            with pytest.raises(tfr.SchemaError, match=r"feature 'x': it is an? \w+List in .* and an? \w+List in "):
+            with pytest.raises(
+                tfr.errors.SchemaError, match=r"feature 'x': it is an? \w+List in .* and an? \w+List in "
+            ):
                 tfr.read_table(folder, threads=threads)
         inferred = tfr.infer_schema(folder, threads=threads)
     most = frequency.most_common(1)[0][0] if frequency else None
@@ -73,14 +75,19 @@ def test_the_most_frequent_type_is_read(
 
 def test_records_of_another_type_after_the_sample_are_left_out(engine: str, odd: Path) -> None:
     with (
-        pytest.warns(tfr.DamagedDataWarning, match=r"1 record with values of another feature type left out in .*x'"),
+        pytest.warns(
+            tfr.errors.DamagedDataWarning, match=r"1 record with values of another feature type left out in .*x'"
+        ),
         tfr.open_reader(odd, sample=3, on_error="skip") as reader,
     ):
         assert reader.read_all()["x"].to_pylist() == [n for n in range(100) if n != 17]
     (region,) = reader.report.skipped
     assert (region.records_before, region.error) == (17, "FeatureTypeError")
     assert region.begin is not None
-    with tfr.open_reader(odd, sample=3) as reader, pytest.raises(tfr.SchemaError, match=r"record 0 and .* record 17"):
+    with (
+        tfr.open_reader(odd, sample=3) as reader,
+        pytest.raises(tfr.errors.SchemaError, match=r"record 0 and .* record 17"),
+    ):
         reader.read_all()
 
 
@@ -92,7 +99,7 @@ def test_a_function_decides_about_each_record(odd: Path) -> None:
         return False
 
     with pytest.raises(
-        tfr.SchemaError, match=r"'x': it is an Int64List in .* record 0 and a BytesList in .* record 17"
+        tfr.errors.SchemaError, match=r"'x': it is an Int64List in .* record 0 and a BytesList in .* record 17"
     ):
         tfr.read_table(odd, on_error=decide)
     assert asked == [(17, "x")]
@@ -110,7 +117,7 @@ MESSAGE = r"1 record with values of another feature type left out in .*record 17
     ],
 )
 def test_tools_look_at_the_other_records(odd: Path, tool: Any, shown: str) -> None:
-    with pytest.warns(tfr.DamagedDataWarning, match=MESSAGE):
+    with pytest.warns(tfr.errors.DamagedDataWarning, match=MESSAGE):
         assert tool(odd) == shown
 
 
@@ -132,9 +139,11 @@ def test_verify_and_salvage_agree_that_nothing_is_damaged(odd: Path, tmp_path: P
 def test_feature_lists_with_steps_of_several_types(engine: str, tmp_path: Path) -> None:
     rows = [sequence_example({}, {"s": feature_list}) for feature_list in ([int64s(1)], [int64s(2), floats(1.0)])]
     path = written(tmp_path / "a", [*rows, rows[0]])
-    with pytest.raises(tfr.SchemaError, match=r"'s': it is an Int64List in .* record 0 and a FloatList in .* record 1"):
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"'s': it is an Int64List in .* record 0 and a FloatList in .* record 1"
+    ):
         tfr.read_table(path)
-    with pytest.warns(tfr.DamagedDataWarning):
+    with pytest.warns(tfr.errors.DamagedDataWarning):
         assert tfr.read_table(path, on_error="skip")["s"].to_pylist() == [[1], [1]]
 
 

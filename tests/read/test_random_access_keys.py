@@ -44,9 +44,10 @@ def written(folder: Path, indexed: str) -> list[Path]:
     return paths
 
 
-@pytest.fixture(params=["none", "some", "all"])
-def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
-    return written(tmp_path, request.param)
+@pytest.fixture(params=["none", "some", "all"], scope="module")
+def paths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Files that no test changes."""
+    return written(tmp_path_factory.mktemp(request.param), request.param)
 
 
 def by_key(table: pa.Table, key: str) -> dict[Any, dict[str, Any]]:
@@ -95,12 +96,14 @@ def test_the_key_need_not_be_selected(paths: list[Path]) -> None:
 
 def test_columns_that_are_no_key(paths: list[Path]) -> None:
     with pytest.raises(
-        tfr.FeatureNotFoundError, match="'nothing': key= names a column that does not exist; valid names: id"
+        tfr.errors.FeatureNotFoundError, match="'nothing': key= names a column that does not exist; valid names: id"
     ):
         tfr.open_random(paths, key="nothing")
-    with pytest.raises(tfr.SchemaError, match="'scores': a key is text, bytes or an integer, not list"):
+    with pytest.raises(tfr.errors.SchemaError, match="'scores': a key is text, bytes or an integer, not list"):
         tfr.open_random(paths, key="scores")
-    with pytest.raises(tfr.SchemaError, match=r"'label': 36 records have the key of an earlier .*\(records 0 and 4\)"):
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"'label': 36 records have the key of an earlier .*\(records 0 and 4\)"
+    ):
         tfr.open_random(paths, key="label")
     with tfr.open_random(paths, key="label", keep="first") as records:
         assert records.lookup([3, 0])["number"].to_pylist() == [3 * 10**12, 0]
@@ -154,7 +157,7 @@ def test_a_stale_column_index_is_not_used(tmp_path: Path) -> None:
     content = index.read_bytes()
     tfr.write_tfrecord({"id": ["b", "a"]}, path)  # of the same sizes
     index.write_bytes(content)
-    with pytest.warns(tfr.StaleIndexWarning, match=r"checksums .* others; rewrite it") as caught:
+    with pytest.warns(tfr.errors.StaleIndexWarning, match=r"checksums .* others; rewrite it") as caught:
         records = tfr.open_random(path, key="id")
     assert len(caught) == 1
     with records:
@@ -183,7 +186,7 @@ def test_a_file_that_is_replaced_while_it_is_open(
         tfr.write_tfrecord({"id": ["0b", "0a"]}, tmp_path / "0.tfrecord")
         os.utime(tmp_path / "0.tfrecord", ns=(1, 1))
         if kept_open == 1:
-            with pytest.raises(tfr.ReplacedError, match="was replaced while it was read; read it again"):
+            with pytest.raises(tfr.errors.ReplacedError, match="was replaced while it was read; read it again"):
                 records.lookup("0b")
         else:
             assert records.lookup("0b") == {"id": "0b"}
@@ -202,13 +205,13 @@ def test_damaged_records_are_left_out_and_named(engine: str, tmp_path: Path, ind
         file.write(content)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # as after a fault of the disk
     if not index:
-        with pytest.raises(tfr.CorruptRecordError, match="record 5 at byte"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match="record 5 at byte"):
             tfr.open_random(path, key="id")
     with tfr.open_random(path, key="id", on_error="skip") as records:
         assert ("k5" in records) == index
         assert records.lookup(["k8", "k4"])["id"].to_pylist() == ["k8", "k4"]
         if index:
-            with pytest.raises(tfr.CorruptRecordError, match="record 5 at byte"):
+            with pytest.raises(tfr.errors.CorruptRecordError, match="record 5 at byte"):
                 records.lookup("k5")
         assert records[:].num_rows == 8
         assert records.report.skipped.total == 1

@@ -55,7 +55,7 @@ def test_selected_records_are_those_of_the_filtered_table(
         try:
             expected = whole.filter(condition)
         except pa.ArrowException:
-            with pytest.raises(tfr.SchemaError):
+            with pytest.raises(tfr.errors.SchemaError):
                 records.select(condition)
             return
         chosen = records.select(condition)
@@ -102,9 +102,9 @@ def test_it_is_a_sequence(path: Path) -> None:
 
 def test_a_closed_file_and_unknown_columns(path: Path) -> None:
     records = tfr.open_random(path)
-    with pytest.raises(tfr.FeatureNotFoundError, match="names a column that does not exist"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="names a column that does not exist"):
         records.select(f("absent") == 1)
-    with pytest.raises(tfr.SchemaError, match="is no condition"):
+    with pytest.raises(tfr.errors.SchemaError, match="is no condition"):
         records.select(f("label"))
     records.close()
     with pytest.raises(ValueError, match="closed"):
@@ -133,7 +133,7 @@ def test_a_stale_index_is_not_used(path: Path) -> None:
         tfr.write_tfrecord({"id": [1], "label": [2]}, path)
         assert not index.exists()  # the writer removes it
         index.write_bytes(kept)
-    with pytest.warns(tfr.StaleIndexWarning, match="column index does not match"):
+    with pytest.warns(tfr.errors.StaleIndexWarning, match="column index does not match"):
         records = tfr.open_random(path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it has been warned of
@@ -153,11 +153,11 @@ def test_damaged_records_are_left_out(path: Path) -> None:
     with tfr.open_random(path, on_error="skip") as records:
         chosen = records.select(f("label") == 3)
         assert len(chosen) == 10  # by the index
-        with pytest.warns(tfr.DamagedDataWarning):
+        with pytest.warns(tfr.errors.DamagedDataWarning):
             assert chosen.to_table().num_rows == 9
-    with tfr.open_random(path, on_error="skip") as records, pytest.warns(tfr.DamagedDataWarning):
+    with tfr.open_random(path, on_error="skip") as records, pytest.warns(tfr.errors.DamagedDataWarning):
         assert records.select((f("label") == 3) & (f("id") >= 0)).numbers.tolist() == [3, *range(23, 100, 10)]
-    with tfr.open_random(path) as records, pytest.raises(tfr.CorruptRecordError, match="record 13"):
+    with tfr.open_random(path) as records, pytest.raises(tfr.errors.CorruptRecordError, match="record 13"):
         records.select((f("label") == 3) & (f("id") >= 0))
 
 
@@ -183,7 +183,7 @@ def test_partition_columns_and_paths(tmp_path: Path) -> None:
         assert records.select((f("label") == 2) & (f("n") > 1)).numbers.tolist() == [4, 5]
         condition = (f("path") == str(tmp_path / "label=1" / "a.tfrecord")) & (f("n") > 1)
         assert records.select(condition).numbers.tolist() == [1, 2]
-    with pytest.raises(tfr.SchemaError, match="directory names"):
+    with pytest.raises(tfr.errors.SchemaError, match="directory names"):
         tfr.build_index(tmp_path, columns=["n", "label"])
 
 

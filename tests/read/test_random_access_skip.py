@@ -24,7 +24,7 @@ SIZE = len(framed(ROWS[-1]))
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
         yield
 
 
@@ -42,7 +42,7 @@ def test_records_are_those_of_a_read_that_skips(engine: str, tmp_path_factory: A
         flip(path, *(rng.randrange(size) for _ in range(rng.randrange(3))))
     schema = {"x": "int64"}
     expected = tfr.read_table(paths, schema=schema, on_error="skip")
-    framed_only = tfr.count_records(paths, on_error="skip")
+    framed_only = tfr.count(paths, on_error="skip")
     with tfr.open_random(paths, schema=schema, on_error="skip") as records:
         assert len(records) == framed_only
         table = records[:]
@@ -63,18 +63,18 @@ def test_one_record_alone_is_an_error(engine: str, tmp_path: Path) -> None:
         assert records.report.skipped.total == 1
         (region,) = records.report.skipped
         assert (region.begin, region.end, region.records_before) == (at(3), at(4), 3)
-        with pytest.raises(tfr.CorruptRecordError, match="record 3 at byte"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match="record 3 at byte"):
             records[3]
         assert records[4]["x"] == 4
-    with tfr.open_random(path) as records, pytest.raises(tfr.CorruptRecordError, match="record 3 at byte"):
+    with tfr.open_random(path) as records, pytest.raises(tfr.errors.CorruptRecordError, match="record 3 at byte"):
         records[[2, 3]]
 
 
 def test_numbers_are_those_of_the_records_that_can_be_found(engine: str, tmp_path: Path) -> None:
     path = flip(written(tmp_path / "a", ROWS), at(3))
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.open_random(path)
-    with pytest.warns(tfr.DamagedDataWarning, match="1 damaged region"):
+    with pytest.warns(tfr.errors.DamagedDataWarning, match="1 damaged region"):
         records = tfr.open_random(path, on_error="skip")
     assert len(records) == 199
     assert [records[number]["x"] for number in (2, 3, -1)] == [2, 4, 199]
@@ -128,9 +128,9 @@ def test_a_function_decides(engine: str, tmp_path: Path) -> None:
         assert records[:110].num_rows == 109
         assert records[:110].num_rows == 109
         assert asked == [100, 3]
-        with pytest.raises(tfr.CorruptRecordError, match="record 150 at byte"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match="record 150 at byte"):
             records[:]
-    with pytest.raises(tfr.CorruptRecordError, match="record 100 at byte"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="record 100 at byte"):
         tfr.open_random(path, on_error=lambda error: False)
     with pytest.raises(ValueError, match="on_error='stop'"):
         tfr.open_random(path, on_error="stop")

@@ -152,7 +152,7 @@ def test_a_column_that_matches_nothing_raises_with_the_valid_names(
 ) -> None:
     path = written(tmp_path / "a", [example(id=int64s(1))])
     for schema in (None, {"id": pa.int64()}):
-        with pytest.raises(tfr.FeatureNotFoundError, match="valid names: id"):
+        with pytest.raises(tfr.errors.FeatureNotFoundError, match="valid names: id"):
             tfr.read_table(path, columns=missing, schema=schema)
 
 
@@ -160,7 +160,7 @@ def test_a_column_left_out_is_never_parsed(engine: str, tmp_path: Path) -> None:
     broken = field(1, field(1, field(1, b"bad") + field(2, b"\x1a\xff\xff")))
     path = written(tmp_path / "a", [example(id=int64s(1)), example(id=int64s(2)) + broken])
     assert tfr.read_table(path, columns=["id"], schema={"id": "int64"}).num_rows == 2
-    with pytest.raises(tfr.DecodeError):
+    with pytest.raises(tfr.errors.DecodeError):
         tfr.read_table(path)
 
 
@@ -204,14 +204,14 @@ def test_check_crc_false_reads_records_with_a_wrong_crc(engine: str, tmp_path: P
     content[-1] ^= 1
     path.write_bytes(content)
     assert tfr.read_table(path, check_crc=False)["x"].to_pylist() == [5, 6]
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.read_table(path)
 
 
 def test_two_kinds_in_one_feature_name_both_records(engine: str, tmp_path: Path) -> None:
     first = written(tmp_path / "one", [example(), example(x=int64s(1)), example(x=int64s(2))])
     second = written(tmp_path / "two", [example(y=int64s(1)), example(x=floats(1.0))])
-    with pytest.raises(tfr.SchemaError) as caught:
+    with pytest.raises(tfr.errors.SchemaError) as caught:
         tfr.read_table([first, second])
     error = caught.value
     assert (error.feature, error.record, error.path) == ("x", 1, str(second))
@@ -220,7 +220,7 @@ def test_two_kinds_in_one_feature_name_both_records(engine: str, tmp_path: Path)
     assert f"{second} record 1" in str(error)
     assert tfr.read_table([first, second], columns=["*", "!x"]).column_names == ["y"]
     within = written(tmp_path / "three", [example(x=int64s(1)), example(), example(x=blobs(b"1"))])
-    with pytest.raises(tfr.SchemaError, match=r"record 0 .*record 2") as caught:
+    with pytest.raises(tfr.errors.SchemaError, match=r"record 0 .*record 2") as caught:
         tfr.read_table(within)
     assert caught.value.records_intact == 2
 

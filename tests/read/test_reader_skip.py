@@ -29,12 +29,12 @@ GOOD = [example(x=int64s(i), t=blobs(b"text %d" % i)) for i in range(20)]
 @pytest.fixture
 def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
         yield
 
 
 def numbers(path: Any, **keywords: Any) -> list[int]:
-    with pytest.warns(tfr.DamagedDataWarning) as warned:
+    with pytest.warns(tfr.errors.DamagedDataWarning) as warned:
         table = tfr.read_table(path, on_error="skip", **keywords)
     assert len(warned) == 1
     return table["x"].to_pylist()
@@ -61,7 +61,9 @@ def test_records_that_do_not_fit_are_left_out_one_by_one(engine: str, tmp_path: 
             assert numbers(path, schema={"x": "int64"}, threads=threads) == list(range(20))
     with (
         tfr.open_reader(path, schema={"x": "int64"}, batch_size=4, on_error="skip") as reader,
-        pytest.warns(tfr.DamagedDataWarning, match=r"3 (damaged regions|records with values of another feature type)"),
+        pytest.warns(
+            tfr.errors.DamagedDataWarning, match=r"3 (damaged regions|records with values of another feature type)"
+        ),
     ):
         assert [len(batch) for batch in reader] == [4] * 5
     assert [region.records_before for region in reader.report.skipped] == [5, 6, 26 - 4]
@@ -90,7 +92,7 @@ def test_arrays(engine: str, tmp_path: Path, quiet: None) -> None:
     out = {"x": np.full(21, -1)}
     tfr.read_arrays(path, out=out, on_error="skip")
     assert out["x"].tolist() == [*range(1, 20), -1, -1]
-    with pytest.raises(tfr.DecodeError):
+    with pytest.raises(tfr.errors.DecodeError):
         tfr.read_arrays(written(tmp_path / "b", payloads), columns="x")
 
 
@@ -102,7 +104,7 @@ def test_batches_for_training_continue_after_damage(
     path = written(tmp_path / "a", [*GOOD[:4], b"\xff", *GOOD[4:]])
     flip(path, 30, len(framed(*GOOD[:12])))
 
-    def batches(**more: Any) -> tfr.ArrayIterator:
+    def batches(**more: Any) -> tfr.typing.ArrayIterator:
         return tfr.iter_arrays(
             path,
             batch_size=3,
@@ -132,7 +134,7 @@ def test_batches_for_training_continue_after_damage(
 def test_training_warns_once_for_each_epoch(engine: str, tmp_path: Path) -> None:
     path = flip(written(tmp_path / "a", GOOD), 30)
     for threads in (1, 2):
-        with pytest.warns(tfr.DamagedDataWarning) as warned:
+        with pytest.warns(tfr.errors.DamagedDataWarning) as warned:
             for _ in tfr.iter_arrays(path, batch_size=3, on_error="skip", threads=threads):
                 pass
         assert [warning.filename for warning in warned] == [__file__]
@@ -172,7 +174,7 @@ def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path,
     assert sum(len(batch["x"]) for batch in batches) == 2 * 2 * 18
     assert len(asked) == 2 * 2  # in each place of the list
     for answer in (False, None):
-        with pytest.raises(tfr.CorruptRecordError) as caught:
+        with pytest.raises(tfr.errors.CorruptRecordError) as caught:
             tfr.read_table(first, on_error=lambda error, answer=answer: answer)
         assert caught.value.record == asked[0].record
 
@@ -180,7 +182,7 @@ def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path,
 def test_what_contradicts_a_schema_is_raised(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     written(path, [*GOOD[:3], example(new=int64s(1))])
-    with tfr.open_reader(path, sample=2, on_error="skip") as reader, pytest.raises(tfr.SchemaError):
+    with tfr.open_reader(path, sample=2, on_error="skip") as reader, pytest.raises(tfr.errors.SchemaError):
         list(reader)
 
 
@@ -220,18 +222,18 @@ def test_manifests_and_embedded_schemas(engine: str, tmp_path: Path, quiet: None
 def test_counts_are_those_of_the_intact_records(engine: str, tmp_path: Path) -> None:
     files = [flip(written(tmp_path / name, GOOD), 0) for name in "ab"]
     asked: list[int | None] = []
-    with pytest.warns(tfr.DamagedDataWarning, match=r"2 damaged regions .*a \(1\), .*b \(1\)"):
-        assert tfr.count_records(files, on_error="skip") == 38
-    with pytest.warns(tfr.DamagedDataWarning):
-        assert tfr.count_records(files, on_error=lambda error: asked.append(error.record) is None) == 38
+    with pytest.warns(tfr.errors.DamagedDataWarning, match=r"2 damaged regions .*a \(1\), .*b \(1\)"):
+        assert tfr.count(files, on_error="skip") == 38
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        assert tfr.count(files, on_error=lambda error: asked.append(error.record) is None) == 38
     assert asked == [0, 0]
     flip(files[0], len(framed(*GOOD)) - 1)
-    with pytest.warns(tfr.DamagedDataWarning):
-        assert tfr.count_records(files, on_error="skip", check_crc=True) == 37
-    with pytest.raises(tfr.CorruptRecordError):
-        tfr.count_records(files)
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        assert tfr.count(files, on_error="skip", check_crc=True) == 37
+    with pytest.raises(tfr.errors.CorruptRecordError):
+        tfr.count(files)
     with pytest.raises(ValueError, match="on_error='ignore'"):
-        tfr.count_records(files, on_error="ignore")  # type: ignore[arg-type]
+        tfr.count(files, on_error="ignore")  # type: ignore[arg-type]
 
 
 def images(tmp_path: Path, bad: Sequence[int], name: str = "a", rows: int = 30) -> Path:
@@ -260,10 +262,10 @@ def test_batches_lack_only_the_rows_that_arrays_cannot_hold(
 ) -> None:
     """Each batch is the one of the read without broken images, less their rows; from any state on, too."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
         damaged, whole = images(Path(folder), sorted(bad), "damaged"), images(Path(folder), [], "whole")
 
-        def batches(path: Path, **more: Any) -> tfr.ArrayIterator:
+        def batches(path: Path, **more: Any) -> tfr.typing.ArrayIterator:
             return tfr.iter_arrays(
                 path,
                 batch_size=batch_size,
@@ -311,7 +313,7 @@ def test_a_function_decides_about_each_row_of_a_batch(tmp_path: Path, threads: i
 
     reader = tfr.iter_arrays(path, batch_size=8, schema=IMAGES, on_error=decide, threads=threads)
     found = []
-    with pytest.raises(tfr.DecodeError, match="record 17: feature 'im'"):
+    with pytest.raises(tfr.errors.DecodeError, match="record 17: feature 'im'"):
         found.extend(batch["x"].tolist() for batch in reader)
     assert found == [[0, 1, 2, 3, 5, 6, 7], [*range(8, 16)], [16]]
     assert asked == [4, 17]
@@ -321,7 +323,7 @@ def test_a_function_decides_about_each_row_of_a_batch(tmp_path: Path, threads: i
 def test_rows_of_a_file_that_is_given_twice(tmp_path: Path) -> None:
     path = images(tmp_path, [4])
     asked = []
-    with pytest.warns(tfr.DamagedDataWarning, match=r"2 damaged regions .*a \(2\)"):
+    with pytest.warns(tfr.errors.DamagedDataWarning, match=r"2 damaged regions .*a \(2\)"):
         arrays = tfr.read_arrays([path, path], schema=IMAGES, on_error=lambda error: asked.append(error.region) is None)
     good = [x for x in range(30) if x != 4]
     assert arrays["x"].tolist() == good * 2
@@ -339,21 +341,21 @@ def test_rows_of_datasets_and_their_pieces(tmp_path: Path) -> None:
     path = images(tmp_path, [4, 17, 21])
     dataset = tfr.dataset(path, schema=IMAGES, on_error="skip")
     good = [x for x in range(30) if x not in (4, 17, 21)]
-    with pytest.warns(tfr.DamagedDataWarning, match="3 damaged regions"):
+    with pytest.warns(tfr.errors.DamagedDataWarning, match="3 damaged regions"):
         assert dataset.to_arrays()["x"].tolist() == good
-    with pytest.warns(tfr.DamagedDataWarning, match="2 damaged regions") as warned:
+    with pytest.warns(tfr.errors.DamagedDataWarning, match="2 damaged regions") as warned:
         assert dataset.filter([("x", ">", 10)]).to_arrays()["x"].tolist() == [x for x in good if x > 10]
     assert len(warned) == 1
-    with pytest.warns(tfr.DamagedDataWarning):
+    with pytest.warns(tfr.errors.DamagedDataWarning):
         assert [x for piece in dataset.pieces(4) for x in scan_arrays(piece)["x"].tolist()] == good
-    with pytest.raises(tfr.DecodeError, match=r"record 17: feature 'im'") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 17: feature 'im'") as caught:
         tfr.dataset(path, schema=IMAGES).filter([("x", ">", 10)]).to_arrays()
     assert caught.value.records_intact == 6
     errors = []
     for piece in tfr.dataset(path, schema=IMAGES).pieces(4):
         try:
             scan_arrays(piece)
-        except tfr.DecodeError as error:
+        except tfr.errors.DecodeError as error:
             errors.append(error)
     assert all(error.record is None or error.record == 4 for error in errors)
     assert sum("after byte" in error.reason for error in errors) >= 1
@@ -369,6 +371,6 @@ def test_damage_is_reported_whatever_ends_the_read(
     data = bytearray(path.read_bytes())
     data[len(data) // 4] ^= 0xFF
     path.write_bytes(data)
-    with pytest.warns(tfr.DamagedDataWarning):
+    with pytest.warns(tfr.errors.DamagedDataWarning):
         table = tfr.read_table(path, on_error="skip", schema={"x": "int64"}, limit=limit, filters=filters)
     assert table.num_rows == (limit or 99)

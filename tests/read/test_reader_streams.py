@@ -69,11 +69,11 @@ def test_batch_bytes_ends_a_batch_before_it_would_be_larger(
 
 
 LATE = {
-    "a list": (int64s(1), int64s(1, 2), tfr.SchemaError, "schema="),
-    "a kind": (int64s(1), floats(1.0), tfr.SchemaError, "leave it out"),
-    "binary": (blobs(b"text"), blobs(b"\xff"), tfr.SchemaError, "infer_text=False"),
-    "an empty list": (floats(1.0), b"\x12\x00", tfr.SchemaError, "sample='all'"),
-    "values where there were none": (b"", int64s(1), tfr.SchemaError, "sample='all'"),
+    "a list": (int64s(1), int64s(1, 2), tfr.errors.SchemaError, "schema="),
+    "a kind": (int64s(1), floats(1.0), tfr.errors.SchemaError, "leave it out"),
+    "binary": (blobs(b"text"), blobs(b"\xff"), tfr.errors.SchemaError, "infer_text=False"),
+    "an empty list": (floats(1.0), b"\x12\x00", tfr.errors.SchemaError, "sample='all'"),
+    "values where there were none": (b"", int64s(1), tfr.errors.SchemaError, "sample='all'"),
 }
 
 
@@ -99,7 +99,7 @@ def test_a_record_that_contradicts_the_sample_raises_with_advice(
 
 def test_a_late_kind_names_the_record_of_the_other_kind(engine: str, tmp_path: Path) -> None:
     rows = [example(), example(x=int64s(1)), example(x=int64s(1)), example(x=floats(1.0))]
-    with pytest.raises(tfr.SchemaError, match=r"record 1 .*record 3"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"record 1 .*record 3"):
         tfr.open_reader(written(tmp_path / "a", rows), sample=3).read_all()
 
 
@@ -107,7 +107,7 @@ def test_a_late_kind_names_the_record_of_the_other_kind(engine: str, tmp_path: P
 def test_a_feature_first_seen_after_the_sample(engine: str, tmp_path: Path, threads: int) -> None:
     rows = [example(x=int64s(i)) for i in range(4)] + [example(new=floats(1.0), x=int64s(4))]
     path = written(tmp_path / "a", rows)
-    with pytest.raises(tfr.SchemaError, match="on_new='ignore'") as caught:
+    with pytest.raises(tfr.errors.SchemaError, match="on_new='ignore'") as caught:
         tfr.open_reader(path, sample=2, threads=threads).read_all()
     assert (caught.value.feature, caught.value.record) == ("new", 4)
     assert tfr.open_reader(path, sample=2, on_new="ignore", threads=threads).read_all()["x"].to_pylist() == list(
@@ -181,7 +181,7 @@ def test_an_error_across_the_arrow_stream_begins_with_the_original_message(engin
     reader = tfr.open_reader(path, batch_size=2, sample=1)
     with pytest.raises(pa.ArrowInvalid) as caught:
         pa.table(reader)
-    assert isinstance(reader.fault, tfr.CorruptRecordError)
+    assert isinstance(reader.fault, tfr.errors.CorruptRecordError)
     assert str(caught.value).startswith(str(reader.fault))
     assert (reader.fault.record, reader.fault.records_intact) == (5, 5)
     reader = tfr.open_reader(path, batch_size=2, sample=1)
@@ -244,13 +244,13 @@ def test_stop_returns_the_intact_records_with_one_warning(engine: str, tmp_path:
         lambda *a, **k: tfr.open_reader(*a, **k).read_all(),
         lambda *a, **k: pa.table(tfr.open_reader(*a, **k)),
     ):
-        with pytest.warns(tfr.StoppedEarlyWarning, match="record 4 at byte") as warned:
+        with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 4 at byte") as warned:
             table = read([path, other], on_error="stop", threads=threads)
         assert table["n"].to_pylist() == [0, 1, 2, 3]
         assert len(warned) == 1
         assert warned[0].filename == __file__
     reader = tfr.open_reader(path, on_error="stop")
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         list(reader)
     assert "record 4" in reader.report.stopped
 
@@ -258,7 +258,7 @@ def test_stop_returns_the_intact_records_with_one_warning(engine: str, tmp_path:
 def test_errors_of_whole_reads_state_the_number_of_intact_records(engine: str, tmp_path: Path) -> None:
     first, second = numbers(tmp_path / "a", 3), numbers(tmp_path / "b", 4)
     second.write_bytes(second.read_bytes()[:-1])
-    with pytest.raises(tfr.TruncatedRecordError) as caught:
+    with pytest.raises(tfr.errors.TruncatedRecordError) as caught:
         tfr.read_table([first, second])
     error = pickle.loads(pickle.dumps(caught.value))
     assert (error.path, error.record, error.records_intact) == (str(second), 3, 6)
@@ -274,7 +274,7 @@ def test_file_paths_as_a_column(engine: str, tmp_path: Path) -> None:
     with tfr.open_reader(paths, include_file_paths="from", batch_size=10) as reader:
         assert reader.schema.names == ["n", "from"]
         assert len(next(reader)) == 3
-    with pytest.raises(tfr.SchemaError, match="include_file_paths"):
+    with pytest.raises(tfr.errors.SchemaError, match="include_file_paths"):
         tfr.read_table(paths, include_file_paths="n")
 
 
@@ -324,5 +324,9 @@ def test_binary_file_objects_that_carry_a_schema(engine: str, tmp_path: Path) ->
     reading, writing = os.pipe()
     os.write(writing, framed(example(n=int64s(0))) + content)
     os.close(writing)
-    with open(reading, "rb") as pipe, pytest.raises(OSError, match="cannot seek"), pytest.warns(tfr.SchemaWarning):
+    with (
+        open(reading, "rb") as pipe,
+        pytest.raises(OSError, match="cannot seek"),
+        pytest.warns(tfr.errors.SchemaWarning),
+    ):
         tfr.read_table(pipe)

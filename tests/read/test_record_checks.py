@@ -40,7 +40,7 @@ def warned(*texts: str) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    assert [str(w.message) for w in caught if w.category is tfr.SchemaWarning] == list(texts)
+    assert [str(w.message) for w in caught if w.category is tfr.errors.SchemaWarning] == list(texts)
     assert {w.filename for w in caught} <= {__file__}
 
 
@@ -87,7 +87,7 @@ def test_columns_that_may_be_absent_give_no_warning(path: Path, read: Callable[.
 
 
 def test_a_required_column_that_no_record_has_is_an_error(engine: str, path: Path) -> None:
-    with pytest.raises(tfr.FeatureNotFoundError, match="klass"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="klass"):
         tfr.read_table(path, schema={"klass": tfr.scalar("int64", required=True)})
 
 
@@ -114,7 +114,7 @@ def test_several_columns_are_one_warning(path: Path) -> None:
     with warned(text + "required=False if that is expected"):
         tfr.read_table(path, schema={"klass": "int64", "image": tfr.image(), "zzz": "string"})
     names = [f"zzz{i}" for i in range(20)]
-    with pytest.warns(tfr.SchemaWarning, match=f"20 {of}: 'zzz0', .*'zzz7' and 12 more. Declare"):
+    with pytest.warns(tfr.errors.SchemaWarning, match=f"20 {of}: 'zzz0', .*'zzz7' and 12 more. Declare"):
         tfr.read_table(path, schema=dict.fromkeys(names, "int64"))
 
 
@@ -180,7 +180,7 @@ def test_a_feature_list_that_is_ignored_is_named(engine: str, tmp_path: Path) ->
         ({"n": tfr.sequence("int64")}, "feature 'n': .* in the feature lists, .* it is in the context; .*list_"),
     ):
         for read in READS:
-            with pytest.raises(tfr.SchemaError, match=reason):
+            with pytest.raises(tfr.errors.SchemaError, match=reason):
                 read(path, schema=schema)
 
 
@@ -192,5 +192,5 @@ def test_arrays_of_the_caller(path: Path) -> None:
 def test_the_warning_may_be_an_error(path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(tfr.SchemaWarning, match="klass"):
+        with pytest.raises(tfr.errors.SchemaWarning, match="klass"):
             tfr.read_table(path, schema={"klass": "int64"})

@@ -72,10 +72,10 @@ def test_damage_comes_after_the_records_before_it(engine: str, tmp_path: Path) -
     path.write_bytes(content)
     reader = tfr.RecordReader(path)
     assert next(reader) == b"a"
-    with pytest.raises(tfr.CorruptRecordError, match="payload CRC mismatch") as caught:
+    with pytest.raises(tfr.errors.CorruptRecordError, match="payload CRC mismatch") as caught:
         next(reader)
     assert (caught.value.record, caught.value.offset, caught.value.records_intact) == (1, 17, 1)
-    with pytest.warns(tfr.StoppedEarlyWarning) as warned:
+    with pytest.warns(tfr.errors.StoppedEarlyWarning) as warned:
         assert list(tfr.RecordReader(path, on_error="stop")) == [b"a"]
     assert warned[0].filename == __file__
     assert list(tfr.RecordReader(path, check_crc=False)) == [b"a", bytes([content[29]]), b"c"]
@@ -109,9 +109,9 @@ def test_an_error_is_raised_again(engine: str, tmp_path: Path) -> None:
     reader = tfr.RecordReader(path)
     assert next(reader) == b"a"
     for _ in range(2):
-        with pytest.raises(tfr.TruncatedRecordError):
+        with pytest.raises(tfr.errors.TruncatedRecordError):
             next(reader)
-    assert isinstance(reader.fault, tfr.TruncatedRecordError)
+    assert isinstance(reader.fault, tfr.errors.TruncatedRecordError)
 
 
 def test_options_are_checked_before_reading(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_options_are_checked_before_reading(tmp_path: Path) -> None:
         tfr.RecordReader(tmp_path / "gone")
     with pytest.raises(ValueError, match="compression"):
         list(tfr.RecordReader(path, compression="lzma2"))
-    with pytest.raises(tfr.CorruptRecordError, match="max_record_bytes"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="max_record_bytes"):
         list(tfr.RecordReader(path, max_record_bytes=2))
     with pytest.raises(TypeError):
         tfr.RecordReader(path, columns=["a"])

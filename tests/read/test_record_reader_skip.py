@@ -25,7 +25,7 @@ def flipped(path: Path, *offsets: int) -> Path:
 
 def skipped(path: Any, **keywords: Any) -> tuple[list[bytes], list[tuple[int | None, int | None]]]:
     reader = tfr.RecordReader(path, on_error="skip", **keywords)
-    with pytest.warns(tfr.DamagedDataWarning):
+    with pytest.warns(tfr.errors.DamagedDataWarning):
         got = list(reader)
     assert reader.report.records == len(got)
     return got, [(region.begin, region.end) for region in reader.report.skipped]
@@ -61,7 +61,9 @@ def test_a_record_over_the_limit_is_left_out(engine: str, tmp_path: Path) -> Non
 def test_the_report_tells_what_was_left_out(engine: str, tmp_path: Path) -> None:
     files = [flipped(tmp_path / "a", 30), flipped(tmp_path / "b", 0, 100)]
     reader = tfr.RecordReader(files, on_error="skip")
-    with pytest.warns(tfr.DamagedDataWarning, match=r"3 damaged regions of 72 bytes left out in .*b \(2\)") as warned:
+    with pytest.warns(
+        tfr.errors.DamagedDataWarning, match=r"3 damaged regions of 72 bytes left out in .*b \(2\)"
+    ) as warned:
         got = list(reader)
     assert len(got) == 15
     assert warned[0].filename == __file__
@@ -91,14 +93,14 @@ def test_a_function_decides(engine: str, tmp_path: Path) -> None:
         return error.record == 1
 
     reader, got = tfr.RecordReader(path, on_error=decide), []
-    with pytest.raises(tfr.CorruptRecordError) as caught:
+    with pytest.raises(tfr.errors.CorruptRecordError) as caught:
         got.extend(iter(reader.__next__, None))
     assert got == [PAYLOADS[0], *PAYLOADS[2:6]]
     assert [(error.record, error.offset) for error in asked] == [(1, 24), (6, 144)]
     assert caught.value is asked[1]
-    assert asked[1].region == tfr.SkippedRegion(str(path), 144, 168, asked[1].reason, 6, "CorruptRecordError")
+    assert asked[1].region == tfr.typing.SkippedRegion(str(path), 144, 168, asked[1].reason, 6, "CorruptRecordError")
     assert [region.begin for region in reader.report.skipped] == [24]
-    with pytest.warns(tfr.DamagedDataWarning):
+    with pytest.warns(tfr.errors.DamagedDataWarning):
         assert len(list(tfr.RecordReader(path, on_error=lambda error: True))) == 7
 
 
@@ -111,18 +113,20 @@ def test_the_intact_prefix_of_compressed_data_is_read(engine: str, tmp_path: Pat
     assert 0 < count < 9
     assert got == PAYLOADS[:count] + PAYLOADS
     assert regions == [(24 * count, None)]
-    with pytest.warns(tfr.DamagedDataWarning, match="1 damaged region of unknown size left out .* tfr verify lists"):
-        tfr.count_records(path, on_error="skip")
+    with pytest.warns(
+        tfr.errors.DamagedDataWarning, match="1 damaged region of unknown size left out .* tfr verify lists"
+    ):
+        tfr.count(path, on_error="skip")
 
 
 def test_what_is_no_damage_is_raised(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
-    with pytest.raises(tfr.CorruptRecordError, match="looks like a PNG"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="looks like a PNG"):
         list(tfr.RecordReader(path, on_error="skip"))
     with pytest.raises(FileNotFoundError):
         tfr.RecordReader(tmp_path / "gone", on_error="skip")
-    with pytest.raises(tfr.CompressionError, match="was passed"):
+    with pytest.raises(tfr.errors.CompressionError, match="was passed"):
         list(tfr.RecordReader(written(path, PAYLOADS), compression="gzip", on_error="skip"))
 
 

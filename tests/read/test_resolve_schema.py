@@ -45,16 +45,16 @@ def test_every_record_of_an_overridden_column_is_described(tmp_path: Path) -> No
     assert tfr.infer_schema(path, schema_overrides={"x": "float64"}).evidence["x"].records == 3
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.DamagedDataWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
 def test_an_override_states_which_values_are_left_out(engine: str, tmp_path: Path) -> None:
     """Not the more frequent kind, which is kept of a column whose type is inferred."""
     path = written(tmp_path / "a", MIXED)
     assert tfr.read_table(path, schema_overrides={"x": "string"}, on_error="skip")["x"].to_pylist() == ["a", "b"]
     assert tfr.read_table(path, schema_overrides={"x": "int8"}, on_error="skip")["x"].to_pylist() == [2, 1, 1]
-    with pytest.raises(tfr.FeatureTypeError, match=r"record 3 .*'x': expected an Int64List, got a BytesList"):
+    with pytest.raises(tfr.errors.FeatureTypeError, match=r"record 3 .*'x': expected an Int64List, got a BytesList"):
         tfr.read_table(path, schema_overrides={"x": "int64"})
     both = written(tmp_path / "b", [example(x=int64s(1), y=int64s(1)), example(x=floats(0.5), y=blobs(b"y"))])
-    with pytest.raises(tfr.SchemaError, match=r"'y': it is an Int64List .* and a BytesList"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"'y': it is an Int64List .* and a BytesList"):
         tfr.read_table(both, schema_overrides={"x": "float64"})
 
 
@@ -148,7 +148,7 @@ def test_an_override_is_the_type_of_a_column_that_no_embedded_schema_has(engine:
     "options", [{"columns": "z"}, {"filters": [("z", "==", 1)]}, {"schema_overrides": {"z": "int8"}}]
 )
 def test_a_wrong_name_is_answered_with_the_columns_of_all_files(mixed: list[Path], options: dict[str, Any]) -> None:
-    with pytest.raises(tfr.FeatureNotFoundError, match=r"'z'.*valid names: x, y$"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"'z'.*valid names: x, y$"):
         tfr.read_table(mixed, **options)
 
 
@@ -158,9 +158,9 @@ def test_a_filter_that_names_the_feature_of_a_renamed_column_is_told_the_column(
     schema = {"words": tfr.list_("string", feature="tags")}
     message = r"feature 'tags': the filter names the feature, which is the column 'words' of schema=; name the column"
     for read in (tfr.read_table, tfr.open_reader, tfr.dataset, tfr.read_arrays):
-        with pytest.raises(tfr.FeatureNotFoundError, match=message):
+        with pytest.raises(tfr.errors.FeatureNotFoundError, match=message):
             read(tmp_path / "a", schema=schema, filters=[("tags", "contains", "b")])
-    with pytest.raises(tfr.FeatureNotFoundError, match=message):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=message):
         tfr.dataset(tmp_path / "a", schema=schema).filter([("tags", "contains", "b")])
     for condition in (("words", "contains", "b"), ("n", "==", 2)):
         assert tfr.read_table(tmp_path / "a", schema=schema, filters=[condition])["words"].to_pylist() == [["b"]]
@@ -177,6 +177,8 @@ def test_overrides_of_several_kinds_in_a_file_beside_one_with_a_schema(tmp_path:
 
 def test_a_scalar_type_for_a_feature_list_is_named(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [sequence_example({}, {}), sequence_example({}, {"x": [int64s(1)]})])
-    with pytest.raises(tfr.FeatureTypeError, match="record 1: feature 'x': expected one value, got a feature list"):
+    with pytest.raises(
+        tfr.errors.FeatureTypeError, match="record 1: feature 'x': expected one value, got a feature list"
+    ):
         tfr.read_table(path, schema_overrides={"x": tfr.scalar("int64")})
     assert tfr.read_table(path, schema_overrides={"x": "list<int64>"})["x"].to_pylist() == [None, [1]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import set_limits
+from limited import limited, set_limits
 from records import framed, header, masked, written
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
@@ -67,9 +68,10 @@ def leads_on(content: bytes, begin: int, least: float, records: int) -> bool:
 @given(st.lists(payloads, min_size=1, max_size=8), st.data())
 @pytest.mark.fault(21)
 def test_boundaries_are_those_of_a_plain_search(
-    engine: str, tmp_path: Path, records: list[bytes], data: st.DataObject
+    engine: str, new_folder: Callable[[], Path], records: list[bytes], data: st.DataObject
 ) -> None:
     """Whatever the payloads hold and wherever bytes are damaged."""
+    tmp_path = new_folder()
     content = bytearray(framed(*records))
     for at in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
         content[at] ^= 1
@@ -81,19 +83,20 @@ def test_boundaries_are_those_of_a_plain_search(
 
 @given(st.lists(payloads, min_size=1, max_size=12), st.integers(0, 9), st.data())
 def test_long_chains_are_those_of_a_plain_search(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: list[bytes], least: int, data: st.DataObject
+    engine: str, new_folder: Callable[[], Path], records: list[bytes], least: int, data: st.DataObject
 ) -> None:
     """No record is too long to be read, but a chain need not lead to the end; whatever was searched before."""
+    tmp_path = new_folder()
     size = data.draw(st.integers(500, 1500))
-    set_limits(monkeypatch, chain_bytes=(size, size))
-    set_limits(monkeypatch, chain_records=least)
     content = bytearray(framed(*records))
     for at in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
         content[at] ^= 1
     path = tmp_path / "a.tfrecord"
     path.write_bytes(content)
     positions = data.draw(st.lists(st.integers(0, len(content)), min_size=1, max_size=5))
-    assert search(path, positions) == [expected(bytes(content), at, size, least) for at in positions]
+    with limited(chain_bytes=(size, size), chain_records=least):
+        found = search(path, positions)
+    assert found == [expected(bytes(content), at, size, least) for at in positions]
 
 
 @pytest.mark.parametrize("before", range(30, 130))
@@ -182,7 +185,7 @@ def test_a_search_among_false_headers_is_given_up(engine: str, tmp_path: Path, m
     path = written(tmp_path / "a.tfrecord", [header(20_000) * 1000 + bytes(21_000), b"after"])
     assert search(path, [1]) == [path.stat().st_size - 21]
     set_limits(monkeypatch, spare_search_bytes=1 << 20)
-    with pytest.raises(tfr.CorruptRecordError, match="no record boundary was found from byte 1 on") as caught:
+    with pytest.raises(tfr.errors.CorruptRecordError, match="no record boundary was found from byte 1 on") as caught:
         search(path, [1])
     assert caught.value.offset == 1
 

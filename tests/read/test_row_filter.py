@@ -116,15 +116,27 @@ def test_columns_of_any_name_are_found(name: str) -> None:
 @pytest.mark.parametrize(
     ("condition", "error", "text"),
     [
-        (f("absent") > 1, tfr.FeatureNotFoundError, "feature 'absent': the filter names a column that does not exist"),
-        ([("absent", "==", 1)], tfr.SchemaError, "valid names: flag"),
-        (f("s", "y") == 1, tfr.SchemaError, "cannot be applied"),
-        (f("text") > 1, tfr.SchemaError, "compares text with the number 1"),
-        (f("n") == "5", tfr.SchemaError, "feature 'n': the filter compares int64 with the text \"5\"; write a number"),
-        (f("list") == 1, tfr.SchemaError, "a filter cannot compare values of list<.*>; name a column of single values"),
-        (f("raw") > 1, tfr.SchemaError, "cannot be applied: .*binary"),
-        (f("n"), tfr.SchemaError, "its values are int64, not bool"),
-        (f("time") > datetime.datetime(2020, 1, 1), tfr.SchemaError, "cast the column or the value"),
+        (
+            f("absent") > 1,
+            tfr.errors.FeatureNotFoundError,
+            "feature 'absent': the filter names a column that does not exist",
+        ),
+        ([("absent", "==", 1)], tfr.errors.SchemaError, "valid names: flag"),
+        (f("s", "y") == 1, tfr.errors.SchemaError, "cannot be applied"),
+        (f("text") > 1, tfr.errors.SchemaError, "compares text with the number 1"),
+        (
+            f("n") == "5",
+            tfr.errors.SchemaError,
+            "feature 'n': the filter compares int64 with the text \"5\"; write a number",
+        ),
+        (
+            f("list") == 1,
+            tfr.errors.SchemaError,
+            "a filter cannot compare values of list<.*>; name a column of single values",
+        ),
+        (f("raw") > 1, tfr.errors.SchemaError, "cannot be applied: .*binary"),
+        (f("n"), tfr.errors.SchemaError, "its values are int64, not bool"),
+        (f("time") > datetime.datetime(2020, 1, 1), tfr.errors.SchemaError, "cast the column or the value"),
         (pc.field(0) > 1, ValueError, "by position: name them"),
         ([], ValueError, "an empty list is no condition"),
         ([[]], ValueError, "an empty list is no condition"),
@@ -133,8 +145,16 @@ def test_columns_of_any_name_are_found(name: str) -> None:
         ([("n", "not in", 1)], ValueError, "'not in' takes a list of values, and got int"),
         ([("n", "in", [1, "a"])], ValueError, "'in' takes values of one type"),
         ([("n", "==", object())], ValueError, "== takes a number, text or another value of Arrow, and got object"),
-        ([("n", "contains", 1)], tfr.SchemaError, "feature 'n': the filter asks whether lists .* the column is int64"),
-        ([("list", "contains", "a")], tfr.SchemaError, "feature 'list': the filter compares int64 with the text"),
+        (
+            [("n", "contains", 1)],
+            tfr.errors.SchemaError,
+            "feature 'n': the filter asks whether lists .* the column is int64",
+        ),
+        (
+            [("list", "contains", "a")],
+            tfr.errors.SchemaError,
+            "feature 'list': the filter compares int64 with the text",
+        ),
         ([("list", "contains", None)], ValueError, "None cannot be compared with 'contains'"),
         ([("n", "~", 1)], ValueError, "is no operator; use one of"),
         ([("n", 1)], ValueError, "expected tuples"),
@@ -151,7 +171,7 @@ def test_what_is_no_condition_is_refused(condition: Any, error: type[Exception],
 
 def test_a_value_that_cannot_be_cast_is_an_error(tmp_path: Path) -> None:
     tfr.write_tfrecord({"text": ["1", "x"]}, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.SchemaError, match="Failed to parse string: 'x'"):
+    with pytest.raises(tfr.errors.SchemaError, match="Failed to parse string: 'x'"):
         tfr.dataset(tmp_path / "a.tfrecord").filter(f("text").cast("int64") == 1).to_table()
 
 

@@ -43,7 +43,7 @@ def test_a_later_file_may_have_more_columns(two: list[Path]) -> None:
 def test_a_file_with_other_types_is_named(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a.tfrecord")
     tfr.write_tfrecord({"n": ["x"]}, tmp_path / "b.tfrecord")
-    with pytest.raises(tfr.SchemaError, match="its type is int64 in") as caught:
+    with pytest.raises(tfr.errors.SchemaError, match="its type is int64 in") as caught:
         tfr.read_table([tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"])
     assert (caught.value.path, caught.value.feature) == (str(tmp_path / "b.tfrecord"), "n")
 
@@ -52,7 +52,7 @@ def test_a_file_with_other_types_is_named(tmp_path: Path) -> None:
 def test_a_scan_refuses_a_later_file_with_more_columns(two: list[Path], threads: int) -> None:
     first = scan_of(two[:1], threads=threads)
     later = pickle.loads(pickle.dumps(first)).over(scan_of(two[1:]).sources)
-    with open_scan(later) as reader, pytest.raises(tfr.SchemaError, match="has more columns") as caught:
+    with open_scan(later) as reader, pytest.raises(tfr.errors.SchemaError, match="has more columns") as caught:
         reader.read_all()
     assert (caught.value.path, caught.value.record) == (str(two[1]), 0)
     with tfr.open_reader(two, schema=first.schema) as reader:  # a selection by the caller
@@ -133,7 +133,7 @@ def test_a_damaged_record_in_a_piece_has_its_offset_in_the_file(tmp_path: Path) 
     for piece in pieces:
         try:
             read_scan(piece)
-        except tfr.CorruptRecordError as error:
+        except tfr.errors.CorruptRecordError as error:
             offsets.append(error.offset)
     assert len(offsets) == 1
     assert offsets[0] is not None
@@ -154,7 +154,7 @@ def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
     scan = scan_of(path)
     with open_scan(scan.over(columns=("b",), limit=1)) as reader:
         assert reader.read_all() == pa.table({"b": pa.array([b"x"], pa.binary())})
-    with pytest.raises(tfr.FeatureNotFoundError, match="'c'"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'c'"):
         scan.over(columns=("c",))
 
 

@@ -45,7 +45,7 @@ def test_selected_columns_come_in_their_order(numbers: Path, names: list[str], c
 def test_a_second_selection_chooses_among_the_first(numbers: Path) -> None:
     first = query(numbers).select(["n", "ab"])
     assert first.select(["*", "!n"]).schema.names == ["ab"]
-    with pytest.raises(tfr.FeatureNotFoundError, match="'a\\*'"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'a\\*'"):
         first.select(["n", "a*"]).select(["n"]).select(["a*"])
 
 
@@ -56,7 +56,7 @@ def test_a_filter_may_name_what_is_not_selected(numbers: Path) -> None:
         assert narrowed.schema.names == ["ab"]
         assert narrowed.filter(f("ab") > 0).read().to_pydict() == {"ab": [6]}
         assert narrowed.count_rows() == 1
-        with pytest.raises(tfr.SchemaError, match=r"does not exist; valid names: !x, a\*, ab, n"):
+        with pytest.raises(tfr.errors.SchemaError, match=r"does not exist; valid names: !x, a\*, ab, n"):
             query(numbers, **keywords).filter(f("absent") == 2)
 
 
@@ -132,7 +132,7 @@ def test_an_error_names_the_record_and_its_offset(tmp_path: Path) -> None:
     content[-6] ^= 1
     path.write_bytes(content)
     batches = []
-    with pytest.raises(tfr.CorruptRecordError, match="record 99 at byte") as caught, open_scan(whole) as reader:
+    with pytest.raises(tfr.errors.CorruptRecordError, match="record 99 at byte") as caught, open_scan(whole) as reader:
         batches.extend(reader)
     assert (sum(map(len, batches)), caught.value.records_intact) == (78, 99)
 
@@ -141,7 +141,10 @@ def test_what_was_left_out_is_reported(numbers: Path) -> None:
     content = bytearray(numbers.read_bytes())
     content[-6] ^= 1
     numbers.write_bytes(content)
-    with pytest.warns(tfr.DamagedDataWarning), open_scan(query(numbers, on_error="skip").filter(f("n") > 2)) as reader:
+    with (
+        pytest.warns(tfr.errors.DamagedDataWarning),
+        open_scan(query(numbers, on_error="skip").filter(f("n") > 2)) as reader,
+    ):
         assert [n for batch in reader for n in batch["n"].to_pylist()] == [3, 4]
     assert reader.report.records == 5
     assert len(reader.report.skipped) == 1

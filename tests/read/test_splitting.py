@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import set_limits
+from limited import limited, set_limits
 from reading_modes import pieces_of
 from records import example, framed, header, int64s, written
 from servers import Bucket
@@ -76,7 +77,10 @@ def read(piece: Source) -> list[bytes]:
 
 @given(st.lists(payloads, max_size=30), st.integers(1, 12))
 @pytest.mark.fault(21)
-def test_each_record_is_in_exactly_one_piece(engine: str, tmp_path: Path, records: list[bytes], n: int) -> None:
+def test_each_record_is_in_exactly_one_piece(
+    engine: str, new_folder: Callable[[], Path], records: list[bytes], n: int
+) -> None:
+    tmp_path = new_folder()
     path = written(tmp_path / "a.tfrecord", records)
     cut = pieces_of(source_of(path), n)
     assert len(cut) <= n
@@ -89,17 +93,17 @@ def test_each_record_is_in_exactly_one_piece(engine: str, tmp_path: Path, record
 @given(st.lists(payloads, min_size=1, max_size=30), st.integers(2, 12), st.integers(60, 300), st.integers(1, 4))
 @pytest.mark.fault(21)
 def test_pieces_that_are_read_without_an_error_are_the_file(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: list[bytes], n: int, chain: int, least: int
+    engine: str, new_folder: Callable[[], Path], records: list[bytes], n: int, chain: int, least: int
 ) -> None:
     """Also if so little proves a boundary that those inside payloads are taken."""
-    set_limits(monkeypatch, chain_bytes=(chain, chain))
-    set_limits(monkeypatch, chain_records=least)
+    tmp_path = new_folder()
     (source,) = [source_of(written(tmp_path / "a.tfrecord", records))]
     got: list[bytes] = []
     try:
-        for run in split_sources([source], n):  # each by itself, as in other processes
-            for piece in aligned(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
-                got += read(piece)
+        with limited(chain_bytes=(chain, chain), chain_records=least):
+            for run in split_sources([source], n):  # each by itself, as in other processes
+                for piece in aligned(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
+                    got += read(piece)
     except tfr.TFRecordError:
         return
     assert got == records
@@ -107,9 +111,10 @@ def test_pieces_that_are_read_without_an_error_are_the_file(
 
 @given(st.lists(payloads, min_size=1, max_size=20), st.data())
 def test_the_boundary_after_any_byte_is_found(
-    engine: str, tmp_path: Path, records: list[bytes], data: st.DataObject
+    engine: str, new_folder: Callable[[], Path], records: list[bytes], data: st.DataObject
 ) -> None:
     """The first boundary at or after any byte is that of reading from the start."""
+    tmp_path = new_folder()
     path = written(tmp_path / "a.tfrecord", records)
     bounds = [0]
     for record in records:
@@ -147,7 +152,7 @@ def test_a_nested_file_in_a_damaged_record_is_not_read(engine: str, tmp_path: Pa
     content[21 + byte] ^= 1
     path.write_bytes(content)
     cut = pieces_of(source_of(path), 8)
-    with pytest.raises(tfr.CorruptRecordError, match="byte 21"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="byte 21"):
         read(cut[0])
     assert [record for piece in cut[1:] for record in read(piece)] in ([b"last", b"very last"], [b"very last"])
 
@@ -164,7 +169,7 @@ def test_damage_affects_one_piece(engine: str, tmp_path: Path, damaged: int) -> 
     for piece in pieces_of(source_of(path), 4):
         try:
             good += read(piece)
-        except tfr.CorruptRecordError as error:
+        except tfr.errors.CorruptRecordError as error:
             errors.append(error)
     assert [error.offset for error in errors] == [len(framed(*records[:damaged]))]
     assert set(good) <= set(records)
@@ -174,7 +179,7 @@ def test_the_first_piece_of_a_truncated_file_raises(engine: str, tmp_path: Path)
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
     path.write_bytes(path.read_bytes()[:-3])
     (first,) = pieces_of(source_of(path), 4)  # no record behind it is certain
-    with pytest.raises(tfr.TruncatedRecordError) as caught:
+    with pytest.raises(tfr.errors.TruncatedRecordError) as caught:
         read(first)
     assert caught.value.offset == 49 * 23
 
@@ -182,7 +187,7 @@ def test_the_first_piece_of_a_truncated_file_raises(engine: str, tmp_path: Path)
 def test_a_piece_that_ends_inside_a_record_raises_with_the_offset(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 5)
     with pytest.raises(
-        tfr.CorruptRecordError, match=r"it continues beyond byte 50, where its piece of the file ends"
+        tfr.errors.CorruptRecordError, match=r"it continues beyond byte 50, where its piece of the file ends"
     ) as caught:
         read(source_of(path).piece(23, 50))
     assert caught.value.offset == 46
@@ -224,12 +229,12 @@ def test_pieces_are_counted_and_read_by_number(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 10)
     write_indexes(path)
     halves = pieces_of(source_of(path), 2)
-    assert [tfr.count_records([half]) for half in halves] == [5, 5]
+    assert [tfr.count([half]) for half in halves] == [5, 5]
     for half in halves:
         with tfr.open_random([half], record_type="bytes") as records:
             assert (len(records), records[-1]) == (5, {"record": b"payload"})
-    with pytest.raises(tfr.CompressionError, match="a piece of a plain file"):
-        tfr.count_records([halves[0]], compression="gzip")
+    with pytest.raises(tfr.errors.CompressionError, match="a piece of a plain file"):
+        tfr.count([halves[0]], compression="gzip")
 
 
 def test_compressed_files_are_not_split(tmp_path: Path) -> None:
@@ -248,7 +253,7 @@ def test_a_file_that_was_changed_since_it_was_split(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
     ranges = split_sources([source_of(path)], 2)
     path.write_bytes(path.read_bytes()[:-23])
-    with pytest.raises(tfr.CorruptRecordError, match="has 1127 bytes, but had 1150 when it was split"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="has 1127 bytes, but had 1150 when it was split"):
         aligned(ranges[1])
 
 
@@ -295,7 +300,7 @@ def test_readers_read_pieces(tmp_path: Path, threads: int) -> None:
 def test_errors_in_pieces_have_the_offset_in_the_file_and_no_record_index(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(i)) for i in range(900)] + [b"no example"] + [b""] * 50)
     second = pieces_of(source_of(path), 2)[1]
-    with pytest.raises(tfr.DecodeError, match=f"after byte {second.begin}") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=f"after byte {second.begin}") as caught:
         tfr.read_table([second], schema={"x": "int64"})
     assert caught.value.record is None
     assert caught.value.offset == len(framed(*[example(x=int64s(i)) for i in range(900)]))

@@ -13,7 +13,7 @@ import pytest
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.schema.column_selection import apply_overrides
 from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
+from tfrecord_io.schema.field_makers import image, list_, scalar, sequence, tensor
 from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import variable_shape_tensor
@@ -27,11 +27,11 @@ def test_type_of_each_maker() -> None:
             "day": scalar(pa.date32()),
             "scores": list_(np.float32),
             "box": list_("float32", 4, required=True),
-            "name": text(default="?"),
-            "blob": bytes_(),
+            "name": scalar("string", default="?"),
+            "blob": scalar("binary"),
             "photo": image((None, None, 3)),
             "digits": tensor("uint8", (28, 28)),
-            "words": sequence(text()),
+            "words": sequence(scalar("string")),
             "plain": "list<string>",
             "numpy": np.dtype("int16"),
         }

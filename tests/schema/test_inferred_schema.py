@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import bytes_, list_, sequence
+from tfrecord_io.schema.field_makers import list_, scalar, sequence
 from tfrecord_io.schema.inferred_schema import Evidence, InferredSchema
 from tfrecord_io.schema.observation import RecordRef
 from tfrecord_io.schema.schema import Schema
@@ -124,7 +124,7 @@ PAIR = {"x/shape": seen(5, 2, 2), "x/dtype": Evidence("bytes", 5, 1, 1)}
 def test_companions_of_a_tensor_follow_it() -> None:
     shape, dtype = companions(tensor(required=True), **PAIR)
     assert (shape.column, shape.type, shape.required) == ("x/shape", pa.list_(pa.int64(), 2), True)
-    assert (dtype.column, dtype.type, dtype.required) == ("x/dtype", bytes_().type, True)
+    assert (dtype.column, dtype.type, dtype.required) == ("x/dtype", scalar("binary").type, True)
 
 
 def test_the_shape_of_a_vector_has_one_number() -> None:

@@ -86,6 +86,11 @@ class Bucket:
             raise Refused("NoSuchKey", 404)
         return found
 
+    def check_generation(self, key: str, arguments: Mapping[str, Any]) -> None:
+        wanted, found = arguments.get("ifGenerationMatch"), self.objects.get(key)
+        if wanted is not None and int(wanted) != (0 if found is None else found.generation):
+            raise Refused("conditionNotMet", 412)
+
     def listed(self, prefix: str, delimiter: str) -> tuple[list[tuple[str, Object]], list[str]]:
         """The objects below a prefix, in order, and the folders."""
         found, folders = [], dict[str, None]()
@@ -212,13 +217,23 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         self._check(Key, IfMatch, IfNoneMatch)
         return {"ETag": f'"{self.simulated.put(Key, bytes(Body), now).etag}"'}
 
-    def _on_copy_object(self, Key: str, CopySource: Any, now: float, **_: Any) -> dict[str, Any]:
+    def _on_copy_object(
+        self,
+        Key: str,
+        CopySource: Any,
+        now: float,
+        IfMatch: str | None = None,
+        IfNoneMatch: str | None = None,
+        **_: Any,
+    ) -> dict[str, Any]:
         source = CopySource["Key"] if isinstance(CopySource, dict) else CopySource.partition("/")[2]
         found = self.simulated.get(source)
+        self._check(Key, IfMatch, IfNoneMatch)
         stored = self.simulated.put(Key, found.body, now, found.etag)
         return {"CopyObjectResult": {"ETag": f'"{stored.etag}"'}}
 
-    def _on_delete_object(self, Key: str, **_: Any) -> dict[str, Any]:
+    def _on_delete_object(self, Key: str, IfMatch: str | None = None, **_: Any) -> dict[str, Any]:
+        self._check(Key, IfMatch, None)
         self.simulated.objects.pop(Key, None)
         return {}
 
@@ -283,7 +298,7 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
 
 
 def _call(fs: SimulatedS3, method: str, *lists: Any, **keywords: Any) -> Any:
-    return fs.loop.answer(fs._call_s3(method, *lists, **keywords)).result()
+    return fs.loop.result(fs._call_s3(method, *lists, **keywords))
 
 
 SimulatedS3.call_s3 = _call  # type: ignore[assignment]
@@ -351,12 +366,11 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
             name, _, rest = rest.partition(b"\r\n--")
             body = rest.partition(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0]
             key = json.loads(name)["name"]
-            wanted, found = arguments.get("ifGenerationMatch"), bucket.objects.get(key)
-            if wanted is not None and int(wanted) != (0 if found is None else found.generation):
-                raise Refused("conditionNotMet", 412)
+            bucket.check_generation(key, arguments)
             return {}, self._shown(key, bucket.put(key, body, now))
         if "rewriteTo" in path:
             found = bucket.get(args[1])
+            bucket.check_generation(args[3], arguments)
             return {}, json.dumps(
                 {"done": True, "resource": json.loads(self._shown(args[3], bucket.put(args[3], found.body, now)))}
             ).encode()
@@ -364,6 +378,7 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
             key = args[1]
             if method == "DELETE":
                 bucket.get(key)
+                bucket.check_generation(key, arguments)
                 del bucket.objects[key]
                 return {}, b""
             found = bucket.get(key)

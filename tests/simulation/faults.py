@@ -66,7 +66,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "a listing older than the manifest is believed": (("s3", "disk"), set_to(manifest.Manifests, "_find", _nothing)),
     "folders are listed after the manifest was looked for": (
         ("disk",),
-        edited(resolve, "list_directory", "if not any(stem_of", "if False and not any(stem_of"),
+        edited(resolve, "walk_directory", "if not any(stem_of", "if False and not any(stem_of"),
     ),
     "a shard is read without a look whether its dataset was replaced": (
         ("s3", "disk"),
@@ -109,6 +109,10 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "staged shards that are gone are a fault of the store": (
         ("s3",),
         edited(Publication, "_settle", "if self._published() is None:", "if False:"),
+    ),
+    "an overtaken writer copies over what is there": (
+        ("s3", "gcs"),
+        edited(Publication, "_name_staged", "if self._place.is_conditional else None", "if False else None"),
     ),
     "settling forgets what others have added": (
         ("s3", "disk"),

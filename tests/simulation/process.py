@@ -16,9 +16,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import fsspec.asyn
 from scheduler import Death, running
 
 import tfrecord_io.background
+from tfrecord_io.storage.write import place_remote
+from tfrecord_io.tools import store_copy
 
 
 class InlineLoop(asyncio.BaseEventLoop):
@@ -57,11 +60,9 @@ class InlineLoop(asyncio.BaseEventLoop):
             request.close()
             future.cancel()
             return future
-        if asyncio._get_running_loop() is not None:
-            raise RuntimeError("another loop is running in this thread")
         future.set_running_or_notify_cancel()
         try:
-            future.set_result(self._result(request))
+            future.set_result(self.result(request))
         except asyncio.CancelledError:
             future.set_exception(asyncio.CancelledError())
         except Death:
@@ -70,8 +71,10 @@ class InlineLoop(asyncio.BaseEventLoop):
             future.set_exception(error)
         return future
 
-    def _result(self, request: Coroutine[Any, Any, Any]) -> Any:
+    def result(self, request: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine: without a task as long as it waits for nothing, as most do."""
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError("another loop is running in this thread")
         asyncio._set_running_loop(self)
         asyncio.tasks._enter_task(self, self._first)
         try:
@@ -113,7 +116,7 @@ def _rest(request: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, A
 def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     real_sleep, real_time, real_pid, real_urandom = time.sleep, time.time, os.getpid, os.urandom
     real_uniform, real_start = random.uniform, tfrecord_io.background.start_new_thread  # type: ignore[attr-defined]
-    real_submit = asyncio.run_coroutine_threadsafe
+    real_submit, real_sync = asyncio.run_coroutine_threadsafe, fsspec.asyn.sync
 
     def sleep(seconds: float) -> None:
         if (actor := running()) is None:
@@ -141,6 +144,11 @@ def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     def submit(request: Coroutine[Any, Any, Any], loop: Any) -> Future[Any]:
         return loop.answer(request) if isinstance(loop, InlineLoop) else real_submit(request, loop)
 
+    def sync(loop: Any, call: Callable[..., Any], *arguments: Any, timeout: Any = None, **keywords: Any) -> Any:
+        if not isinstance(loop, InlineLoop) or loop.is_running():
+            return real_sync(loop, call, *arguments, timeout=timeout, **keywords)
+        return loop.result(call(*arguments, **keywords))
+
     yield time, "sleep", sleep
     yield time, "time", now
     yield os, "getpid", getpid
@@ -148,6 +156,8 @@ def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     yield random, "uniform", uniform
     yield tfrecord_io.background, "start_new_thread", start_new_thread
     yield asyncio, "run_coroutine_threadsafe", submit
+    for module in (fsspec.asyn, place_remote, store_copy):
+        yield module, "sync", sync
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from worlds import WORLDS
 
 _PROCESS = 1_000_000_000  # numbers that no real process has
 _SHRINK_SECONDS = 20
+_COLLECTED = 500  # programs between two collections
 _count = 0
 _steps: dict[str, int] = {}  # of an actor of small programs, alone
 
@@ -38,6 +39,7 @@ _steps: dict[str, int] = {}  # of an actor of small programs, alone
 def simulated() -> Iterator[None]:
     """Let programs run during a block."""
     gc.collect()
+    was_frozen = gc.get_freeze_count() > 0
     gc.freeze()
     gc.disable()  # what has a `__del__` would run at any step
     shown, sys.unraisablehook = sys.unraisablehook, _not_of_the_dead
@@ -48,7 +50,8 @@ def simulated() -> Iterator[None]:
     finally:
         sys.unraisablehook = shown
         gc.enable()
-        gc.unfreeze()
+        if not was_frozen:
+            gc.unfreeze()
 
 
 def _not_of_the_dead(found: Any) -> None:
@@ -61,14 +64,16 @@ def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[
     """Run a program once; returns what it did, and what was found."""
     global _count
     _count += 1
-    if _count % 200 == 0:
+    if _count == 20 or _count % _COLLECTED == 0:
         gc.collect()
+        gc.freeze()  # what is left is the libraries'
     scheduler = Scheduler(schedule, traced=traced)
     world = WORLDS[program.world](scheduler)
     try:
         for number in range(len(program.actors)):
             rng = random.Random(f"{program} {number}")
             scheduler.actors.append(Actor(number, _PROCESS + 16 * _count + number, rng))
+            scheduler.actors[-1].skew = rng.choice((0.0, 0.0, 600.0, -600.0))
         run = Run(program, world, scheduler)
         try:
             run()

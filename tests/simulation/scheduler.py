@@ -1,20 +1,24 @@
 """Actors that run one at a time, and change places only at calls of the world.
 
-An actor is a process: a thread of its own that has the baton, or waits for it. Each call of a store, a lock or a sleep
-is a `Scheduler.point`, with a number. There a schedule may give the baton to another actor (``12>1``), let the
-call fail (``12!EIO``, after its effect ``12!EIO+``), or end the process (``12x``).
+An actor is a process: a greenlet that runs, or waits until another one passes on to it, all in one thread. Each call of
+a store, a lock or a sleep is a `Scheduler.point`, with a number. There a schedule may pass on to another actor
+(``12>1``), let the call fail (``12!EIO``, after its effect ``12!EIO+``), or end the process (``12x``).
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import random
 import re
-import threading
+from _thread import get_ident
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
+
+from greenlet import greenlet
 
 MOST_STEPS = 20_000  # of one program: more are a loop without end
 _OWN_PROCESS = os.getpid()
@@ -49,16 +53,16 @@ class Actor:
         self.faults = 0  # that it met
         self.loop: Any = None  # for its requests
         self.locks: set[int] = set()
-        self.turn = threading.Lock()
-        self.turn.acquire()
+        self.run: Any = None  # its greenlet
 
 
-_by_thread: dict[int, tuple[Scheduler, Actor]] = {}
+_running: tuple[Scheduler, Actor] | None = None
+_thread = 0  # of all actors
 
 
 def running() -> tuple[Scheduler, Actor] | None:
-    """The scheduler and the actor of this thread; None of other threads."""
-    return _by_thread.get(threading.get_ident())
+    """The scheduler and the actor that runs; None in other threads."""
+    return _running if _running is not None and get_ident() == _thread else None
 
 
 class Schedule(Protocol):
@@ -164,6 +168,7 @@ class Scheduler:
     def __init__(self, schedule: Schedule, *, traced: bool = False) -> None:
         self._schedule = schedule
         self.actors: list[Actor] = []
+        self.lost_at = -1  # the step at which power was lost
         self.step, self.now = 0, 1_800_000_000.0
         self.decisions: list[str] = []
         self.deaths = 0
@@ -171,18 +176,24 @@ class Scheduler:
         self.on_death: Callable[[Actor], None] = lambda actor: None
         self.on_power_loss: Callable[[], None] = lambda: None
         self.error: BaseException | None = None
-        self._over = threading.Lock()
         self.main = Actor(-1, _OWN_PROCESS, random.Random(0))  # who prepares and judges, where nothing is decided
 
     @contextmanager
     def alone(self, rng: random.Random) -> Iterator[None]:
-        """Let this thread call the world in a block; nothing is decided meanwhile."""
-        self.actor, self.main.rng = self.main, rng
-        _by_thread[threading.get_ident()] = self, self.main
+        """Call the world in a block; nothing is decided meanwhile."""
+        self.main.rng = rng
+        self._set_running(self.main)
         try:
             yield
         finally:
-            del _by_thread[threading.get_ident()]
+            self._set_running(None)
+
+    def _set_running(self, actor: Actor | None) -> None:
+        global _running, _thread
+        if actor is None:
+            _running = None
+            return
+        self.actor, _running, _thread = actor, (self, actor), get_ident()
 
     def runnable(self) -> list[Actor]:
         return [actor for actor in self.actors if not actor.done]
@@ -238,6 +249,7 @@ class Scheduler:
         self.on_death(actor)
 
     def _lose_power(self) -> None:
+        self.lost_at = self.step
         for actor in self.actors:
             if not actor.done:
                 self._end(actor)
@@ -282,9 +294,11 @@ class Scheduler:
                 return
 
     def _give(self, actor: Actor, other: Actor) -> None:
-        self.actor = other
-        other.turn.release()
-        actor.turn.acquire()
+        loop = asyncio._get_running_loop()  # of this thread, not of the actor
+        asyncio._set_running_loop(None)
+        self._set_running(other)
+        other.run.switch()
+        asyncio._set_running_loop(loop)
         if actor.dead:
             raise Death
 
@@ -292,18 +306,24 @@ class Scheduler:
 
     def run(self, bodies: Sequence[Callable[[], None]]) -> None:
         """Run a function in each actor until all have ended."""
-        self._over.acquire()
         for actor, body in zip(self.actors, bodies, strict=True):
-            _worker().start(self, actor, body)
-        self.actor = self.actors[0]
-        self.actor.turn.release()
-        self._over.acquire()
-        self._over.release()
+            actor.run = greenlet(partial(self._run, actor, body))
+        actor = self.actors[0]
+        while True:
+            self._set_running(actor)
+            actor.run.switch()  # returns where an actor has ended
+            others = self.runnable()
+            if not others:
+                break
+            free = [other for other in others if not other.waiting] or others
+            actor = self._schedule.after(self.step, free)
+            if actor is not free[0]:
+                self.decisions.append(f"{self.step}>{actor.number}")
+        self._set_running(None)
         if self.error is not None:
             raise self.error
 
     def _run(self, actor: Actor, body: Callable[[], None]) -> None:
-        actor.turn.acquire()
         try:
             body()
         except Death:
@@ -311,45 +331,3 @@ class Scheduler:
         except BaseException as error:
             self.error = self.error or error
         actor.done = True
-        others = self.runnable()
-        if not others:
-            self._over.release()
-            return
-        free = [other for other in others if not other.waiting] or others
-        other = self._schedule.after(self.step, free)
-        if other is not free[0]:
-            self.decisions.append(f"{self.step}>{other.number}")
-        self.actor = other
-        other.turn.release()
-
-
-class _Worker:
-    """A thread that runs one actor after the other."""
-
-    def __init__(self) -> None:
-        self._task: tuple[Scheduler, Actor, Callable[[], None]] | None = None
-        self._begin = threading.Lock()
-        self._begin.acquire()
-        threading.Thread(target=self._work, daemon=True).start()
-
-    def start(self, scheduler: Scheduler, actor: Actor, body: Callable[[], None]) -> None:
-        self._task = scheduler, actor, body
-        self._begin.release()
-
-    def _work(self) -> None:
-        while True:
-            self._begin.acquire()
-            assert self._task is not None
-            (scheduler, actor, body), self._task = self._task, None
-            _by_thread[threading.get_ident()] = scheduler, actor
-            scheduler._run(actor, body)
-            del scheduler, actor, body
-            _by_thread.pop(threading.get_ident(), None)
-            _idle.append(self)
-
-
-_idle: list[_Worker] = []
-
-
-def _worker() -> _Worker:
-    return _idle.pop() if _idle else _Worker()

@@ -16,7 +16,7 @@ from worlds import WORLDS
 from rounds import rounds
 
 PARTS = 20
-_RANDOM, _EXPLORED = rounds(2000), rounds(100_000)
+_RANDOM, _EXPLORED = rounds(2000, 100), rounds(100_000, 4000)
 
 FOUND = {
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
@@ -27,6 +27,14 @@ FOUND = {
     "a copy that was replaced": "s3 grown ; append:1 overwrite:2 | overwrite:3 @ 10>1 23>0",
     "an index older than its file": "s3 fixed write_indexed:1 ; dataset | verify | write:2 @ 5>2 12>1 17>2 19>1",
     "a shard that is replaced while it is indexed": "s3 grown ; append:1 indexed:2 | overwrite:3 @ 10>1",
+    "shards that an overtaken writer leaves": (
+        "s3 fixed write:2 ; write:3 | write_indexed:4 | write_indexed:5 @ 2>2 6>1 8>2 12>0 21>2 23>0 31>2 34>1 35>2"
+    ),
+    "a manifest without the shards that it names": "s3 fixed ; clean | write:1 @ 10!slow 14!timeout",
+    "an index of a shard that was replaced": "disk fixed write:2 ; index | write:5 | verify @ 56>1 117>0 194>1",
+    "a copy of a dataset whose index is gone": "disk grown indexed:1 ; overwrite:3 | copy @ 23>1 64>0",
+    "a copy by the store of a shard that is gone": "gcs grown indexed:1 ; overwrite:3 | copy @ 1>1 6>0",
+    "an index that is gone": "disk fixed write:2 ; index | write:5 | verify @ 115>1 126>2 194>1",
     "an overwrite beside an append": (
         "s3 grown+retries ; indexed:2 overwrite:3 | evolve:4 | index evolve:6 @ 1>2 18>0 25>2"
     ),
@@ -82,7 +90,7 @@ def test_a_program_does_the_same_each_time(text: str, capsys: pytest.CaptureFixt
     assert shown[0].count("\n") > 10
 
 
-@pytest.mark.storm
+@pytest.mark.complete
 @pytest.mark.parametrize("name", faults.FAULTS)
 def test_a_fault_that_is_put_back_is_found(name: str) -> None:
     assert faults.programs_until_found(name) is not None

@@ -52,19 +52,25 @@ class World(ABC):
         """Remove it."""
 
 
+_made: dict[tuple[type, int], Any] = {}  # filesystems, the same but for their bucket, loop and process
+
+
 class S3World(World):
     """A bucket of S3."""
 
     path = f"s3://{NAME}/d/"
+    _filesystem: type = SimulatedS3
 
     def __init__(self, scheduler: Scheduler) -> None:
         super().__init__(scheduler)
         self.bucket = Bucket()
 
     def options(self, actor: Actor) -> dict[str, Any]:
-        fs = SimulatedS3(self.bucket, InlineLoop())
-        fs._pid = actor.process
-        place_remote._CONDITIONS[fs] = {NAME: True}  # the look for them is the same in each program
+        which = self._filesystem, actor.number
+        if (fs := _made.get(which)) is None:
+            fs = _made[which] = self._filesystem(self.bucket, InlineLoop())
+            place_remote._CONDITIONS[fs] = {NAME: True}  # the look for them is the same in each program
+        fs.simulated, fs._loop, fs._pid = self.bucket, InlineLoop(), actor.process
         return {"filesystem": fs}
 
     def names(self) -> list[str]:
@@ -81,18 +87,13 @@ class GcsWorld(S3World):
     """A bucket of Google Cloud Storage."""
 
     path = f"gs://{NAME}/d/"
-
-    def options(self, actor: Actor) -> dict[str, Any]:
-        fs = SimulatedGcs(self.bucket, InlineLoop())
-        fs._pid = actor.process
-        place_remote._CONDITIONS[fs] = {NAME: True}
-        return {"filesystem": fs}
+    _filesystem = SimulatedGcs
 
 
 class PlainWorld(S3World):
     """A filesystem without conditional writes."""
 
-    path = "plain:///d/"
+    path = "plain://d/"
 
     def options(self, actor: Actor) -> dict[str, Any]:
         return {"filesystem": PlainStore(self.bucket)}

@@ -119,7 +119,7 @@ def test_random_access(windows: Msvcrt, tmp_path: Path) -> None:
 def test_new_folders(windows: Msvcrt, tmp_path: Path) -> None:
     tfr.write_tfrecord({"image": [b"1", b"2"], "label": ["x", "y"]}, tmp_path / "a.tfrecord")
     (tmp_path / "out").mkdir()  # a rename replaces no folder there
-    tfr.to_file_folder(tmp_path / "a.tfrecord", tmp_path / "out", file="image")
+    tfr.formats.write_file_folder(tmp_path / "a.tfrecord", tmp_path / "out", file="image")
     assert len(_names(tmp_path / "out")) >= 2
 
 

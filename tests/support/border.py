@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -16,10 +17,18 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.entry_points import NAMES, OWN
 from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.public_names import SHOWN_IN, public_names
 
 WITHOUT = os.environ.get("TFRECORD_IO_WITHOUT", "")
-PUBLIC = [n for n in tfr.__all__ if not WITHOUT or f".plugins.{WITHOUT}." not in OWN[NAMES].get(n, "")]  # what is there
+# Each public name, and the same with the module that shows it: "open_npy": "formats.open_npy"; those that are there.
+FULL_NAMES = {name: f"{shown_in}.{name}".lstrip(".") for shown_in in (*SHOWN_IN, "") for name in public_names(shown_in)}
+PUBLIC = [n for n, full in FULL_NAMES.items() if not WITHOUT or f".plugins.{WITHOUT}." not in OWN[NAMES].get(full, "")]
 _SAID = f"tfrecord_io.plugins.{WITHOUT}, which this installation does not have"
+
+
+def public(name: str) -> Any:
+    """What a public name stands for, whichever module shows it."""
+    return attrgetter(FULL_NAMES[name])(tfr)
 
 
 def _says_so(error: BaseException | None) -> bool:

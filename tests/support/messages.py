@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 import tfrecord_io as tfr
-from border import PUBLIC
+from border import PUBLIC, public
 
 PACKAGE = Path(inspect.getfile(tfr)).parent
 
@@ -31,7 +31,7 @@ def _parameters(value: object) -> set[str]:
         return set()
 
 
-KEYWORDS = {name: _parameters(getattr(tfr, name)) for name in PUBLIC if callable(getattr(tfr, name))}
+KEYWORDS = {name: _parameters(public(name)) for name in PUBLIC if callable(public(name))}
 ALL_KEYWORDS = set().union(*KEYWORDS.values())
 
 

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import HealthCheck
+
 COMPLETE = os.environ.get("TFRECORD_IO_STORM") == "1"
 RANDOM = os.environ.get("TFRECORD_IO_RANDOM") == "1"
 QUICK = os.environ.get("TFRECORD_IO_QUICK", "") != ""
 SAMPLED = os.environ.get("TFRECORD_IO_QUICK") == "1"  # only some cases of each test
 
+# Examples that share a bucket write to a folder of its own each.
+IN_A_BUCKET = [HealthCheck.function_scoped_fixture]
 
-def rounds(complete: int) -> int:
-    """`complete` rounds in the complete run; otherwise a quarter of them, but not fewer than 20; 5 in a quick run."""
-    if QUICK:
-        return min(complete, 5)
-    return complete if COMPLETE else min(complete, max(20, complete // 4))
+
+def rounds(complete: int, reduced: int | None = None) -> int:
+    """`complete` rounds in the complete run; otherwise `reduced`, by default a tenth of them, but not fewer than 10.
+
+    A quick run has 5 rounds at most. What is `reduced` to a few takes seconds for each.
+    """
+    if COMPLETE:
+        return complete
+    some = min(complete, max(10, complete // 10)) if reduced is None else reduced
+    return min(some, 5) if QUICK else some

@@ -17,10 +17,10 @@ import tfrecord_io as tfr
 TEXTS = json.loads((Path(__file__).parents[1] / "data" / "json_examples.json").read_text())
 
 VALUES = st.one_of(
-    st.lists(st.binary(max_size=9), max_size=3).map(tfr.bytes_feature),
-    st.lists(st.floats(width=32), max_size=3).map(tfr.float_feature),
-    st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(tfr.int64_feature),
-    st.just(tfr.Feature()),
+    st.lists(st.binary(max_size=9), max_size=3).map(tfr.io.bytes_feature),
+    st.lists(st.floats(width=32), max_size=3).map(tfr.io.float_feature),
+    st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(tfr.io.int64_feature),
+    st.just(tfr.train.Feature()),
 )
 
 
@@ -28,21 +28,21 @@ VALUES = st.one_of(
     st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), VALUES, max_size=4), st.booleans()
 )
 def test_what_protobuf_prints_is_read(features: dict[str, Any], keep_names: bool) -> None:
-    example = tfr.Example(features=tfr.Features(feature=features))
+    example = tfr.train.Example(features=tfr.train.Features(feature=features))
     text = json_format.MessageToJson(example, preserving_proto_field_name=keep_names)
-    decoded = tfr.Example.FromString(tfr.decode_json_example(text))
+    decoded = tfr.train.Example.FromString(tfr.io.decode_json_example(text))
     assert json_format.MessageToJson(decoded, sort_keys=True) == json_format.MessageToJson(example, sort_keys=True)
 
 
 @pytest.mark.parametrize("text", TEXTS["accepted"])
 def test_valid_forms(text: str) -> None:
-    assert tfr.decode_json_example(text) == tfr.decode_json_example(text.encode())
+    assert tfr.io.decode_json_example(text) == tfr.io.decode_json_example(text.encode())
 
 
 def test_values_of_each_type() -> None:
     values = {"i": {"int64List": {"value": ["-9223372036854775808", 1e3, "5.0"]}}, "none": None, "b": {}}
     values |= {"f": {"float_list": {"value": ["NaN", "-Infinity", 0.1]}}, "s": {"bytesList": {"value": ["-_8", ""]}}}
-    decoded = tfr.decode_example(tfr.decode_json_example(json.dumps({"features": {"feature": values}})))
+    decoded = tfr.decode_example(tfr.io.decode_json_example(json.dumps({"features": {"feature": values}})))
     assert decoded["i"].tolist() == [-(2**63), 1000, 5]
     assert np.array_equal(decoded["f"], np.float32([np.nan, -np.inf, 0.1]), equal_nan=True)
     assert decoded["s"].tolist() == [b"\xfb\xff", b""]
@@ -51,20 +51,20 @@ def test_values_of_each_type() -> None:
 
 @pytest.mark.parametrize("text", TEXTS["refused"] + TEXTS["refused_though_tensorflow_accepts"])
 def test_other_text_is_refused(text: str) -> None:
-    with pytest.raises(tfr.DecodeError):
-        tfr.decode_json_example(text)
+    with pytest.raises(tfr.errors.DecodeError):
+        tfr.io.decode_json_example(text)
 
 
 def test_errors_name_the_feature() -> None:
-    with pytest.raises(tfr.DecodeError, match="expected an integer, got") as caught:
-        tfr.decode_json_example('{"features": {"feature": {"x": {"int64List": {"value": [1.5]}}}}}')
+    with pytest.raises(tfr.errors.DecodeError, match="expected an integer, got") as caught:
+        tfr.io.decode_json_example('{"features": {"feature": {"x": {"int64List": {"value": [1.5]}}}}}')
     assert caught.value.feature == "x"
 
 
 def test_arrays_keep_their_shape() -> None:
-    decoded = tfr.decode_json_example([["{}", b"{}"], ["{}", "{}"]])
+    decoded = tfr.io.decode_json_example([["{}", b"{}"], ["{}", "{}"]])
     assert decoded.shape == (2, 2)
     assert tfr.decode_example(decoded[0, 0]) == {}
-    assert tfr.decode_json_example([]).shape == (0,)
+    assert tfr.io.decode_json_example([]).shape == (0,)
     with pytest.raises(TypeError, match="str or bytes, got int"):
-        tfr.decode_json_example(3)
+        tfr.io.decode_json_example(3)

@@ -16,76 +16,77 @@ from protos import NUMBERS, arrays, bits, dtype
 
 @given(arrays())
 def test_bytes_of_an_array_are_decoded(array: np.ndarray) -> None:
-    numbers = tfr.decode_raw(array.tobytes(), array.dtype)
+    numbers = tfr.io.decode_raw(array.tobytes(), array.dtype)
     assert numbers.dtype == array.dtype
     assert numbers.shape == (array.size,)
     assert bits(numbers) == bits(array)
     swapped = array.astype(array.dtype.newbyteorder(">")).tobytes()
-    assert bits(tfr.decode_raw(swapped, array.dtype, little_endian=False)) == bits(array)
+    assert bits(tfr.io.decode_raw(swapped, array.dtype, little_endian=False)) == bits(array)
 
 
 @given(st.sampled_from(sorted(NUMBERS)), st.lists(st.binary(max_size=20), max_size=4), st.integers(1, 4))
 def test_items_are_truncated_or_padded_to_the_fixed_length(name: str, items: list[bytes], count: int) -> None:
     length = count * dtype(name).itemsize
-    numbers = tfr.decode_raw(items, name, fixed_length=length)
+    numbers = tfr.io.decode_raw(items, name, fixed_length=length)
     assert numbers.shape == (len(items), count)
     assert numbers.flags.writeable
     for row, item in zip(numbers, items, strict=True):
-        assert bits(row) == bits(tfr.decode_raw((item + bytes(length))[:length], name))
+        assert bits(row) == bits(tfr.io.decode_raw((item + bytes(length))[:length], name))
 
 
 def test_shapes() -> None:
-    assert tfr.decode_raw(b"", "int32").shape == (0,)
-    assert tfr.decode_raw([b"abcd", b"efgh"], "int16").shape == (2, 2)
-    assert tfr.decode_raw([[b"abcd", b"efgh"]], "int16").shape == (1, 2, 2)
-    assert tfr.decode_raw(np.array([[b"abcd"]], object), "uint8").shape == (1, 1, 4)
-    assert tfr.decode_raw(np.array(b"abcd", object), "uint8").shape == (4,)
-    assert tfr.decode_raw([], "int16").shape == (0, 0)
-    assert tfr.decode_raw([], "int16", fixed_length=4).shape == (0, 2)
-    assert tfr.decode_raw(np.empty((0, 3), object), "int16").shape == (0, 3, 0)
+    assert tfr.io.decode_raw(b"", "int32").shape == (0,)
+    assert tfr.io.decode_raw([b"abcd", b"efgh"], "int16").shape == (2, 2)
+    assert tfr.io.decode_raw([[b"abcd", b"efgh"]], "int16").shape == (1, 2, 2)
+    assert tfr.io.decode_raw(np.array([[b"abcd"]], object), "uint8").shape == (1, 1, 4)
+    assert tfr.io.decode_raw(np.array(b"abcd", object), "uint8").shape == (4,)
+    assert tfr.io.decode_raw([], "int16").shape == (0, 0)
+    assert tfr.io.decode_raw([], "int16", fixed_length=4).shape == (0, 2)
+    assert tfr.io.decode_raw(np.empty((0, 3), object), "int16").shape == (0, 3, 0)
 
 
 @pytest.mark.parametrize("data", [b"ab\x00", bytearray(b"ab\x00"), memoryview(b"ab\x00")])
 def test_one_item(data: Any) -> None:
-    numbers = tfr.decode_raw(data, np.uint8)
+    numbers = tfr.io.decode_raw(data, np.uint8)
     numbers[0] = 1
     assert numbers.tolist() == [1, 98, 0]
     assert bytes(data) == b"ab\x00"
 
 
 def test_arrow_arrays_are_decoded() -> None:
-    assert tfr.decode_raw(pa.array([b"ab", b"cd"]), "uint8").tolist() == [[97, 98], [99, 100]]
-    assert tfr.decode_raw(pa.chunked_array([[b"ab"], [b"cd"]]), "uint8").tolist() == [[97, 98], [99, 100]]
+    assert tfr.io.decode_raw(pa.array([b"ab", b"cd"]), "uint8").tolist() == [[97, 98], [99, 100]]
+    assert tfr.io.decode_raw(pa.chunked_array([[b"ab"], [b"cd"]]), "uint8").tolist() == [[97, 98], [99, 100]]
 
 
 def test_nonzero_bytes_are_true() -> None:
-    numbers = tfr.decode_raw(b"\x02\x00\x01", "bool")
+    numbers = tfr.io.decode_raw(b"\x02\x00\x01", "bool")
     assert numbers.view(np.uint8).tolist() == [1, 0, 1]
 
 
 def test_times() -> None:
     times = np.array(["2024-02-29", "NaT"], "M8[ns]")
-    assert bits(tfr.decode_raw(times.tobytes(), "datetime64[ns]")) == bits(times)
+    assert bits(tfr.io.decode_raw(times.tobytes(), "datetime64[ns]")) == bits(times)
 
 
 @pytest.mark.fault(51)
 def test_a_length_that_does_not_fit_the_dtype_is_refused() -> None:
     with pytest.raises(
-        tfr.DecodeError, match=r"6 bytes are not a multiple of the 4 bytes of int32; dtypes that fit: int16, .* bool"
+        tfr.errors.DecodeError,
+        match=r"6 bytes are not a multiple of the 4 bytes of int32; dtypes that fit: int16, .* bool",
     ) as caught:
-        tfr.decode_raw(b"abcdef", "int32")
+        tfr.io.decode_raw(b"abcdef", "int32")
     assert (caught.value.expected, caught.value.got) == ("a multiple of 4", 6)
 
 
 def test_items_of_different_lengths_are_refused() -> None:
-    with pytest.raises(tfr.DecodeError, match="item 1 has 2 bytes, but the first one has 4; pass fixed_length"):
-        tfr.decode_raw([b"abcd", b"ef"], "int16")
+    with pytest.raises(tfr.errors.DecodeError, match="item 1 has 2 bytes, but the first one has 4; pass fixed_length"):
+        tfr.io.decode_raw([b"abcd", b"ef"], "int16")
 
 
 @pytest.mark.parametrize("length", [0, -2, 3])
 def test_a_bad_fixed_length_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match=f"fixed_length={length}: expected a positive multiple of 2"):
-        tfr.decode_raw(b"abcd", "int16", fixed_length=length)
+        tfr.io.decode_raw(b"abcd", "int16", fixed_length=length)
 
 
 @pytest.mark.parametrize(
@@ -94,17 +95,17 @@ def test_a_bad_fixed_length_is_refused(length: int) -> None:
 )
 def test_other_types_than_bytes_are_refused(data: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        tfr.decode_raw(data, "uint8")
+        tfr.io.decode_raw(data, "uint8")
 
 
 @pytest.mark.fault(53)
 @pytest.mark.parametrize("name", ["string", "S4", "U4", "V8", "object", None, float, "i4,f4", "qint8", "1"])
 def test_dtypes_other_than_numbers_are_refused(name: Any) -> None:
-    with pytest.raises(tfr.SchemaError):
-        tfr.decode_raw(b"abcd", name)
+    with pytest.raises(tfr.errors.SchemaError):
+        tfr.io.decode_raw(b"abcd", name)
 
 
 @pytest.mark.parametrize("dtype", ["object", object, np.dtype(object)], ids=repr)
 def test_the_object_dtype_is_refused(dtype: object) -> None:
-    with pytest.raises(tfr.SchemaError, match="raw bytes hold numbers, not object"):
-        tfr.decode_raw(b"abcd", dtype)
+    with pytest.raises(tfr.errors.SchemaError, match="raw bytes hold numbers, not object"):
+        tfr.io.decode_raw(b"abcd", dtype)

@@ -23,7 +23,7 @@ from records import example, field, framed, int64s
 from strategies import datasets
 
 TABLE = pa.table({"n": pa.array([1, None, 3], pa.int32()), "name": ["a", "b", None], "x": [[0.5], [], [2.0, 3.0]]})
-COLUMN = tfr.encode_examples(TABLE, float64="round")
+COLUMN = tfr.io.encode_examples(TABLE, float64="round")
 FORMS: dict[str, Callable[[pa.Array], Any]] = {
     "binary": lambda column: column,
     "large_binary": lambda column: column.cast(pa.large_binary()),
@@ -42,16 +42,16 @@ FORMS: dict[str, Callable[[pa.Array], Any]] = {
 def test_values_that_cannot_be_decoded_are_left_out() -> None:
     good = [tfr.encode_example({"user": i}) for i in range(5)]
     column = [*good[:2], b"\xff\xff", *good[2:4], tfr.encode_example({"user": b"x"}), good[4]]
-    with pytest.raises(tfr.DecodeError) as info:
-        tfr.decode_examples(column, schema={"user": "int64"})
+    with pytest.raises(tfr.errors.DecodeError) as info:
+        tfr.io.decode_examples(column, schema={"user": "int64"})
     assert info.value.record == 2
-    with pytest.warns(tfr.DamagedDataWarning, match="2 damaged"):
-        assert tfr.decode_examples(column, on_error="skip")["user"].to_pylist() == [0, 1, 2, 3, 4]
-    with pytest.warns(tfr.StoppedEarlyWarning):
-        assert tfr.decode_examples(column, on_error="stop")["user"].to_pylist() == [0, 1]
+    with pytest.warns(tfr.errors.DamagedDataWarning, match="2 damaged"):
+        assert tfr.io.decode_examples(column, on_error="skip")["user"].to_pylist() == [0, 1, 2, 3, 4]
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
+        assert tfr.io.decode_examples(column, on_error="stop")["user"].to_pylist() == [0, 1]
     rows = []
-    with pytest.warns(tfr.DamagedDataWarning):
-        tfr.decode_examples(column, on_error=lambda error: rows.append(error.record) is None)
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        tfr.io.decode_examples(column, on_error=lambda error: rows.append(error.record) is None)
     assert rows == [2, 5]
 
 
@@ -75,7 +75,7 @@ def read_file(payloads: list[bytes], **keywords: Any) -> Any:
 @given(datasets(), st.sampled_from(list(FORMS)[:6]), st.sampled_from([None, "example", "sequence_example"]))
 def test_a_column_is_decoded_as_a_file_of_its_records(payloads: list[bytes], form: str, record_type: Any) -> None:
     column = FORMS[form](pa.array(payloads, pa.binary()))
-    result = outcome(lambda: tfr.decode_examples(column, record_type=record_type))
+    result = outcome(lambda: tfr.io.decode_examples(column, record_type=record_type))
     assert result == outcome(lambda: read_file(payloads, record_type=record_type))
 
 
@@ -87,14 +87,14 @@ def test_a_table_is_encoded_as_in_a_file_and_comes_back(table: pa.Table) -> None
         tfr.write_tfrecord(table, written, float64="raw")
         return list(tfr.RecordReader(io.BytesIO(written.getvalue())))
 
-    column, expected = outcome(lambda: tfr.encode_examples(table, float64="raw"))[0], outcome(records)[0]
+    column, expected = outcome(lambda: tfr.io.encode_examples(table, float64="raw"))[0], outcome(records)[0]
     if isinstance(column, tuple):
         assert column == expected
         return
     assert column.to_pylist() == expected
     column.validate(full=True)
     if len(column):
-        assert outcome(lambda: tfr.decode_examples(column)) == outcome(lambda: read_file(expected))
+        assert outcome(lambda: tfr.io.decode_examples(column)) == outcome(lambda: read_file(expected))
 
 
 @pytest.mark.parametrize("keywords", [{}, {"embed_schema": False}, {"schema": {"n": "int64", "name": "string"}}])
@@ -102,24 +102,24 @@ def test_options_are_those_of_a_writer(keywords: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rounding, and of columns that the schema leaves out
         tfr.write_tfrecord(TABLE, written := io.BytesIO(), **keywords)
-        column = tfr.encode_examples(TABLE, **keywords)
+        column = tfr.io.encode_examples(TABLE, **keywords)
     assert column.to_pylist() == list(tfr.RecordReader(io.BytesIO(written.getvalue())))
 
 
 def test_sequence_examples_come_back() -> None:
     table = pa.table({"user": [1, 2], "steps": pa.array([[[1], [2, 3]], []], pa.list_(pa.list_(pa.int64())))})
-    column = tfr.encode_examples(table, record_type="sequence_example", embed_schema=False)
-    read = tfr.decode_examples(column)
+    column = tfr.io.encode_examples(table, record_type="sequence_example", embed_schema=False)
+    read = tfr.io.decode_examples(column)
     assert read.select(table.column_names).equals(table)
-    assert tfr.SequenceExample.FromString(column[0].as_py()).feature_lists.feature_list["steps"].feature
+    assert tfr.train.SequenceExample.FromString(column[0].as_py()).feature_lists.feature_list["steps"].feature
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_nulls_are_records_without_features(form: str) -> None:
     rows = [None, example(x=int64s(3)), None, example(x=int64s(4)), None]
     column = FORMS[form](pa.array(rows, pa.binary()))
-    assert tfr.decode_examples(column).to_pydict() == {"x": [None, 3, None, 4, None]}
-    filled = tfr.decode_examples(column, schema={"x": tfr.scalar("int64", default=7)})
+    assert tfr.io.decode_examples(column).to_pydict() == {"x": [None, 3, None, 4, None]}
+    filled = tfr.io.decode_examples(column, schema={"x": tfr.scalar("int64", default=7)})
     assert filled.to_pydict() == {"x": [7, 3, 7, 4, 7]}
 
 
@@ -127,7 +127,7 @@ def test_a_null_may_have_bytes_behind_it() -> None:
     values = example(x=int64s(3)) + b"\xff\xff"
     buffers = [pa.py_buffer(b"\x05"), pa.py_buffer(np.array([0, len(values) - 2, len(values), len(values)], np.int32))]
     column = pa.Array.from_buffers(pa.binary(), 3, [*buffers, pa.py_buffer(values)], 1)
-    assert tfr.decode_examples(column).to_pydict() == {"x": [3, None, None]}
+    assert tfr.io.decode_examples(column).to_pydict() == {"x": [3, None, None]}
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -135,18 +135,18 @@ def test_a_large_column_is_decoded_on_all_threads(threads: int, monkeypatch: pyt
     set_limits(monkeypatch, segment_bytes=4096, segment_records=1, segment_column_bytes=1, decoded_file_bytes=1024)
     numbers = np.arange(5000)
     table = pa.table({"n": numbers, "text": [f"{n}" * (n % 50) for n in numbers]})
-    column = tfr.encode_examples(table)
+    column = tfr.io.encode_examples(table)
     chunks = pa.chunked_array([column[:100], column[100:100], column[100:4000], column[4000:]])
-    assert tfr.decode_examples(chunks, threads=threads).equals(table)
+    assert tfr.io.decode_examples(chunks, threads=threads).equals(table)
     broken = pa.chunked_array([column[:4321], pa.array([b"\xff"]), column[4321:]])
-    with pytest.raises(tfr.DecodeError) as raised:
-        tfr.decode_examples(broken, threads=threads)
+    with pytest.raises(tfr.errors.DecodeError) as raised:
+        tfr.io.decode_examples(broken, threads=threads)
     assert raised.value.record == 4321
 
 
 def test_a_fault_names_the_row_and_nothing_of_a_file() -> None:
-    with pytest.raises(tfr.DecodeError) as raised:
-        tfr.decode_examples([example(x=int64s(1)), None, b"\x0a\x09"])
+    with pytest.raises(tfr.errors.DecodeError) as raised:
+        tfr.io.decode_examples([example(x=int64s(1)), None, b"\x0a\x09"])
     error = raised.value
     assert (error.record, error.path, error.offset, error.records_intact) == (2, None, None, None)
     assert str(error).startswith("record 2: the payload is not a valid protobuf message")
@@ -170,34 +170,34 @@ def test_a_fault_names_the_row_and_nothing_of_a_file() -> None:
 )
 def test_what_is_no_column_of_bytes_is_refused(records: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        tfr.decode_examples(records)
+        tfr.io.decode_examples(records)
 
 
 def test_options_about_files_are_refused() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'limit'"):
-        tfr.decode_examples(COLUMN, limit=1)  # type: ignore[call-arg]
+        tfr.io.decode_examples(COLUMN, limit=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword argument 'shards'"):
-        tfr.encode_examples(TABLE, shards=2)  # type: ignore[call-arg]
+        tfr.io.encode_examples(TABLE, shards=2)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="record_type='bytes': the column is that already"):
-        tfr.decode_examples(COLUMN, record_type="bytes")
+        tfr.io.decode_examples(COLUMN, record_type="bytes")
 
 
 def test_no_rows() -> None:
-    assert tfr.encode_examples(TABLE[:0]).equals(pa.array([], pa.binary()))
-    assert tfr.decode_examples([], schema={"x": "int64"}).equals(pa.table({"x": pa.array([], pa.int64())}))
-    with pytest.warns(tfr.SchemaWarning, match="no records, so the columns are unknown"):
-        assert tfr.decode_examples(pa.array([], pa.binary())).num_columns == 0
+    assert tfr.io.encode_examples(TABLE[:0]).equals(pa.array([], pa.binary()))
+    assert tfr.io.decode_examples([], schema={"x": "int64"}).equals(pa.table({"x": pa.array([], pa.int64())}))
+    with pytest.warns(tfr.errors.SchemaWarning, match="no records, so the columns are unknown"):
+        assert tfr.io.decode_examples(pa.array([], pa.binary())).num_columns == 0
 
 
 def test_the_error_of_a_value_names_its_row() -> None:
-    with pytest.raises(tfr.EncodeError) as raised:
-        tfr.encode_examples(pa.table({"x": pa.array([1, 2**63], pa.uint64())}))
+    with pytest.raises(tfr.errors.EncodeError) as raised:
+        tfr.io.encode_examples(pa.table({"x": pa.array([1, 2**63], pa.uint64())}))
     assert raised.value.record == 1
 
 
 def test_other_messages_are_refused() -> None:
-    with pytest.raises(tfr.DecodeError, match=r"not tf\.train\.Examples"):
-        tfr.decode_examples([field(9, b"other")])
+    with pytest.raises(tfr.errors.DecodeError, match=r"not tf\.train\.Examples"):
+        tfr.io.decode_examples([field(9, b"other")])
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=6), st.integers(0, 200), st.integers(0, 200))

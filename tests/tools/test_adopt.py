@@ -57,7 +57,7 @@ columns = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 @settings(max_examples=rounds(60))
 @given(
     parts=st.lists(st.tuples(st.sampled_from(["day=1/c=a", "day=2/c=a", "day=2/c=b"]), values), min_size=1, max_size=5),
@@ -94,7 +94,7 @@ def test_reads_give_the_rows_of_before(
         assert after.select(before.column_names).equals(before)
         assert after.schema.equals(before.schema)
         assert tfr.verify(root).ok
-        assert tfr.count_records(root) == before.num_rows
+        assert tfr.count(root) == before.num_rows
 
 
 def test_everything_works_on_it(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_everything_works_on_it(tmp_path: Path) -> None:
     assert len([*tmp_path.glob("day=2026-01-01/*.gz")]) == 3, "in the compression of the files"
     assert tfr.read_table(tmp_path)["user"].to_pylist() == [1, 7, 8, 9, 2, 7, 8, 3, 7, 8]
     wrong = {"user": ["text"], "day": ["2026-01-01"]}
-    with pytest.raises(tfr.SchemaError, match="user"):
+    with pytest.raises(tfr.errors.SchemaError, match="user"):
         tfr.write_tfrecord(wrong, tmp_path, mode="append", partition_by="day")
     corrected = {"user": [5], "day": ["2026-01-02"]}
     tfr.write_tfrecord(corrected, tmp_path, mode="overwrite_partitions", partition_by="day")
@@ -118,7 +118,7 @@ def test_everything_works_on_it(tmp_path: Path) -> None:
     assert sorted(tfr.read_table(tmp_path)["user"].to_pylist()) == [1, 3, 5, 8, 8, 9]
     assert tfr.verify(tmp_path).ok
     assert {path.name for path in tmp_path.rglob("part-*-c000*")} == {path.name for path in tmp_path.glob("_temp*/0/*")}
-    assert tfr.count_records(tmp_path) == 6
+    assert tfr.count(tmp_path) == 6
 
 
 def test_a_copied_dataset_and_one_of_a_name(tmp_path: Path) -> None:
@@ -142,13 +142,13 @@ def test_a_copied_dataset_and_one_of_a_name(tmp_path: Path) -> None:
 
 def test_what_cannot_be_adopted_is_an_error_and_nothing_is_written(tmp_path: Path) -> None:
     spark_tree(tmp_path / "a", {"day=1": [pa.table({"x": [1]})], "day=2": [pa.table({"x": ["text"]})]})
-    with pytest.raises(tfr.SchemaError) as raised:
+    with pytest.raises(tfr.errors.SchemaError) as raised:
         tfr.adopt(tmp_path / "a")
     assert all(spark_name(number, "gzip") in str(raised.value) for number in (0, 1)), "both files are named"
     spark_tree(
         tmp_path / "e", {"day=1": [pa.table({"x": [1]})], "day=2": [pa.table({"x": ["text"]})]}, embed_schema=True
     )
-    with pytest.raises(tfr.SchemaError) as raised:
+    with pytest.raises(tfr.errors.SchemaError) as raised:
         tfr.adopt(tmp_path / "e")
     assert all(spark_name(number, "gzip") in str(raised.value) for number in (0, 1)), "both files are named"
     spark_tree(tmp_path / "b", {"day=1": [pa.table({"x": [1]})], "day=2/c=1": [pa.table({"x": [2]})]})
@@ -158,7 +158,7 @@ def test_what_cannot_be_adopted_is_an_error_and_nothing_is_written(tmp_path: Pat
     (path,) = (tmp_path / "c").glob("part-*")
     data = path.read_bytes()
     path.write_bytes(data[:-3])
-    with pytest.raises(tfr.TruncatedRecordError):
+    with pytest.raises(tfr.errors.TruncatedRecordError):
         tfr.adopt(tmp_path / "c")
     assert not [*tmp_path.rglob("_MANIFEST*")]
     path.write_bytes(data)

@@ -168,7 +168,7 @@ def test_a_damaged_shard_changes_nothing(tmp_path: Path) -> None:
     data[-6] ^= 1
     path.write_bytes(data)
     before = content(tmp_path)
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.compact(tmp_path)
     assert content(tmp_path) == before
 
@@ -181,7 +181,7 @@ def test_a_shard_without_the_records_of_the_manifest_changes_nothing(tmp_path: P
     document["records"] += 1
     manifest.write_text(json.dumps(document))
     before = content(tmp_path)
-    with pytest.raises(tfr.CorruptRecordError, match="have 10 records, and the manifest states 11"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="have 10 records, and the manifest states 11"):
         tfr.compact(tmp_path)
     assert content(tmp_path) == before
 
@@ -228,11 +228,11 @@ def test_killed_at_each_step_it_is_as_before_or_done(tmp_path: Path) -> None:
     assert outcomes == {1, 4}
 
 
-def meanwhile(action: Callable[[], Any]) -> Callable[[tfr.Progress], None]:
+def meanwhile(action: Callable[[], Any]) -> Callable[[tfr.typing.Progress], None]:
     """A `progress` that does something once, after all shards were read."""
     done = []
 
-    def progress(state: tfr.Progress) -> None:
+    def progress(state: tfr.typing.Progress) -> None:
         if state.done == state.total and not done:
             done.append(state)
             action()

@@ -45,7 +45,7 @@ SCHEMA = pa.schema({"name": pa.string(), "n": pa.int16(), "at": pa.date32()})
 
 @pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
 def test_a_declared_schema_is_embedded(engine: str, files: list[Path], tmp_path: Path, copy: Copy) -> None:
-    with pytest.raises(tfr.SchemaError, match="schema_overrides=, or copy the files one by one"):
+    with pytest.raises(tfr.errors.SchemaError, match="schema_overrides=, or copy the files one by one"):
         copy(files, f"{tmp_path}/out/")
     copy(files, f"{tmp_path}/out/", schema=SCHEMA)
     table = tfr.read_table(tmp_path / "out")
@@ -104,7 +104,7 @@ def test_a_schema_that_does_not_describe_the_records_is_refused(
     engine: str, files: list[Path], tmp_path: Path, schema: Any, feature: str, copy: Copy
 ) -> None:
     advice = "the schema to embed has to name all features of the records, with types that fit their values"
-    with pytest.raises((tfr.SchemaError, tfr.DecodeError), match=advice) as caught:
+    with pytest.raises((tfr.errors.SchemaError, tfr.errors.DecodeError), match=advice) as caught:
         copy(files, tmp_path / "out", schema=schema)
     assert caught.value.feature == feature
     assert not (tmp_path / "out").exists()
@@ -113,16 +113,16 @@ def test_a_schema_that_does_not_describe_the_records_is_refused(
 def test_values_that_do_not_fit_are_refused(engine: str, tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [1, 300]}, tmp_path / "a")
     for keywords in ({"schema": {"n": "int8"}}, {"schema_overrides": {"n": "int8"}}):
-        with pytest.raises(tfr.DecodeError, match="types that fit their values") as caught:
+        with pytest.raises(tfr.errors.DecodeError, match="types that fit their values") as caught:
             tfr.merge(tmp_path / "a", tmp_path / "out", **keywords)
         assert (caught.value.record, caught.value.feature) == (1, "n")
     assert not (tmp_path / "out").exists()
 
 
 def test_overrides_name_columns_that_exist(files: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(tfr.FeatureNotFoundError, match=r"did you mean 'name'\?"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"did you mean 'name'\?"):
         tfr.merge(files[0], tmp_path / "out", schema_overrides={"nam": "string"})
-    with pytest.raises(tfr.SchemaError, match="unknown type 'int46'"):
+    with pytest.raises(tfr.errors.SchemaError, match="unknown type 'int46'"):
         tfr.merge(files[0], tmp_path / "out", schema_overrides={"n": "int46"})
     with pytest.raises(TypeError, match=r"expected a Schema, a pyarrow.Schema or a dict"):
         tfr.merge(files[0], tmp_path / "out", schema=["n"])  # type: ignore[arg-type]
@@ -154,7 +154,7 @@ def test_the_types_of_folders(tmp_path: Path, keywords: dict[str, Any], embed: b
     )
     if "schema" in keywords:
         assert table.schema.names == ["day", "x"]
-    with pytest.raises(tfr.SchemaError, match="is not a value of the declared type int32"):
+    with pytest.raises(tfr.errors.SchemaError, match="is not a value of the declared type int32"):
         tfr.merge(tmp_path / "d", tmp_path / "out", schema={"day": "int32", "x": "int64"})
 
 

@@ -16,15 +16,19 @@ import pyarrow.compute
 import pytest
 
 import tfrecord_io as tfr
+from gcs_server import GcsServer
 from limited import set_limits
 from servers import Bucket, Web
 from tfrecord_io.options import MIB
 from tfrecord_io.tools import copy as copy_module
 
+pytestmark = pytest.mark.matrix
+
 TABLE = pa.table(
     {"x": range(1000), "day": [at % 3 for at in range(1000)], "text": ["a" * (at % 50) for at in range(1000)]}
 )
-STORES = ["disk", "s3", "gcs"]
+STORES = ["disk", "s3", "gcs", "azure"]
+PAIRS = [(a, b) for a in STORES for b in STORES if {"gcs", "azure"} != {a, b}]
 
 
 class Store:
@@ -78,7 +82,7 @@ def data(files: dict[str, bytes]) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if not name.startswith("_MANIFEST")}
 
 
-@pytest.fixture(params=[(a, b) for a in STORES for b in STORES], ids=lambda pair: "-".join(pair))
+@pytest.fixture(params=PAIRS, ids=lambda pair: "-".join(pair))
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Store, Store]:
     return _store(request, request.param[0], tmp_path), _store(request, request.param[1], tmp_path)
 
@@ -139,22 +143,22 @@ def test_a_damaged_source_is_an_error_with_file_record_and_byte(tmp_path: Path) 
     content = bytearray(path.read_bytes())
     content[5000] ^= 1
     path.write_bytes(content)
-    with pytest.raises(tfr.CorruptRecordError, match=r"salvage.*verify='bytes'.*on_error='skip'") as caught:
+    with pytest.raises(tfr.errors.CorruptRecordError, match=r"salvage.*verify='bytes'.*on_error='skip'") as caught:
         tfr.copy(tmp_path / "d", tmp_path / "e")
-    with pytest.raises(tfr.CorruptRecordError) as expected:
-        tfr.count_records(path, check_crc=True)
+    with pytest.raises(tfr.errors.CorruptRecordError) as expected:
+        tfr.count(path, check_crc=True)
     of = ("path", "record", "offset", "expected", "got", "records_intact")
     assert [getattr(caught.value, name) for name in of] == [getattr(expected.value, name) for name in of]
-    with pytest.raises(tfr.CorruptRecordError, match="the CRC32C"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="the CRC32C"):
         tfr.copy(tmp_path / "d", tmp_path / "e", verify="bytes")
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.copy(tmp_path / "d", tmp_path / "old", overwrite=True)
     after = {name: (tmp_path / "old" / name).read_bytes() for name in before}
     assert after == before
     assert tfr.read_table(tmp_path / "old").equals(TABLE)
     tfr.copy(path, tmp_path / "one.tfrecord", verify="bytes")
     assert (tmp_path / "one.tfrecord").read_bytes() == content
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.copy(path, tmp_path / "two.tfrecord")
     assert not (tmp_path / "two.tfrecord").exists()
 
@@ -182,7 +186,7 @@ def test_records_larger_than_a_block_are_checked_as_others_are(tmp_path: Path, s
         if not each:
             continue
         with pytest.raises(tfr.TFRecordError) as expected:
-            tfr.count_records(path, check_crc=True)
+            tfr.count(path, check_crc=True)
         with pytest.raises(type(expected.value)) as caught:
             tfr.copy(path, tmp_path / "out.tfrecord", overwrite=True)
         of = ("path", "record", "offset", "expected", "got", "records_intact", "reason")
@@ -212,7 +216,7 @@ def test_single_files_and_patterns(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_directory_without_a_manifest_with_its_files_of_tfds(tmp_path: Path) -> None:
-    tfr.write_tfds({"x": [1, 2, 3], "y": [b"a", b"b", b"c"]}, tmp_path / "d/1.0.0")
+    tfr.formats.write_tfds({"x": [1, 2, 3], "y": [b"a", b"b", b"c"]}, tmp_path / "d/1.0.0")
     for name in ("notes.md", "sub/more.txt"):
         (tmp_path / "d/1.0.0" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "d/1.0.0" / name).write_text(name)
@@ -256,7 +260,7 @@ def test_filters_select_folders(pair: tuple[Store, Store]) -> None:
         TABLE["day"].to_pylist().count(1),
         TABLE["day"].to_pylist()[500:].count(2),
     )
-    with pytest.raises(tfr.FeatureNotFoundError, match="'x'"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'x'"):
         copied(source, "d", target, "f", filters=[("x", "==", 1)])
     with pytest.raises(FileNotFoundError, match="no folder"):
         copied(source, "d", target, "f", filters=[("day", "==", 7)])
@@ -333,7 +337,7 @@ def test_a_source_that_is_replaced_again_and_again(tmp_path: Path, monkeypatch: 
     assert report.retries == 3
     assert tfr.read_table(tmp_path / "e")["x"].to_pylist() == [0] * 1000
     left = 100
-    with pytest.raises(tfr.ReplacedError):
+    with pytest.raises(tfr.errors.ReplacedError):
         tfr.copy(tmp_path / "d", tmp_path / "f", threads=1)
     with pytest.raises(FileNotFoundError):
         tfr.read_table(tmp_path / "f")
@@ -371,6 +375,29 @@ def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
     assert {arguments.get("CopySourceIfMatch") for arguments in sent} == {(source.info or {})["ETag"], None}
 
 
+@pytest.mark.parametrize("megabytes", [1, 7, 8])
+def test_what_google_received_is_compared_with_what_was_sent(
+    google: Bucket, gcs_server: GcsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int
+) -> None:
+    """Of objects of one request by the store, of larger ones by what it states; 8 MiB end with a block."""
+    payload = os.urandom(megabytes * MIB - 16)
+    with tfr.RecordWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write(payload)
+    target = google.url("d/a.tfrecord")
+    options = {"dst_storage_options": google.storage_options}
+    assert tfr.copy(tmp_path / "a.tfrecord", target, **options).records == 1
+    real = GcsServer._store
+
+    def damaged(self: GcsServer, bucket: str, key: str, data: bytes, *arguments: Any) -> Any:
+        return real(self, bucket, key, data[:-9] + bytes([data[-9] ^ 1]) + data[-8:], *arguments)
+
+    monkeypatch.setattr(GcsServer, "_store", damaged)
+    other = google.url("d/b.tfrecord")
+    with pytest.raises(OSError, match="CRC32C"):
+        tfr.copy(tmp_path / "a.tfrecord", other, **options)
+    assert not google.fs.exists(other)
+
+
 def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
     store = Store(s3.url("root"), s3.storage_options)
     store.write("d/train@4")
@@ -378,9 +405,9 @@ def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
     content = bytearray(s3.fs.cat_file(name))
     content[5000] ^= 1
     s3.fs.pipe_file(name, bytes(content))
-    with pytest.raises(tfr.CorruptRecordError, match="train-00001-of-00004: record"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="train-00001-of-00004: record"):
         copied(store, "d", store, "e")
-    with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="incomplete"):
         store.read("e")
     store.write("d/train@4", overwrite=True)
     copied(store, "d", store, "e", update=True)
@@ -422,7 +449,7 @@ def test_the_report(tmp_path: Path) -> None:
     assert not (tmp_path / "e").exists()
     assert str(planned).splitlines()[1:] == ["copy train-00000-of-00002", "copy train-00001-of-00002"]
     assert "would copy 2 files" in planned.title()
-    seen: list[tfr.Progress] = []
+    seen: list[tfr.typing.Progress] = []
     report = tfr.copy(tmp_path / "d", tmp_path / "e", progress=seen.append)
     assert report.to_dict() == {
         "path": str(tmp_path / "e"),

@@ -20,33 +20,33 @@ from tfrecord_io.errors import (
     StoppedEarlyWarning,
     TruncatedRecordError,
 )
-from tfrecord_io.tools.count import count_records
+from tfrecord_io.tools.count import count
 from tfrecord_io.tools.index_files import write_indexes
 
 
 @pytest.mark.parametrize("name", ["tutorial", "ragged", "sequence", "images", "extremes", "empty"])
 def test_golden_files_are_counted(engine: str, data: Path, name: str) -> None:
-    assert count_records(data / f"{name}.tfrecord") == len(json.loads((data / f"{name}.json").read_text()))
+    assert count(data / f"{name}.tfrecord") == len(json.loads((data / f"{name}.json").read_text()))
 
 
 @pytest.mark.parametrize("name", ["tutorial_gzip.tfrecord.gz", "tutorial_zlib.tfrecord.zlib"])
 def test_compressed_files_are_counted(engine: str, data: Path, name: str) -> None:
-    assert count_records(data / name) > 0
-    assert count_records([data / name, data / name]) == 2 * count_records(data / name)
+    assert count(data / name) > 0
+    assert count([data / name, data / name]) == 2 * count(data / name)
 
 
 def test_file_objects_are_counted(engine: str, data: Path) -> None:
     content = (data / "tutorial.tfrecord").read_bytes()
-    assert count_records(io.BytesIO(content * 2)) == 2 * count_records(data / "tutorial.tfrecord")
+    assert count(io.BytesIO(content * 2)) == 2 * count(data / "tutorial.tfrecord")
 
 
 def test_damage_raises_with_the_number_of_intact_records(engine: str, data: Path, flipped) -> None:
-    records = count_records(data / "tutorial.tfrecord")
+    records = count(data / "tutorial.tfrecord")
     path = flipped("tutorial.tfrecord", -1)
     with pytest.raises(CorruptRecordError) as caught:
-        count_records(path, check_crc=True)
+        count(path, check_crc=True)
     assert caught.value.records_intact == records - 1
-    assert count_records(path) == records
+    assert count(path) == records
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -64,17 +64,17 @@ def test_stop_counts_up_to_the_first_damage(
     if damaged == 2:
         Path(f"{paths[2]}.index").unlink()
     with pytest.warns(StoppedEarlyWarning, match=f"{re.escape(str(paths[damaged]))}: record 2"):
-        counted = count_records(paths, on_error="stop", check_crc=check_crc, threads=threads)
+        counted = count(paths, on_error="stop", check_crc=check_crc, threads=threads)
     with pytest.warns(StoppedEarlyWarning), RecordReader(paths, on_error="stop") as records:
         assert counted == len(list(records)) == sum(5 + i for i in range(damaged)) + 2
     with pytest.warns(DamagedDataWarning):
-        assert count_records(paths, on_error="skip", check_crc=check_crc, threads=threads) == 25
+        assert count(paths, on_error="skip", check_crc=check_crc, threads=threads) == 25
 
 
 def test_a_damaged_header_raises_with_its_offset(engine: str, data: Path, flipped) -> None:
     path = flipped("tutorial.tfrecord", 0)
     with pytest.raises(CorruptRecordError, match="length CRC") as caught:
-        count_records(path)
+        count(path)
     assert (caught.value.record, caught.value.offset) == (0, 0)
 
 
@@ -82,21 +82,21 @@ def test_a_truncated_file_raises(engine: str, data: Path, tmp_path: Path) -> Non
     path = tmp_path / "cut.tfrecord"
     path.write_bytes((data / "tutorial.tfrecord").read_bytes()[:-7])
     with pytest.raises(TruncatedRecordError):
-        count_records(path)
+        count(path)
 
 
 @pytest.mark.parametrize("check_crc", [False, True])
 def test_other_files_raise_with_their_name(engine: str, tmp_path: Path, check_crc: bool) -> None:
     (tmp_path / "image.tfrecord").write_bytes(b"\x89PNG" + bytes(100))
     with pytest.raises(CorruptRecordError, match="looks like a PNG image"):
-        count_records(tmp_path / "image.tfrecord", check_crc=check_crc)
+        count(tmp_path / "image.tfrecord", check_crc=check_crc)
 
 
 def test_large_and_small_records_are_counted(engine: str, tmp_path: Path) -> None:
     sizes = [0, 5, 3_000_000, 1, 70_000, 80_000, 2_500_000, 7, 7]
     path = written(tmp_path / "mixed.tfrecord", [bytes(size) for size in sizes])
-    assert count_records(path) == count_records(path, check_crc=True) == len(sizes)
-    assert count_records([path, path]) == 2 * len(sizes)
+    assert count(path) == count(path, check_crc=True) == len(sizes)
+    assert count([path, path]) == 2 * len(sizes)
 
 
 @pytest.mark.parametrize("size", [100, 70_000, 2_500_000])
@@ -109,7 +109,7 @@ def test_truncated_files_raise_alike_by_headers_and_by_reading(
     errors = []
     for check_crc in (False, True):
         with pytest.raises(TruncatedRecordError) as caught:
-            count_records(path, check_crc=check_crc)
+            count(path, check_crc=check_crc)
         errors.append(str(caught.value))
     assert errors[0] == errors[1]
 
@@ -120,7 +120,7 @@ def test_too_long_records_raise(engine: str, tmp_path: Path) -> None:
         writer.write(bytes(1000))
     for check_crc in (False, True):
         with pytest.raises(CorruptRecordError, match="999 bytes"):
-            count_records(path, max_record_bytes=999, check_crc=check_crc)
+            count(path, max_record_bytes=999, check_crc=check_crc)
 
 
 def test_the_index_of_a_file_is_used(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_the_index_of_a_file_is_used(tmp_path: Path) -> None:
     stamp = path.stat()
     path.write_bytes(content)
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert count_records(path) == 10
+    assert count(path) == 10
 
 
 @pytest.mark.fault(56)
@@ -143,15 +143,15 @@ def test_index_that_does_not_match_is_skipped_or_an_error_if_it_was_named(tmp_pa
     index.write_bytes(content)
     message = r"a\.tfrecord\.index: the index does not match .*a\.tfrecord"
     with pytest.warns(StaleIndexWarning, match=message):
-        assert count_records(path) == 11
+        assert count(path) == 11
     with pytest.raises(CorruptRecordError, match=message):
-        count_records(path, index=index)
-    assert count_records(path, check_crc=True) == 11
+        count(path, index=index)
+    assert count(path, check_crc=True) == 11
 
 
 def test_shard_lengths_of_tfds_are_used(data: Path) -> None:
     folder = data / "tfds" / "everything"
-    assert count_records(folder) == count_records(folder, check_crc=True)
+    assert count(folder) == count(folder, check_crc=True)
 
 
 def test_damaged_shard_lengths_of_tfds_warn(data: Path, tmp_path: Path) -> None:
@@ -159,9 +159,9 @@ def test_damaged_shard_lengths_of_tfds_warn(data: Path, tmp_path: Path) -> None:
     path.write_bytes((data / "tutorial.tfrecord").read_bytes())
     (tmp_path / "dataset_info.json").write_text("[")
     with pytest.warns(SchemaWarning, match="dataset_info.json"):
-        assert count_records(path) > 0
+        assert count(path) > 0
 
 
 def test_missing_file() -> None:
     with pytest.raises(FileNotFoundError):
-        count_records("no/such/file.tfrecord")
+        count("no/such/file.tfrecord")

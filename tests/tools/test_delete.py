@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from rounds import rounds
+from rounds import IN_A_BUCKET, rounds
 from servers import Bucket
 from stopped_steps import stopping
 from tfrecord_io.cli import tfr as group
@@ -155,7 +155,7 @@ class once:
     def __init__(self, action: Callable[[], Any]) -> None:
         self.action, self.done = action, False
 
-    def __call__(self, state: tfr.Progress) -> None:
+    def __call__(self, state: tfr.typing.Progress) -> None:
         if state.done == state.total and not self.done:
             self.done = True
             self.action()
@@ -183,7 +183,7 @@ def test_what_remains_is_what_a_filter_leaves(
 number = count()
 
 
-@settings(max_examples=rounds(6))
+@settings(max_examples=rounds(6, 3), suppress_health_check=IN_A_BUCKET)
 @given(**programs)
 def test_what_remains_in_a_bucket(
     bucket: Bucket, parts: Any, partitioned: bool, indexes: list[str], steps: list[str], meanwhile: bool
@@ -291,7 +291,7 @@ def test_damage_is_an_error_before_anything_is_changed(tmp_path: Path) -> None:
     data[-6] ^= 1
     path.write_bytes(data)
     before = content(tmp_path)
-    with pytest.raises(tfr.CorruptRecordError, match=path.name):
+    with pytest.raises(tfr.errors.CorruptRecordError, match=path.name):
         tfr.delete(tmp_path, filters=[("x", ">=", 150)])
     assert content(tmp_path) == before
 
@@ -312,7 +312,7 @@ def test_other_paths_and_conditions_are_refused(tmp_path: Path) -> None:
             tfr.delete(file, filters=[("x", "==", 1)])
     for file in tmp_path.glob("*train*"):
         file.unlink()
-    with pytest.raises(tfr.FeatureNotFoundError, match="y"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="y"):
         tfr.delete(tmp_path / "a.tfrecord", filters=[("y", "==", 1)])
     assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == [1]
 
@@ -325,7 +325,7 @@ def test_a_reader_that_is_open_goes_on_or_gets_an_error(tmp_path: Path) -> None:
         try:
             for batch in reader:
                 read += batch["x"].to_pylist()
-        except tfr.ReplacedError:
+        except tfr.errors.ReplacedError:
             pass
     assert read == list(range(len(read)))
     assert tfr.read_table(tmp_path)["x"].to_pylist() == list(range(5, 3000))

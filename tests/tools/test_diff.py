@@ -96,7 +96,7 @@ def test_a_shuffled_copy_in_a_bucket(s3: Bucket, tmp_path: Path) -> None:
 def test_damage_raises(engine: str, tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a")
     (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes()[:-1])
-    with pytest.raises(tfr.TruncatedRecordError):
+    with pytest.raises(tfr.errors.TruncatedRecordError):
         tfr.diff(tmp_path / "a", tmp_path / "b")
 
 
@@ -146,7 +146,7 @@ def test_keys_that_identify_no_record(tmp_path: Path) -> None:
     tfr.write_tfrecord({"id": [1, 2, 3]}, tmp_path / "b")
     with pytest.raises(ValueError, match=r"records 0 and 2 of a have the key 1: .*tfr.dedupe"):
         tfr.diff(tmp_path / "a", tmp_path / "b", key="id")
-    with pytest.raises(tfr.FeatureNotFoundError, match=r"'s': .*/b has no such column"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"'s': .*/b has no such column"):
         tfr.diff(tmp_path / "a", tmp_path / "b", key=["id", "s"])
     with pytest.raises(ValueError, match="pass only one of them"):
         tfr.diff(tmp_path / "a", tmp_path / "b", key="id", any_order=True)

@@ -19,7 +19,7 @@ def test_the_index_of_golden_files(engine: str, data: Path, tmp_path: Path) -> N
         path = tmp_path / f"{name}.tfrecord"
         path.write_bytes((data / path.name).read_bytes())
         (index,) = write_indexes(path)
-        assert index.records == tfr.count_records(path, check_crc=True)
+        assert index.records == tfr.count(path, check_crc=True)
         assert check_indexes(path) == [index]
 
 
@@ -27,7 +27,7 @@ def test_several_files(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "b.tfrecord", write_index=True)
     assert [(index.records, index.error and type(index.error)) for index in check_indexes(tmp_path)] == [
-        (0, tfr.CorruptRecordError),
+        (0, tfr.errors.CorruptRecordError),
         (3, None),
     ]
     assert [index.index for index in write_indexes(tmp_path)] == [f"{tmp_path}/{name}.tfrecord.index" for name in "ab"]
@@ -45,7 +45,7 @@ def test_compressed_files_are_refused(tmp_path: Path) -> None:
 def test_no_index_is_written_for_damaged_files(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(framed(b"one", b"two")[:-1])
-    with pytest.raises(tfr.TruncatedRecordError, match="record 1 at byte 19"):
+    with pytest.raises(tfr.errors.TruncatedRecordError, match="record 1 at byte 19"):
         write_indexes(path)
     assert os.listdir(tmp_path) == ["a.tfrecord"]
 
@@ -92,7 +92,7 @@ def test_a_column_index_of_each_file(tmp_path: Path) -> None:
         assert [index.records for index in built] == [2, 1]
         Path(built[0].index or "").write_bytes(b"other")
     assert tfr.read_table(tmp_path)["x"].to_pylist() == [1, 2, 3]  # the directory has no other data
-    assert tfr.count_records(tmp_path / "b.tfrecord") == 1
+    assert tfr.count(tmp_path / "b.tfrecord") == 1
 
 
 def test_compressed_and_damaged_files_have_no_column_index(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_compressed_and_damaged_files_have_no_column_index(tmp_path: Path) -> No
     content = bytearray(path.read_bytes())
     content[-6] ^= 1
     path.write_bytes(content)
-    with pytest.raises(tfr.CorruptRecordError, match="record 1"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="record 1"):
         tfr.build_index(path, columns=["x"])
     assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "b.tfrecord.gz"]
 

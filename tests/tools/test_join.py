@@ -93,7 +93,9 @@ def test_zeros_are_equal_and_nan_is_nan(tmp_path: Path) -> None:
 )
 def test_values_of_other_kinds_are_no_keys(tmp_path: Path, keys: Any, others: Any) -> None:
     tfr.write_tfrecord({"k": keys}, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.FeatureTypeError, match=r"'k': its type is .* in the records, and .* in the table; convert"):
+    with pytest.raises(
+        tfr.errors.FeatureTypeError, match=r"'k': its type is .* in the records, and .* in the table; convert"
+    ):
         tfr.join(tmp_path / "a.tfrecord", {"k": others, "n": [1, 2]}, on="k")
 
 
@@ -102,15 +104,17 @@ def test_what_cannot_be_joined(tmp_path: Path) -> None:
     tfr.write_tfrecord({"id": [1, 2], "x": [1, 2], "xs": [[1], [2, 3]]}, path)
     with pytest.raises(ValueError, match="rows 0 and 2 of the table have the key 1: expected each key once"):
         tfr.join(path, {"id": [1, 2, 1], "y": [1, 2, 3]}, on="id")
-    with pytest.raises(tfr.FeatureNotFoundError, match="'y': there is no such column in the records"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'y': there is no such column in the records"):
         tfr.join(path, {"y": [1]}, on="y")
-    with pytest.raises(tfr.FeatureNotFoundError, match="'id': there is no such column in the table"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="'id': there is no such column in the table"):
         tfr.join(path, {"y": [1]}, on="id")
-    with pytest.raises(tfr.SchemaError, match="'x': both the records and the table have this column; rename it"):
+    with pytest.raises(tfr.errors.SchemaError, match="'x': both the records and the table have this column; rename it"):
         tfr.join(path, {"id": [1], "x": [1]}, on="id")
-    with pytest.raises(tfr.FeatureTypeError, match="'id': its type is int64 in the records, and string in the table"):
+    with pytest.raises(
+        tfr.errors.FeatureTypeError, match="'id': its type is int64 in the records, and string in the table"
+    ):
         tfr.join(path, {"id": ["one"], "y": [1]}, on="id")
-    with pytest.raises(tfr.FeatureTypeError, match=r"'xs': its type is list.*needs a column of single values"):
+    with pytest.raises(tfr.errors.FeatureTypeError, match=r"'xs': its type is list.*needs a column of single values"):
         tfr.join(path, {"xs": [[1]], "y": [1]}, on="xs")
     with pytest.raises(TypeError, match=r"^join\(\) got an unexpected keyword argument 'how'.* offset, on, on_error"):
         tfr.join(path, {"id": [1], "y": [1]}, on="id", how="inner")

@@ -189,11 +189,13 @@ def test_columns_that_are_no_keys(tmp_path: Path) -> None:
         lambda: tfr.split(tmp_path / "a", tmp_path / "b", fractions=[0.5, 0.5], group="xs"),
         lambda: tfr.split(tmp_path / "a", tmp_path / "b", fractions=[0.5, 0.5], stratify="xs"),
     ):
-        with pytest.raises(tfr.FeatureTypeError, match=r"'xs': its type is list<.*>, and (by|group|stratify)= needs"):
+        with pytest.raises(
+            tfr.errors.FeatureTypeError, match=r"'xs': its type is list<.*>, and (by|group|stratify)= needs"
+        ):
             call()
-    with pytest.raises(tfr.FeatureNotFoundError, match=r"group=.*'m'|'m'"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"group=.*'m'|'m'"):
         tfr.split(tmp_path / "a", tmp_path / "b", fractions=[0.5, 0.5], group="m")
-    with pytest.raises(tfr.FeatureNotFoundError, match="by= takes the name of one column"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="by= takes the name of one column"):
         tfr.dedupe(tmp_path / "a", tmp_path / "b", by="[n]")
     for keywords in ({"group": "n"}, {"stratify": "n"}, {"group": "n", "stratify": "n", "fractions": [1, 0]}):
         with pytest.raises(ValueError, match="group= or stratify="):

@@ -150,7 +150,7 @@ def test_shards_keep_their_names_and_get_a_manifest(dataset: Path, tmp_path: Pat
         "_MANIFEST-train.json",
         *(f"train-0000{i}-of-00004" for i in (0, 1, 3)),
     ]
-    assert tfr.count_records(tmp_path / "out") == 29
+    assert tfr.count(tmp_path / "out") == 29
     assert tfr.read_table(tmp_path / "out")["n"].to_pylist() == [*range(19), *range(30, 40)]
     with pytest.raises(FileExistsError, match="overwrite=True"):
         salvage(dataset, tmp_path / "out/")
@@ -232,7 +232,7 @@ def test_existing_files(tmp_path: Path) -> None:
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
-    with pytest.raises(tfr.CorruptRecordError, match="looks like"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="looks like"):
         salvage(path, tmp_path / "b")
     assert os.listdir(tmp_path) == ["a"]
 
@@ -338,9 +338,9 @@ def test_a_dataset_with_folders_is_one_dataset_again(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="a sharded dataset of this name exists"):
         tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/")
     tfr.write_tfrecord(table, f"{tmp_path}/dst/", partition_by="day", mode="append")
-    assert tfr.count_records(f"{tmp_path}/dst/") == 18
+    assert tfr.count(f"{tmp_path}/dst/") == 18
     assert tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/", overwrite=True).ok
-    assert tfr.count_records(f"{tmp_path}/dst/") == 12
+    assert tfr.count(f"{tmp_path}/dst/") == 12
 
 
 def test_damage_and_missing_shards_in_folders_are_reported(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_schemas_are_united(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "c").to_pydict() == {"n": [1, 2], "m": [None, "x"]}
     assert tfr.read_table(tmp_path / "c").schema.field("n").type == pa.uint8()
     tfr.write_tfrecord(pa.table({"n": ["text"]}), tmp_path / "d")
-    with pytest.raises(tfr.SchemaError, match=r"uint8 in .*/a and string in .*/d; copy the files one by one"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"uint8 in .*/a and string in .*/d; copy the files one by one"):
         tfr.merge([tmp_path / "a", tmp_path / "d"], tmp_path / "e")
     assert not (tmp_path / "e").exists()
 
@@ -85,7 +85,7 @@ def test_schemas_are_united(tmp_path: Path) -> None:
 def test_files_without_a_schema_leave_no_schema(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [1]}, tmp_path / "a")
     written(tmp_path / "b", [example(n=int64s(2), new=int64s(3))])
-    with pytest.warns(tfr.SchemaWarning, match="/b has none"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="/b has none"):
         report = tfr.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
     assert report.columns == ()
     assert tfr.read_table(tmp_path / "c").to_pydict() == {"n": [1, 2], "new": [None, 3]}
@@ -132,12 +132,14 @@ def test_columns_that_cannot_split(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": list(range(300)), "f": [0.5] * 300, "s": ["a"] * 300}, tmp_path / "a")
     with pytest.raises(ValueError, match="more than 200 distinct values"):
         tfr.split(tmp_path / "a", tmp_path / "b", by="n")
-    with pytest.raises(tfr.FeatureTypeError, match="its type is double"):
+    with pytest.raises(tfr.errors.FeatureTypeError, match="its type is double"):
         tfr.split(tmp_path / "a", tmp_path / "b", by="f")
-    with pytest.raises(tfr.FeatureNotFoundError):
+    with pytest.raises(tfr.errors.FeatureNotFoundError):
         tfr.split(tmp_path / "a", tmp_path / "b", by="none")
     for pattern, name in (("[s]", "s"), ("s*", "s"), ("!n", "f")):
-        with pytest.raises(tfr.FeatureNotFoundError, match=rf"one column, and no pattern; did you mean '{name}'\?"):
+        with pytest.raises(
+            tfr.errors.FeatureNotFoundError, match=rf"one column, and no pattern; did you mean '{name}'\?"
+        ):
             tfr.split(tmp_path / "a", tmp_path / "b", by=pattern)
     assert not (tmp_path / "b").exists()
 
@@ -193,7 +195,7 @@ def test_damage_leaves_nothing(engine: str, dataset: Path, tmp_path: Path) -> No
     content[-6] ^= 1
     shard.write_bytes(content)
     for how in ({"shards": 2}, {"fractions": [0.5, 0.5]}):
-        with pytest.raises(tfr.CorruptRecordError, match="a-00002-of-00004"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match="a-00002-of-00004"):
             tfr.split(dataset, tmp_path / "out" / "x", **how)
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.parent != dataset] == []
 
@@ -209,7 +211,7 @@ def test_from_and_to_buckets(s3: Bucket, dataset: Path, tmp_path: Path) -> None:
 def test_no_records(tmp_path: Path) -> None:
     tfr.write_tfrecord(TABLE.slice(0, 0), tmp_path / "empty@2")
     assert tfr.split(tmp_path / "empty@2", tmp_path / "out", shards=2).records == 0
-    with pytest.warns(tfr.SchemaWarning, match="no records were written"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="no records were written"):
         tfr.merge(tmp_path / "empty@2", tmp_path / "one.tfrecord")
 
 
@@ -227,7 +229,7 @@ def test_embedded_schemas_may_differ_in_any_order(engine: str, order: str, tmp_p
     written(tmp_path / "bare", [example(x=int64s(3), other=int64s(4))])
     paths = [tmp_path / name for name in order.split()]
     with warnings.catch_warnings():
-        warnings.simplefilter("error" if "bare" not in order else "ignore", tfr.SchemaWarning)
+        warnings.simplefilter("error" if "bare" not in order else "ignore", tfr.errors.SchemaWarning)
         reports = tfr.split(paths, tmp_path / "by", by="label")
         read = {name: tfr.read_table(report.path)["x"].to_pylist() for name, report in reports.items()}
     assert read == {"a": [1], "b": [2], **({"%missing": [3]} if "bare" in order else {})}

@@ -131,7 +131,7 @@ def test_a_feature_has_one_type(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [*filler, example(n=blobs(b"x")), *filler])
     (check,) = verify(path).files
     assert parts(check) == [("records", 3)]
-    assert isinstance(check.error, tfr.FeatureTypeError)
+    assert isinstance(check.error, tfr.errors.FeatureTypeError)
     assert check.error.feature == "n"
     assert check.intact == 6
 
@@ -143,7 +143,7 @@ def test_records_must_fit_the_embedded_schema(engine: str, tmp_path: Path) -> No
         file.write(framed(example(n=blobs(b"text")), example(n=int64s(3)), example(other=int64s(3))))
     (check,) = verify(path).files
     assert parts(check) == [("records", 2), ("records", 4)]
-    assert [type(problem.error) for problem in check.problems] == [tfr.FeatureTypeError, tfr.SchemaError]
+    assert [type(problem.error) for problem in check.problems] == [tfr.errors.FeatureTypeError, tfr.errors.SchemaError]
 
 
 @pytest.mark.fault(57)

@@ -29,10 +29,12 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("options", [BUCKETS, {"pack": {"x": 8}, "columns": ["x"]}])
 @pytest.mark.parametrize("buffer", [0, 6])
 def test_a_list_that_is_too_long_is_an_error(path: Path, options: Any, buffer: int) -> None:
-    with pytest.raises(tfr.SchemaError, match=r"it has 9 values, but .* has room for 8; .*max_length=") as caught:
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"it has 9 values, but .* has room for 8; .*max_length="
+    ) as caught:
         list(tfr.iter_arrays(path, batch_size=2, shuffle_buffer=buffer, seed=1, **options))
     assert caught.value.record in (5, 12, 14)
-    with pytest.raises(tfr.SchemaError, match="it has 9 values"):  # the record is not damaged
+    with pytest.raises(tfr.errors.SchemaError, match="it has 9 values"):  # the record is not damaged
         list(tfr.iter_arrays(path, batch_size=2, on_error="skip", **options))
 
 
@@ -49,11 +51,11 @@ def test_rows_that_are_left_out(tmp_path: Path, buffer: int, unit: int) -> None:
     tfr.write_tfrecord({"x": [own or None for own in lists]}, tmp_path / "b.tfrecord", schema={"x": schema["x"]})
     options: dict[str, Any] = {"batch_size": 2, "shuffle_buffer": buffer, "seed": 1, "on_error": "skip"}
     with chunks_of(unit):
-        with pytest.warns(tfr.DamagedDataWarning):
+        with pytest.warns(tfr.errors.DamagedDataWarning):
             batches = list(tfr.iter_arrays(tmp_path / "a.tfrecord", max_length=8, **BUCKETS, **options))
         assert sorted(n for batch in batches for n in batch["n"].tolist()) == sorted(set(range(20)) - out)
         assert {batch["x"].shape[1] for batch in batches} == {4, 8}
-        with pytest.warns(tfr.DamagedDataWarning):
+        with pytest.warns(tfr.errors.DamagedDataWarning):
             packed = list(tfr.iter_arrays(tmp_path / "b.tfrecord", pack={"x": 9}, **options))
     assert {batch["x"].shape for batch in packed[:-1]} == {(2, 9)}
     values = Counter(x for batch in packed for x in batch["x"][batch["x/segment_ids"] > 0].tolist())
@@ -80,7 +82,7 @@ def test_batches_do_not_depend_on_threads(path: Path, options: Any) -> None:
 def test_missing_lists_have_no_values(tmp_path: Path) -> None:
     schema = {"x": tfr.list_("int64")}
     tfr.write_tfrecord({"x": [[1, 2], None, [3]]}, tmp_path / "a.tfrecord", schema=schema)
-    with pytest.raises(tfr.DecodeError, match='pass missing="mask"'):
+    with pytest.raises(tfr.errors.DecodeError, match='pass missing="mask"'):
         list(tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=1, pack={"x": 4}))
     (batch,) = tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=1, pack={"x": 4}, missing="mask")
     assert batch["x"].tolist() == [[1, 2, 3, 0]]
@@ -114,7 +116,9 @@ def test_batches_by_number_stack_lists_of_one_length(tmp_path: Path) -> None:
     rows["box"][3] = [1]
     tfr.write_tfrecord(rows, tmp_path / "b.tfrecord", schema=schema)
     source = tfr.dataset(tmp_path / "b.tfrecord", sample=2).to_grain(**options)
-    with pytest.raises(tfr.SchemaError, match=r"record 3: feature 'box': .* sample have 4; pass a larger sample=$"):
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"record 3: feature 'box': .* sample have 4; pass a larger sample=$"
+    ):
         list(map(source.__getitem__, range(len(source))))
     source = tfr.dataset(tmp_path / "b.tfrecord", sample="all").to_grain(**options)
     lists = [own.tolist() for number in range(len(source)) for own in source[number]["box"]]
@@ -151,9 +155,9 @@ def test_images_in_buckets(tmp_path: Path) -> None:
     [
         ({"bucket_by": "x"}, ValueError, "bucket_by= and bucket_sizes= need each other"),
         ({"bucket_by": "x", "bucket_sizes": [4, 4]}, ValueError, "expected ascending lengths"),
-        ({"bucket_by": "n", "bucket_sizes": [9]}, tfr.SchemaError, "not lists of varying length"),
-        ({"bucket_by": "z", "bucket_sizes": [9]}, tfr.FeatureNotFoundError, "names a column that is not read"),
-        ({"pack": {"x": 9}}, tfr.SchemaError, "'n': pack= makes one row of several, .*exclude it"),
+        ({"bucket_by": "n", "bucket_sizes": [9]}, tfr.errors.SchemaError, "not lists of varying length"),
+        ({"bucket_by": "z", "bucket_sizes": [9]}, tfr.errors.FeatureNotFoundError, "names a column that is not read"),
+        ({"pack": {"x": 9}}, tfr.errors.SchemaError, "'n': pack= makes one row of several, .*exclude it"),
         ({"pack": 9}, TypeError, "expected a length by column"),
         ({"bucket_by": "x", "bucket_sizes": 9}, TypeError, "bucket_sizes=9: expected ascending lengths"),
         ({"pack": {"x": 9}, "columns": ["x"], "pad_to": 16}, ValueError, "pack= cannot be combined with pad_to="),

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
-from tfrecord_io.training.mixture import Choices
 from training_batches import going_on
 
 COUNTS = {"cat": 60, "dog": 25, "emu": 5}
@@ -36,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def balanced(folder: Path, *names: str, **keywords: Any) -> tfr.MixedDataset:
+def balanced(folder: Path, *names: str, **keywords: Any) -> tfr.typing.MixedDataset:
     datasets = [tfr.dataset(folder / name) for name in names or ["a@3", "b.tfrecord"]]
     return tfr.mix(datasets, **{"balance": "label", "source_column": "source", **keywords})
 
@@ -46,7 +45,7 @@ def rows_of(batches: Iterator[dict[str, Any]]) -> Rows:
     return [pair for batch in batches for pair in zip(batch["source"].tolist(), batch["n"].tolist(), strict=True)]
 
 
-def expected(mixture: tfr.MixedDataset) -> Rows:
+def expected(mixture: tfr.typing.MixedDataset) -> Rows:
     """The rows of an epoch that is not shuffled, one by one, by what the documentation says."""
     classes = mixture.classes
     assert classes is not None
@@ -54,7 +53,7 @@ def expected(mixture: tfr.MixedDataset) -> Rows:
         [(int(part), int(n)) for n in np.split(classes.rows, classes.ends[1:-1])[i]]
         for i, part in enumerate(classes.parts)
     ]
-    choices, taken, rows = Choices(mixture), Counter[int](), Rows()
+    choices, taken, rows = mixture.choices(), Counter[int](), Rows()
     for group in itertools.chain.from_iterable(choices.blocks()):
         if mixture.stop == "first" and taken[group] == len(own[group]):
             return rows
@@ -198,7 +197,7 @@ def test_classes_may_be_folders(tmp_path: Path) -> None:
 def test_a_row_without_a_class_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "missing.tfrecord", [example(label=int64s(1)), example(), example(label=int64s(2))])
     data = tfr.dataset(path, schema={"label": "int64"})
-    with pytest.raises(tfr.DecodeError, match="has no class; leave such rows out: filter") as raised:
+    with pytest.raises(tfr.errors.DecodeError, match="has no class; leave such rows out: filter") as raised:
         tfr.mix(data, balance="label")
     assert (raised.value.path, raised.value.record) == (str(path), 1)
     assert tfr.mix(data.filter([("label", "!=", None)]), balance="label", stop="all").count_rows() >= 2
@@ -209,9 +208,11 @@ def test_what_has_no_classes_is_refused(folder: Path, tmp_path: Path) -> None:
     tfr.write_tfrecord(columns, tmp_path / "columns.tfrecord", float64="round")
     data = tfr.dataset(tmp_path / "columns.tfrecord")
     for name in ("list", "score", "image"):
-        with pytest.raises(tfr.SchemaError, match=f"feature '{name}': classes are integers, bools, text or bytes"):
+        with pytest.raises(
+            tfr.errors.SchemaError, match=f"feature '{name}': classes are integers, bools, text or bytes"
+        ):
             tfr.mix(data, balance=name)
-    with pytest.raises(tfr.FeatureNotFoundError, match="balance= names a column that does not exist"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="balance= names a column that does not exist"):
         tfr.mix(data, balance="label")
     with pytest.raises(TypeError, match="balance=3: expected the name of a column"):
         tfr.mix(data, balance=3)  # type: ignore[arg-type]
@@ -242,7 +243,7 @@ def test_an_error_names_the_record_after_the_rows_before_it(tmp_path: Path, buff
     whole = [int(n) for batch in mixture.iter_arrays(batch_size=1, shuffle_buffer=buffer, seed=1) for n in batch["n"]]
     flip(path, len(path.read_bytes()) // 30 * 11 + 20)
     batches, got = mixture.iter_arrays(batch_size=1, shuffle_buffer=buffer, seed=1), list[int]()
-    with pytest.raises(tfr.CorruptRecordError) as raised:
+    with pytest.raises(tfr.errors.CorruptRecordError) as raised:
         got.extend(int(n) for batch in batches for n in batch["n"])
     assert raised.value.path == str(path)
     before = whole[: whole.index(raised.value.record or 0)]
@@ -253,7 +254,7 @@ def test_an_error_names_the_record_after_the_rows_before_it(tmp_path: Path, buff
     for uneven in ("keep", "pad"):
         keywords = {"batch_size": 2, "shuffle_buffer": buffer, "seed": 1, "uneven": uneven}
         workers = itertools.chain(*(mixture.iter_arrays(**keywords, worker=(i, 2)) for i in range(2)))
-        with pytest.raises(tfr.DecodeError) as raised_by_row:
+        with pytest.raises(tfr.errors.DecodeError) as raised_by_row:
             list(workers)
         assert (raised_by_row.value.path, raised_by_row.value.record) == (str(missing), 9)
 

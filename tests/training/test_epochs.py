@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from records import example, framed, int64s
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.tools.index_files import write_indexes
-from tfrecord_io.training.epochs import JoinedPools, RowPool, equal_part
+from tfrecord_io.training.epochs import JoinedBatches, NumberedBatch, Share
 from training_batches import chunks_of, joined, numbered, values
 
 sizes = st.lists(st.integers(0, 23), min_size=1, max_size=6)
@@ -28,7 +28,7 @@ WINDOWS: list[dict[str, int]] = [{}, {}, {"offset": 3}, {"limit": 7}, {"offset":
 
 @given(rows=st.integers(0, 50), workers=st.integers(1, 9), pads=st.booleans())
 def test_parts_are_equal_and_lack_or_repeat_little(rows: int, workers: int, pads: bool) -> None:
-    parts = [equal_part(rows, worker, workers, pads=pads) for worker in range(workers)]
+    parts = [Share(worker, workers, "pad" if pads else "drop").runs(rows) for worker in range(workers)]
     numbers = [n for part in parts for first, last in part for n in range(first, last)]
     size = len(numbers) // workers
     assert all(sum(last - first for first, last in part) == size for part in parts)
@@ -134,16 +134,18 @@ def test_damage_in_equal_parts(tmp_path: Path) -> None:
     as_long_as_two = example(x=int64s(*range(31)))
     path.write_bytes(framed(*[example(x=int64s(i)) for i in range(8)], as_long_as_two))
     assert [len(next(batches)["x"]) for _ in range(2)] == [2, 2]
-    with pytest.raises(tfr.CorruptRecordError, match="the part of this worker has 4 records, but 5 were counted"):
+    with pytest.raises(
+        tfr.errors.CorruptRecordError, match="the part of this worker has 4 records, but 5 were counted"
+    ):
         next(batches)
     path.write_bytes(path.read_bytes()[:210])
-    with pytest.warns(tfr.StaleIndexWarning, match="the index does not match"):
+    with pytest.warns(tfr.errors.StaleIndexWarning, match="the index does not match"):
         assert len(tfr.iter_arrays(path, **options)) == 2
     content = bytearray(path.read_bytes())
     content[9] ^= 1
     path.write_bytes(content)
     Path(f"{path}.index").unlink()
-    with pytest.raises(tfr.CorruptRecordError, match="length CRC"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="length CRC"):
         tfr.iter_arrays(path, schema={"x": "int64"}, **options)
 
 
@@ -194,15 +196,15 @@ def test_rows_of_several_pools_are_taken_as_of_one(
     data: st.DataObject, parts: list[list[Any]], nulls: bool, wide: bool
 ) -> None:
     list_type = (pa.large_list if wide else pa.list_)(pa.int64())
-    pools, rows = list[RowPool](), list[tuple[Any, ...]]()
+    pools, rows = list[NumberedBatch](), list[tuple[Any, ...]]()
     for part in parts:
         lists = part if nulls else [cell or [] for cell in part]
         columns = [pa.array([[0], *lists], list_type)[1:], pa.array(["", *map(str, lists)]).dictionary_encode()[1:]]
         numbers = np.arange(len(rows), len(rows) + len(part))
-        pools.append(RowPool(numbers, pa.RecordBatch.from_arrays(columns, ["list", "text"]), numbers / 2))
+        pools.append(NumberedBatch(numbers, pa.RecordBatch.from_arrays(columns, ["list", "text"]), numbers / 2))
         rows += [(n, cell, str(cell), n / 2) for n, cell in zip(numbers.tolist(), lists, strict=True)]
     indices = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8) if rows else st.just([]))
-    taken = JoinedPools(pools).take(np.array(indices, np.int64))
+    taken = JoinedBatches(pools).take(np.array(indices, np.int64))
     taken.rows.validate(full=True)
     columns = [taken.numbers.tolist(), *(column.to_pylist() for column in taken.rows.columns), taken.row_bytes.tolist()]
     assert list(zip(*columns, strict=True)) == [rows[index] for index in indices]

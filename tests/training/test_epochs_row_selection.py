@@ -28,7 +28,7 @@ def filtered(paths: list[Path], keep: set[int], window: dict[str, int]) -> tfr.D
     return dataset.filter(pc.field("x").isin(sorted(keep) or [-1])).select(["x"])
 
 
-def numbers(batches: tfr.ArrayIterator) -> list[list[int]]:
+def numbers(batches: tfr.typing.ArrayIterator) -> list[list[int]]:
     assert batches.schema.names == ["x"]
     return [batch["x"].tolist() for batch in batches]
 
@@ -43,7 +43,7 @@ def numbers(batches: tfr.ArrayIterator) -> list[list[int]]:
     uneven=st.sampled_from(["keep", "pad", "drop"]),
     threads=st.sampled_from([1, 2]),
 )
-@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 def test_workers_share_the_rows(
     counts: list[int],
     keep: set[int],
@@ -89,7 +89,7 @@ def test_workers_share_the_rows(
     uneven=st.sampled_from(["keep", "pad", "drop"]),
     taken=st.integers(0, 9),
 )
-@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 def test_batches_are_resumed(
     counts: list[int],
     keep: set[int],
@@ -150,7 +150,7 @@ def test_a_row_that_is_no_array_is_named_by_its_record(tmp_path: Path) -> None:
         [example(x=int64s(n)) if n == 7 else example(x=int64s(n), y=int64s(n)) for n in range(10)],
     )
     batches = tfr.dataset(path).filter([("x", ">", 4)]).iter_arrays(batch_size=2)
-    with pytest.raises(tfr.DecodeError) as caught:
+    with pytest.raises(tfr.errors.DecodeError) as caught:
         list(batches)
     assert (caught.value.path, caught.value.record) == (str(path), 7)
 
@@ -159,7 +159,7 @@ def test_files_that_changed_are_reported(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
     batches = tfr.dataset(path).filter([("x", ">", 4)]).iter_arrays(batch_size=2, worker=(0, 2), uneven="drop")
     written(path, [example(x=int64s(n - 3)) for n in range(9)])
-    with pytest.raises(tfr.CorruptRecordError, match="has 1 records, but 4 were counted"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="has 1 records, but 4 were counted"):
         list(batches)
 
 

@@ -95,7 +95,7 @@ def test_an_unknown_length_is_a_type_error_that_says_why(tmp_path: Path) -> None
     with tfr.iter_arrays(path, batch_size=4) as batches:
         with (
             pytest.raises(TypeError, match="no manifest and no index states how many records"),
-            pytest.warns(tfr.StaleIndexWarning, match="the index does not match"),
+            pytest.warns(tfr.errors.StaleIndexWarning, match="the index does not match"),
         ):
             len(batches)
         assert len(list(batches)) == 1
@@ -292,7 +292,7 @@ def test_a_second_loop_after_an_error_raises_it_again(tmp_path: Path) -> None:
     batches = tfr.iter_arrays(path, batch_size=1)
     assert next(batches)["x"].tolist() == [1]
     for _ in range(2):
-        with pytest.raises(tfr.DecodeError):
+        with pytest.raises(tfr.errors.DecodeError):
             list(batches)
 
 
@@ -318,7 +318,7 @@ def test_a_state_of_other_files_is_refused(tmp_path: Path) -> None:
 
 def test_a_state_of_another_slice_is_refused(tmp_path: Path) -> None:
     """Also of one with as many bytes of the same file."""
-    tfr.write_tfds({"x": np.arange(40)}, tmp_path / "pets/1.0.0", shards=1)
+    tfr.formats.write_tfds({"x": np.arange(40)}, tmp_path / "pets/1.0.0", shards=1)
     asked: dict[str, Any] = {"batch_size": 4, "shuffle_buffer": 3, "seed": 0}
     opened = {split: tfr.dataset(tmp_path / "pets", split=split) for split in ("train[:20]", "train[20:]")}
     first, second = opened.values()
@@ -369,17 +369,17 @@ def test_damage_is_raised_after_the_records_before_it(tmp_path: Path, threads: i
     asked = {"batch_size": 6, "shuffle_buffer": buffer, "seed": 0, "threads": threads, "epochs": 3}
     with chunks_of(16), tfr.iter_arrays(path, **asked) as batches:
         got = []
-        with pytest.raises(tfr.CorruptRecordError) as caught:
+        with pytest.raises(tfr.errors.CorruptRecordError) as caught:
             got.extend(batch["x"].tolist() for batch in batches)
         assert caught.value.record == 80
         assert sorted(joined(got)) == list(range(80))
-        with pytest.raises(tfr.CorruptRecordError):
+        with pytest.raises(tfr.errors.CorruptRecordError):
             next(batches)
         state = batches.state()
     again = tfr.iter_arrays(path, state=state, **asked)
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         next(again)
-    with pytest.warns(tfr.StoppedEarlyWarning, match="record 80"):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 80"):
         assert sorted(joined(values(path, on_error="stop", **asked))) == list(range(80))
 
 
@@ -391,10 +391,10 @@ def test_no_epoch_follows_a_stop(tmp_path: Path, threads: int, buffer: int) -> N
     paths[1].write_bytes(content[:-1])
     asked = {"batch_size": 4, "shuffle_buffer": buffer, "seed": 0, "threads": threads, "epochs": 3, "on_error": "stop"}
     batches = tfr.iter_arrays(paths, **asked)
-    with pytest.warns(tfr.StoppedEarlyWarning, match="record 19"):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 19"):
         states = [batches.state(), *(batches.state() for _ in batches)]
     for state in [states[-1], batches.state()]:
-        with pytest.warns(tfr.StoppedEarlyWarning, match="record 19"):
+        with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 19"):
             assert not list(tfr.iter_arrays(paths, state=state, **asked))
 
 
@@ -408,9 +408,9 @@ def test_damage_before_any_column_is_raised(tmp_path: Path, threads: int) -> Non
         asked = {"batch_size": 2, "threads": threads, "worker": worker, "epochs": 2}
         batches = tfr.iter_arrays(paths, **asked)
         for _ in range(2):
-            with pytest.raises(tfr.CorruptRecordError, match="record 0 at byte 0"):
+            with pytest.raises(tfr.errors.CorruptRecordError, match="record 0 at byte 0"):
                 next(batches)
-        with pytest.warns(tfr.StoppedEarlyWarning, match="record 0 at byte 0"):
+        with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 0 at byte 0"):
             assert not list(tfr.iter_arrays(paths, on_error="stop", **asked))
 
 

@@ -80,7 +80,7 @@ def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path
     path = written(tmp_path / "a.tfrecord", [*[example(x=floats(n, n)) for n in range(20)], example(x=floats(1, 2, 3))])
     got = []
     message = r'it has 3 values, but all records of the sample have 2.*ragged="object"'
-    with pytest.raises(tfr.SchemaError, match=message) as caught:  # noqa: PT012
+    with pytest.raises(tfr.errors.SchemaError, match=message) as caught:  # noqa: PT012
         for batch in tfr.iter_arrays(path, batch_size=8, sample=10):
             got.append(batch["x"].shape)
     assert got == [(8, 2), (8, 2), (4, 2)]
@@ -136,7 +136,7 @@ def test_a_missing_value_is_raised_after_the_records_before_it(tmp_path: Path) -
     assert [next(batches)["x"].tolist() for _ in range(2)] == [[1, 2], [3]]
     for _ in range(2):
         with pytest.raises(
-            tfr.DecodeError, match=r"record 3: feature 'x': it has no value.*missing=\"mask\""
+            tfr.errors.DecodeError, match=r"record 3: feature 'x': it has no value.*missing=\"mask\""
         ) as caught:
             next(batches)
     assert caught.value.record == 3
@@ -145,7 +145,7 @@ def test_a_missing_value_is_raised_after_the_records_before_it(tmp_path: Path) -
     )
     assert sorted(masked.compressed().tolist()) == [1, 2, 3, 5]
     assert masked.mask.sum() == 1
-    with pytest.warns(tfr.StoppedEarlyWarning, match="record 3"):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 3"):
         assert values(path, batch_size=2, on_error="stop") == [[1, 2], [3]]
 
 
@@ -270,7 +270,7 @@ def test_a_file_object_is_refused(tmp_path: Path) -> None:
 
 def test_a_feature_missing_from_the_sample_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [*[example(x=int64s(1))] * 5, example(x=int64s(1), y=blobs(b"z"))])
-    with pytest.raises(tfr.SchemaError, match="on_new"):
+    with pytest.raises(tfr.errors.SchemaError, match="on_new"):
         list(tfr.iter_arrays(path, batch_size=2, sample=3))
     assert len(list(tfr.iter_arrays(path, batch_size=2, sample=3, on_new="ignore"))) == 3
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import set_limits
 from records import example, int64s, written
-from tfrecord_io.arrays.random_rows import random_rows
+from tfrecord_io.training.batches_by_number import by_number
 from training_batches import going_on
 
 RANDOM = np.random.default_rng(3)
@@ -114,9 +114,9 @@ def test_tensors_may_have_as_many_steps_as_their_episode(tmp_path: Path) -> None
     assert steps["steps/n"].to_pylist() == numbers[2].tolist()
 
     tfr.write_tfrecord({"steps/state": states}, tmp_path / "b.tfrecord")  # nothing says that the last axis is always 3
-    with pytest.raises(tfr.SchemaError, match=r"no shape in common; declare it, as in schema=\{"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"no shape in common; declare it, as in schema=\{"):
         tfr.windows(tfr.dataset(tmp_path / "b.tfrecord"))
-    with pytest.raises(tfr.SchemaError, match="'steps/x': a column of steps is a list"):
+    with pytest.raises(tfr.errors.SchemaError, match="'steps/x': a column of steps is a list"):
         tfr.windows(pa.table({"steps/x": [1, 2]}))
 
 
@@ -203,14 +203,14 @@ def test_faults_name_the_episode(tmp_path: Path) -> None:
     schema = {"id": "int64", "steps/n": "list<int64>"}
     path = written(tmp_path / "a.tfrecord", [*rows[:5], example(**{"steps/n": int64s(1, 2, 3)}), *rows[5:]])
     windowed = tfr.windows(tfr.dataset(path, schema=schema), length=2)
-    with pytest.raises(tfr.DecodeError) as raised:
+    with pytest.raises(tfr.errors.DecodeError) as raised:
         list(windowed.iter_arrays(batch_size=1))
     assert (raised.value.path, raised.value.record) == (str(path), 5)
-    with pytest.raises(tfr.DecodeError) as raised:
+    with pytest.raises(tfr.errors.DecodeError) as raised:
         windowed.to_grain()[7]
     assert (raised.value.path, raised.value.record) == (str(path), 5)
     table = pa.table({"steps/a": [[1], [1, 2]], "steps/b": [[1], [1]]})
-    with pytest.raises(tfr.SchemaError, match="row 1 has 1 steps in this column, but 2 in 'steps/a'"):
+    with pytest.raises(tfr.errors.SchemaError, match="row 1 has 1 steps in this column, but 2 in 'steps/a'"):
         tfr.windows(table, length=1).read_all()
 
 
@@ -222,16 +222,20 @@ def test_lists_of_different_lengths_name_the_record(tmp_path: Path, options: dic
         tfr.write_tfrecord(own, path)
     tfr.build_index(paths, columns=["id"])
     windowed = tfr.windows(tfr.dataset(paths).filter([("id", "in", [1, 3, 7])]), length=2)
-    with pytest.raises(tfr.SchemaError, match=r"the row has 1 steps in this column, but 2 in 'steps/a'") as raised:
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"the row has 1 steps in this column, but 2 in 'steps/a'"
+    ) as raised:
         list(windowed.iter_arrays(batch_size=2, **options))
     assert (raised.value.path, raised.value.record, raised.value.feature) == (str(paths[1]), 3, "steps/b")
     source = windowed.to_grain()
     assert [int(source[n]["id"]) for n in range(2)] == [1, 3]
-    with pytest.raises(tfr.SchemaError, match="the row has 1 steps") as raised:
+    with pytest.raises(tfr.errors.SchemaError, match="the row has 1 steps") as raised:
         source[2]
     assert (raised.value.path, raised.value.record) == (str(paths[1]), 3)
     for read in (windowed.to_table, tfr.explode(windowed.scan).read_all):
-        with pytest.raises(tfr.SchemaError, match="row 2 has 1 steps in this column"):  # of the rows that are left
+        with pytest.raises(
+            tfr.errors.SchemaError, match="row 2 has 1 steps in this column"
+        ):  # of the rows that are left
             read()
 
 
@@ -239,7 +243,7 @@ def test_windows_before_a_faulty_episode_are_delivered(tmp_path: Path) -> None:
     table = pa.table({"id": range(8), "steps/a": [[1, 2]] * 8, "steps/b": [[1, 2]] * 6 + [[1]] * 2})
     tfr.write_tfrecord(table.append_column("steps/c", [[[1, 2]] * 3 + [[1]] + [[1, 2]] * 4]), tmp_path / "a.tfrecord")
     batches, got = tfr.windows(tfr.dataset(tmp_path / "a.tfrecord"), length=1).iter_arrays(batch_size=1), list[int]()
-    with pytest.raises(tfr.SchemaError) as raised:
+    with pytest.raises(tfr.errors.SchemaError) as raised:
         got.extend(int(batch["id"][0]) for batch in batches)
     assert got == [0, 0, 1, 1, 2, 2]
     assert (raised.value.record, raised.value.feature) == (3, "steps/c")
@@ -251,7 +255,11 @@ def test_windows_before_a_faulty_episode_are_delivered(tmp_path: Path) -> None:
         ({"length": 0}, ValueError, "length=0: expected at least 1"),
         ({"stride": 0}, ValueError, "stride=0: expected at least 1"),
         ({"pad": "zero"}, ValueError, "pad='zero': expected one of 'none', 'edge'"),
-        ({"prefix": "frames"}, tfr.FeatureNotFoundError, "no column has this prefix; the columns are id, steps/n"),
+        (
+            {"prefix": "frames"},
+            tfr.errors.FeatureNotFoundError,
+            "no column has this prefix; the columns are id, steps/n",
+        ),
     ],
 )
 def test_wrong_values_are_refused(dataset: tfr.Dataset, keywords: Any, error: Any, message: str) -> None:
@@ -263,22 +271,201 @@ def test_what_is_not_known_is_said(dataset: tfr.Dataset) -> None:
     windowed = tfr.windows(dataset, length=2)
     with pytest.raises(TypeError, match="depends on the lengths of all episodes"):
         len(windowed.iter_arrays(batch_size=2))
-    with pytest.raises(ValueError, match="uneven= is not possible with windows"):
-        windowed.iter_arrays(batch_size=2, worker=(0, 2), uneven="pad")
     assert repr(windowed).startswith("<WindowedDataset of 2 steps, stride=1, pad='none', of ")
 
 
-def test_a_path_is_no_table_of_episodes() -> None:
-    with pytest.raises(TypeError, match=r"got str: tfr\.dataset\(path\) opens files as one"):
-        tfr.windows("a.tfrecord")
+def test_a_path_is_a_dataset_of_episodes(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"steps/x": [[1, 2, 3]]}, tmp_path / "a.tfrecord")
+    windowed = tfr.windows(tmp_path / "a.tfrecord", length=2)
+    assert isinstance(windowed, tfr.typing.WindowedDataset)
+    assert windowed.to_table()["steps/x"].to_pylist() == [[1, 2], [2, 3]]
 
 
 def test_lists_of_episodes_in_windows_by_number(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"goal": [[1, 2], [3]], "steps/x": [[1, 2, 3], [4, 5]]}, path)
     windowed = tfr.windows(tfr.dataset(path), length=2)
-    arrays = random_rows(windowed, pad_to={"goal": 3}, pad_value=-1).arrays(np.array([2, 0]))
+    arrays = by_number(windowed, pad_to={"goal": 3}, pad_value=-1).arrays(np.array([2, 0]))
     assert arrays["goal"].tolist() == [[3, -1, -1], [1, 2, -1]]
     assert arrays["goal/length"].tolist() == [1, 2]
     with pytest.raises(ValueError, match="a row by its number has a length of its own"):
-        random_rows(windowed, pad_to=(3, "multiple"))
+        by_number(windowed, pad_to=(3, "multiple"))
+
+
+@settings(max_examples=30)
+@given(
+    form=forms,
+    buffer=st.sampled_from([0, 30]),
+    workers=st.integers(2, 5),
+    uneven=st.sampled_from(["pad", "drop"]),
+    least=st.sampled_from([None, 4, 20]),
+    limits=st.sampled_from([{}, {"offset": 3, "limit": 17}]),
+)
+def test_equal_parts_are_runs_of_the_windows(
+    dataset: tfr.Dataset, form: dict[str, Any], buffer: int, workers: int, uneven: str, least: int | None, limits: Any
+) -> None:
+    data = tfr.dataset(dataset.files, **limits)
+    data = data if least is None else data.filter([("id", ">", least)])
+    windowed = tfr.windows(data, **form)
+    keywords: dict[str, Any] = {"shuffle_buffer": buffer, "seed": 3} if buffer else {}
+    whole = sorted(rows_of(windowed.iter_arrays(batch_size=9)))
+    size = -(-len(whole) // workers) if uneven == "pad" else len(whole) // workers
+    assert windowed.count_rows() == len(whole)
+    parts = []
+    for worker in range(workers):
+        batches = windowed.iter_arrays(batch_size=4, worker=(worker, workers), uneven=uneven, **keywords)
+        assert len(batches) == -(-size // 4)
+        parts.append(rows_of(batches))
+    assert {len(part) for part in parts} == {size}
+    delivered = sorted(itertools.chain(*parts))
+    if uneven == "pad":
+        assert set(map(repr, delivered)) == set(map(repr, whole))
+    else:
+        assert not [row for row in delivered if delivered.count(row) > whole.count(row)]
+    if not buffer:
+        assert (
+            list(itertools.chain(*parts))[: len(whole)] == rows_of(windowed.iter_arrays(batch_size=9))[: len(delivered)]
+        )
+
+
+@settings(max_examples=30)
+@given(
+    form=forms,
+    buffer=st.sampled_from([0, 30]),
+    worker=st.sampled_from([(0, 2), (2, 3), (6, 7)]),
+    uneven=st.sampled_from(["pad", "drop"]),
+    at=st.integers(0, 12),
+)
+def test_a_state_of_an_equal_part_continues_exactly(
+    dataset: tfr.Dataset, form: dict[str, Any], buffer: int, worker: Any, uneven: str, at: int
+) -> None:
+    windowed = tfr.windows(dataset, **form)
+    keywords: dict[str, Any] = {"batch_size": 5, "worker": worker, "uneven": uneven, "epochs": 2}
+    keywords |= {"shuffle_buffer": buffer, "seed": 3}
+    whole = windowed.iter_arrays(**keywords)
+    for _ in itertools.islice(whole, at):
+        pass
+    state = json.loads(json.dumps(whole.state()))
+    rest = rows_of(going_on(whole))
+    assert rows_of(going_on(windowed.iter_arrays(**keywords, state=state))) == rest
+
+
+def test_faults_in_equal_parts_name_the_episode(tmp_path: Path) -> None:
+    rows = [example(**{"id": int64s(i), "steps/n": int64s(*range(i))}) for i in range(9)]
+    path = written(tmp_path / "a.tfrecord", [*rows[:5], example(**{"steps/n": int64s(1, 2, 3)}), *rows[5:]])
+    windowed = tfr.windows(tfr.dataset(path, schema={"id": "int64", "steps/n": "list<int64>"}), length=2)
+    faulty = 0
+    for worker, uneven in itertools.product(range(7), ["pad", "drop"]):
+        batches, found = (
+            windowed.iter_arrays(batch_size=1, worker=(worker, 7), uneven=uneven),
+            list[tfr.TFRecordError](),
+        )
+        try:
+            rows_of(batches)
+        except tfr.errors.FeatureNotFoundError as error:
+            found.append(error)
+        faulty += len(found)
+        assert {(error.path, error.record) for error in found} <= {(str(path), 5)}
+    assert faulty >= 2
+
+
+def mixture_of(
+    dataset: tfr.Dataset, form: dict[str, Any], **keywords: Any
+) -> tuple[tfr.typing.MixedDataset, list[Any]]:
+    """A mixture of windows of the first three files and of the last one, and the windows of both."""
+    parts = [tfr.windows(tfr.dataset(paths), **form) for paths in (dataset.files[:3], dataset.files[3:])]
+    mixed = tfr.mix(parts, [2, 1], source_column="source", seed=form["length"], **keywords)
+    return mixed, [rows_of(part.iter_arrays(batch_size=9)) for part in parts]
+
+
+def drawn_from(batches: Iterable[dict[str, Any]]) -> list[tuple[int, tuple[int, list[int]]]]:
+    return [
+        (source, row)
+        for batch in batches
+        for source, row in zip(batch["source"].tolist(), rows_of([batch]), strict=True)
+    ]
+
+
+@settings(max_examples=30)
+@given(form=forms, stop=st.sampled_from(["first", "all"]))
+def test_mixtures_draw_the_windows_of_their_parts(dataset: tfr.Dataset, form: dict[str, Any], stop: Any) -> None:
+    mixed, parts = mixture_of(dataset, form, stop=stop)
+    if not all(parts):
+        return
+    got = drawn_from(mixed.iter_arrays(batch_size=7))
+    for number, part in enumerate(parts):
+        own = [row for source, row in got if source == number]
+        assert own == list(itertools.islice(itertools.cycle(part), len(own)))
+    assert mixed.count_rows() == len(got) == len(mixed.to_table())
+    assert drawn_from([by_number(mixed).arrays(range(len(got)))]) == got
+    source = mixed.to_grain()
+    assert [
+        (row["source"], (row["id"], row["steps/n"].tolist())) for row in map(source.__getitem__, range(len(source)))
+    ] == got
+    some = mixed.select(["steps/n"])
+    assert [row.tolist() for batch in some.iter_arrays(batch_size=7) for row in batch["steps/n"]] == [
+        steps for _, (_, steps) in got
+    ]
+    with pytest.raises(ValueError, match="windows need a column of steps: select one of steps/n, too"):
+        mixed.select(["id"])
+
+
+@settings(max_examples=30)
+@given(
+    form=forms,
+    stop=st.sampled_from(["first", "all", "never"]),
+    buffer=st.sampled_from([0, 20]),
+    worker=st.sampled_from([None, (0, 2), (2, 3), (3, 7)]),
+    uneven=st.sampled_from(["keep", "pad", "drop"]),
+    at=st.integers(0, 15),
+)
+def test_states_of_mixtures_of_windows_continue_exactly(
+    dataset: tfr.Dataset, form: dict[str, Any], stop: Any, buffer: int, worker: Any, uneven: str, at: int
+) -> None:
+    mixed, parts = mixture_of(dataset, form, stop=stop)
+    if not all(parts):
+        return
+    keywords: dict[str, Any] = {"batch_size": 6, "shuffle_buffer": buffer, "seed": 3, "epochs": 2}
+    keywords |= {"worker": worker, "uneven": uneven}
+    whole = mixed.iter_arrays(**keywords)
+    for _ in itertools.islice(whole, at):
+        pass
+    state = json.loads(json.dumps(whole.state()))
+    rest = drawn_from(itertools.islice(going_on(whole), 9))
+    assert drawn_from(itertools.islice(mixed.iter_arrays(**keywords, state=state), 9)) == rest
+    other, _ = mixture_of(dataset, {**form, "stride": form["stride"] + 1}, stop=stop)
+    with pytest.raises(ValueError, match="the state was made with mixture="):
+        other.iter_arrays(**keywords, state=state)
+
+
+def test_mixtures_of_windows_share_their_rows_equally(dataset: tfr.Dataset) -> None:
+    mixed, _ = mixture_of(dataset, {"length": 3, "stride": 2, "pad": "edge"}, stop="all")
+    whole = drawn_from(mixed.iter_arrays(batch_size=9))
+    for uneven in ("pad", "drop"):
+        parts = [drawn_from(mixed.iter_arrays(batch_size=4, worker=(i, 5), uneven=uneven)) for i in range(5)]
+        size = -(-len(whole) // 5) if uneven == "pad" else len(whole) // 5
+        assert [len(part) for part in parts] == [size] * 5
+        joined = list(itertools.chain(*parts))
+        assert joined == (whole + whole)[: 5 * size]
+
+
+def test_windows_are_balanced_by_a_column_of_their_episodes(dataset: tfr.Dataset) -> None:
+    kinds = pa.array(["rare" if number % 7 == 3 else "usual" for number in range(len(EPISODES))])
+    path = Path(dataset.files[0]).parent / "kinds.tfrecord"
+    table = pa.table({"id": range(len(EPISODES)), "kind": kinds, "steps/n": pa.array(EPISODES, pa.list_(pa.int64()))})
+    tfr.write_tfrecord(table, path)
+    windowed = tfr.windows(tfr.dataset(path), length=3, stride=2)
+    mixed = tfr.mix(windowed, balance="kind", stop="all")
+    rows = rows_of(mixed.iter_arrays(batch_size=9))
+    assert rows == rows_of([by_number(mixed).arrays(range(len(rows)))])
+    assert set(map(repr, rows)) == set(map(repr, expected(EPISODES, 3, 2, "none")))
+    rare = sum(kinds[number].as_py() == "rare" for number, _ in rows)
+    assert 0.35 < rare / len(rows) < 0.65
+    of_steps = mixed.select(["steps/n"])
+    steps = [row.tolist() for batch in of_steps.iter_arrays(batch_size=9) for row in batch["steps/n"]]
+    assert steps == [steps for _, steps in rows]
+    some = [row[0] for row in rows_of(mixed.filter([("id", "<", 20)]).iter_arrays(batch_size=9))]
+    assert set(some) == {number for number, _ in expected(EPISODES[:20], 3, 2, "none")}
+    assert of_steps.filter([("kind", "==", "rare")]).count_rows() < len(rows)
+    with pytest.raises(tfr.errors.SchemaError, match="classes are integers"):
+        tfr.mix(windowed, balance="steps/n")

@@ -169,7 +169,7 @@ def test_a_damaged_dataset_is_overwritten_with_folders(before: Any, change: str,
     tfr.write_tfrecord(DAYS, tmp_path, **before)
     manifest = tmp_path / "_MANIFEST.json"
     manifest.write_text(manifest.read_text().replace('"complete": true', change))
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.write_tfrecord(DAYS, tmp_path, mode="append", partition_by=["day"])
     tfr.write_tfrecord(DAYS.slice(0, 2), tmp_path, mode="overwrite", partition_by=["day"])
     assert ids(tmp_path) == [0, 1]
@@ -194,8 +194,8 @@ def test_a_flat_dataset_is_overwritten_with_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"partition_by": ["nope"]}, tfr.SchemaError, "the data does not have"),
-        ({"partition_by": "nope"}, tfr.SchemaError, "the data does not have"),
+        ({"partition_by": ["nope"]}, tfr.errors.SchemaError, "the data does not have"),
+        ({"partition_by": "nope"}, tfr.errors.SchemaError, "the data does not have"),
         ({"partition_by": [1]}, TypeError, "expected one or several names"),
         ({"partition_by": ""}, TypeError, "expected one or several names"),
         ({"partition_by": ["day", "day"]}, ValueError, "named twice"),
@@ -211,7 +211,9 @@ def test_invalid_keywords(tmp_path: Path, keywords: Any, error: Any, message: st
 
 def test_a_column_of_nulls_needs_a_type(tmp_path: Path) -> None:
     table = pa.table({"id": [1, 2], "day": pa.nulls(2)})
-    with pytest.raises(tfr.EncodeError, match=r"feature 'day': a column of nothing but nulls has no type.*schema="):
+    with pytest.raises(
+        tfr.errors.EncodeError, match=r"feature 'day': a column of nothing but nulls has no type.*schema="
+    ):
         tfr.write_tfrecord(table, f"{tmp_path}/d/", partition_by="day")
     schema = pa.schema({"id": pa.int64(), "day": pa.string()})
     tfr.write_tfrecord(table, f"{tmp_path}/d/", partition_by="day", schema=schema)
@@ -248,7 +250,7 @@ def test_a_directory_needs_no_slash(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_name_no_folder(tmp_path: Path, values: pa.Array, message: str) -> None:
-    with pytest.raises(tfr.EncodeError, match=message):
+    with pytest.raises(tfr.errors.EncodeError, match=message):
         tfr.write_tfrecord({"id": [1], "k": values}, f"{tmp_path}/d/", partition_by=["k"])
     assert os.listdir(tmp_path) == []
 
@@ -281,7 +283,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     target = f"{tmp_path}/d/"
     writer = tfr.open_writer(target, partition_by=["day"])
     writer.write(DAYS)
-    with pytest.raises(tfr.SchemaError):
+    with pytest.raises(tfr.errors.SchemaError):
         writer.write({"id": ["text"], "day": ["9"]})
     writer.discard()
     assert os.listdir(tmp_path) == []
@@ -385,8 +387,8 @@ def test_what_overwrite_where_does_not_take(tmp_path: Path) -> None:
     tfr.write_tfrecord(rows, tmp_path / "d", partition_by="day")
     options: dict[str, Any] = {"partition_by": "day", "mode": "overwrite_partitions"}
     for where, error, match in (
-        ({"day": 1}, tfr.EncodeError, "the data has the value 2, and overwrite_where= states 1"),
-        ({"day": "one"}, tfr.EncodeError, "states 'one', and the column is int64"),
+        ({"day": 1}, tfr.errors.EncodeError, "the data has the value 2, and overwrite_where= states 1"),
+        ({"day": "one"}, tfr.errors.EncodeError, "states 'one', and the column is int64"),
         ({"x": 1}, ValueError, r"expected values of columns of partition_by=\['day'\]"),
         ({}, ValueError, "expected values of columns"),
         (["day"], TypeError, "expected a dict"),

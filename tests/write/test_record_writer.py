@@ -27,7 +27,7 @@ def test_payloads_are_copied(engine: str, tmp_path: Path) -> None:
         with pytest.raises(TypeError):
             writer.write(5)
         with pytest.raises(TypeError, match=r"got Example; write its SerializeToString\(\)"):
-            writer.write(tfr.Example())
+            writer.write(tfr.train.Example())
     assert list(tfr.RecordReader(tmp_path / "a")) == [b"first", b"th"]
 
 

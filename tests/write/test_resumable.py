@@ -99,7 +99,7 @@ def test_a_dataset_that_is_published_already(
 ) -> None:
     """A process killed between the publication and the removal of its journal: the next call has nothing to do."""
     sources, target = source_files(tmp_path / "in"), tmp_path / "out" / "x@*"
-    reported: list[tfr.Progress] = []
+    reported: list[tfr.typing.Progress] = []
     for changed in (False, True):
         with monkeypatch.context() as killed:
             killed.setattr(ResumeJournal, "remove", lambda self: None)
@@ -155,7 +155,7 @@ def test_only_what_changed_is_converted_for_a_new_dataset(tmp_path: Path, days: 
         assert written == converted  # of the file without rows there is no shard
         tfr.convert(sources, tmp_path / f"new{len(sources)}" / "x@*", resume=True)
         assert contents(tmp_path / "out") == contents(tmp_path / f"new{len(sources)}")
-        assert report.records == tfr.count_records(target)
+        assert report.records == tfr.count(target)
 
 
 def test_other_keywords_convert_all_files(tmp_path: Path, days: list[str], written: list[int]) -> None:
@@ -190,7 +190,7 @@ def test_a_complete_dataset_in_a_bucket(s3: Bucket, tmp_path: Path, days: list[s
         written.clear()
         tfr.convert(days, target, resume=True, overwrite=True, dst_storage_options=s3.storage_options)
         assert written == converted
-        assert tfr.count_records(target, **storage) == 151
+        assert tfr.count(target, **storage) == 151
 
 
 def test_a_dataset_of_other_sources_says_which(tmp_path: Path, days: list[str], written: list[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,7 @@ def test_a_list_of_batches_is_not_spooled(tmp_path: Path, monkeypatch: pytest.Mo
     assert tfr.read_table(tmp_path / "train@3") == TABLE
     monkeypatch.undo()
     tfr.write_tfrecord([*batches, TABLE.to_pandas()], tmp_path / "mixed@3")
-    assert tfr.count_records(tmp_path / "mixed@3") == 2 * ROWS
+    assert tfr.count(tmp_path / "mixed@3") == 2 * ROWS
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -137,23 +137,24 @@ def test_max_shard_bytes_limits_each_shard_and_keeps_the_order_of_a_stream(
 )
 def test_any_dataset_is_read_back(
     native_engine: None,
-    tmp_path: Path,
+    new_folder: Callable[[], Path],
     sizes: list[int],
     form: dict[str, int],
     cut: int,
     compression: str | None,
     stream: bool,
 ) -> None:
+    folder = new_folder()
     table = pa.table(
         {"n": pa.array(range(len(sizes)), pa.int32()), "x": pa.array([bytes(s) for s in sizes], pa.binary())}
     )
     data = iter(table.to_batches(max_chunksize=cut)) if stream and sizes else table
-    tfr.write_tfrecord(data, tmp_path, overwrite=True, compression=compression, threads=1, **form)
-    again = tfr.read_table(tmp_path, threads=1)
+    tfr.write_tfrecord(data, folder, overwrite=True, compression=compression, threads=1, **form)
+    again = tfr.read_table(folder, threads=1)
     assert again.schema == table.schema
     assert again.sort_by("n") == table if stream else again == table
-    assert tfr.count_records(tmp_path) == len(sizes)
-    assert tfr.verify(tmp_path).ok
+    assert tfr.count(folder) == len(sizes)
+    assert tfr.verify(folder).ok
 
 
 @pytest.mark.parametrize("compression", CODECS.names())
@@ -203,9 +204,9 @@ def test_payloads_and_sequences_are_sharded(engine: str, tmp_path: Path) -> None
 def test_two_datasets_in_one_directory_keep_a_manifest_each(engine: str, tmp_path: Path) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "train@2")
     tfr.write_tfrecord(TABLE.slice(0, 10), tmp_path / "test@3")
-    assert tfr.count_records(tmp_path / "train@2") == ROWS
-    assert tfr.count_records(tmp_path / "test@3") == 10
-    assert tfr.count_records(tmp_path / "t*") == ROWS + 10
+    assert tfr.count(tmp_path / "train@2") == ROWS
+    assert tfr.count(tmp_path / "test@3") == 10
+    assert tfr.count(tmp_path / "t*") == ROWS + 10
     with pytest.raises(ValueError, match="families"):
         tfr.read_table(tmp_path)
 

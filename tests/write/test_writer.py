@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import warnings
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -84,12 +85,13 @@ def test_any_index_is_read_back(engine: str, tmp_path: Path, index: pd.Index) ->
 @given(batch=batches(max_rows=4))
 @pytest.mark.fault(52)
 @pytest.mark.fault(50)
-def test_any_arrow_table_is_read_back(native_engine: None, tmp_path: Path, batch: pa.RecordBatch) -> None:
-    path = tmp_path / "a"
-    path.unlink(missing_ok=True)
+def test_any_arrow_table_is_read_back(
+    native_engine: None, new_folder: Callable[[], Path], batch: pa.RecordBatch
+) -> None:
+    path = new_folder() / "a"
     try:
         tfr.write_tfrecord(batch, path, float64="round", threads=1)
-    except tfr.EncodeError:
+    except tfr.errors.EncodeError:
         assert not path.exists()
         return
     got = tfr.read_table(path, threads=1)
@@ -179,7 +181,7 @@ def test_unusual_names_are_read_back_in_order(engine: str, tmp_path: Path, names
 def test_float64_is_rounded_with_one_warning_at_the_callers_line(engine: str, tmp_path: Path) -> None:
     data = {"x": [0.1, 0.5, None, 0.3], "y": [1.0, 2.0, 3.0, 4.0], "z": [[0.1], [0.2, 0.2], [], [1.0]]}
     for write in (lambda: tfr.write_tfrecord(data, tmp_path / "a"), lambda: with_writer(tmp_path / "a", data)):
-        with pytest.warns(tfr.PrecisionWarning, match=r"'z' \(3 values\), 'x' \(2 values\)") as warned:
+        with pytest.warns(tfr.errors.PrecisionWarning, match=r"'z' \(3 values\), 'x' \(2 values\)") as warned:
             report = write()
         assert len(warned) == 1
         assert warned[0].filename == __file__
@@ -209,11 +211,11 @@ def test_other_options_for_float64_round_silently_are_exact_or_refuse(engine: st
     table = tfr.read_table(tmp_path / "a")
     assert np.array(table["x"]).tobytes() == np.array(data["x"]).tobytes()
     assert table["l"].to_pylist() == data["l"]
-    with pytest.raises(tfr.EncodeError, match=r"record 1\b.*feature 'x'") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=r"record 1\b.*feature 'x'") as caught:
         tfr.write_tfrecord({"x": [0.5, 0.1]}, tmp_path / "b", float64="error")
     assert (caught.value.record, caught.value.feature) == (1, "x")
     for float64 in (None, "round", "error"):
-        with pytest.raises(tfr.EncodeError) as caught:
+        with pytest.raises(tfr.errors.EncodeError) as caught:
             tfr.write_tfrecord({"x": [0.5, 0.25, 1e300]}, tmp_path / "b", float64=float64)
         assert (caught.value.record, caught.value.feature) == (2, "x")
     assert not (tmp_path / "b").exists()
@@ -246,7 +248,7 @@ def test_raw_columns_are_stored_as_the_bytes_of_an_array(engine: str, tmp_path: 
 def test_an_unsupported_value_is_named_by_column_and_row_and_nothing_is_written(
     engine: str, tmp_path: Path, data: Any, feature: str, record: int | None, fragment: str
 ) -> None:
-    with pytest.raises(tfr.EncodeError) as caught:
+    with pytest.raises(tfr.errors.EncodeError) as caught:
         tfr.write_tfrecord(data, tmp_path / "a")
     assert (caught.value.feature, caught.value.record) == (feature, record)
     assert fragment in str(caught.value)
@@ -256,11 +258,11 @@ def test_an_unsupported_value_is_named_by_column_and_row_and_nothing_is_written(
 def test_the_row_of_an_error_is_numbered_over_all_batches(engine: str, tmp_path: Path) -> None:
     parts = [pa.table({"x": pa.array([1, 2], pa.uint64())}), pa.table({"x": pa.array([3, 2**63], pa.uint64())})]
     for threads in (1, 3):
-        with pytest.raises(tfr.EncodeError) as caught:
+        with pytest.raises(tfr.errors.EncodeError) as caught:
             tfr.write_tfrecord(iter(parts), tmp_path / "a", threads=threads)
         assert caught.value.record == 3
     big = pa.table({"x": pa.array([*range(200_000), 2**63], pa.uint64())})
-    with pytest.raises(tfr.EncodeError) as caught:
+    with pytest.raises(tfr.errors.EncodeError) as caught:
         tfr.write_tfrecord(big, tmp_path / "a")
     assert caught.value.record == 200_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +70,10 @@ def test_a_refused_write_counts_no_rounded_values(
 ) -> None:
     bad = pa.table({"x": [0.1, 0.2], "y": pa.array([1, 2**63], pa.uint64())})
     writer = tfr.open_writer(tmp_path / "a", threads=threads)
-    with pytest.raises(tfr.EncodeError):
+    with pytest.raises(tfr.errors.EncodeError):
         writer.write(bad)
     writer.write(bad.slice(0, 1))
-    with pytest.warns(tfr.PrecisionWarning, match=r"'x' \(1 values\)"):
+    with pytest.warns(tfr.errors.PrecisionWarning, match=r"'x' \(1 values\)"):
         writer.close()
     assert writer.report.rounded == {"x": 1}
 
@@ -87,8 +88,9 @@ BYTES = [pa.binary(), pa.large_binary(), pa.binary_view()]
     shards=st.sampled_from([None, 2]),
 )
 def test_batches_may_have_offsets_of_different_widths(
-    engine: str, tmp_path: Path, kinds: list[tuple[int, int]], threads: int, shards: int | None
+    engine: str, new_folder: Callable[[], Path], kinds: list[tuple[int, int]], threads: int, shards: int | None
 ) -> None:
+    tmp_path = new_folder()
     rows = 5
     values = [(f"text {i}" * (i % 4), bytes([i]) * (i % 5)) for i in range(rows * len(kinds))]
     tables = []

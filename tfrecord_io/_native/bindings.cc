@@ -1,5 +1,6 @@
-// The files that use Python are this one, bindings_numpy.cc and bindings_rows.cc: arrays in, arrays and the fields of a
-// Fault out. The GIL is released during the work.
+// The files that use Python are bindings*: arrays in, arrays and the fields of a Fault out. The GIL is released during
+// the work, except where Python objects are made or looked at (bindings_numpy.cc, bindings_objects.cc,
+// bindings_rows.cc).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -8,6 +9,7 @@
 
 #include "arrow_export.h"
 #include "arrow_import.h"
+#include "bindings_arrays.h"
 #include "crc32c.h"
 #include "decoder.h"
 #include "encoder.h"
@@ -24,8 +26,9 @@
 
 namespace nb = nanobind;
 using namespace tfr;
-void bind_numpy(nb::module_& m);  // bindings_numpy.cc
-void bind_rows(nb::module_& m);   // bindings_rows.cc
+void bind_numpy(nb::module_& m);    // bindings_numpy.cc
+void bind_objects(nb::module_& m);  // bindings_objects.cc
+void bind_rows(nb::module_& m);     // bindings_rows.cc
 
 namespace {
 
@@ -33,21 +36,6 @@ using Input = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Scratch = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Output = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-nb::object shared_array(const SharedBuffer& buffer, size_t count) {
-  if (buffer == nullptr) return nb::none();
-  auto* kept = new SharedBuffer(buffer);
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<SharedBuffer*>(p); });
-  return nb::cast(Output<T>(const_cast<T*>(buffer->as<T>()), {count}, owner));
-}
-
-template <class T>
-nb::object to_array(Buffer&& buffer, size_t count) {
-  return shared_array<T>(std::make_shared<const Buffer>(std::move(buffer)), count);
-}
 
 template <class T>
 nb::object vector_to_array(std::vector<T>&& values) {
@@ -575,6 +563,7 @@ NB_MODULE(_kernel, m) {
       .def_ro("foreign", &Decoder::foreign)
       .def_ro("nested", &Decoder::nested)
       .def_prop_ro("sequence", [](const Decoder& decoder) { return decoder.record_type == RecordType::kSequence; });
+  bind_objects(m);
   bind_rows(m);
   make_room_for_instances(m);
 }

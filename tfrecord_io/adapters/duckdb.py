@@ -23,13 +23,14 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import chosen
 from tfrecord_io.schema.leaf import LIST, encoding_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import short_type_name
@@ -37,7 +38,7 @@ from tfrecord_io.schema.types import is_list_like, relist, types_within
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.resolve_output import without_compression
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,7 +54,7 @@ _MISSING_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
 @document_keywords(ReadOptions)
 def register_duckdb(
-    connection: duckdb.DuckDBPyConnection, path: Path | Iterable[Path], *, name: str | None = None, **keywords: Any
+    connection: duckdb.DuckDBPyConnection, path: FilesLike, *, name: str | None = None, **keywords: Any
 ) -> None:
     """Make TFRecord files a table of a DuckDB connection: SQL queries read only the columns and rows that they need.
 
@@ -88,11 +89,11 @@ def register_duckdb(
     """
     if name is None:
         if not hasattr(path, "__fspath__") and not isinstance(path, str):
-            raise ValueError(say("a list of paths has no name for a table: pass {name=}"))
+            raise ValueError(say("only a path has a name for a table: pass {name=}"))
         name = str(path)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
-    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, register_duckdb))
+    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, register_duckdb, path))
     connection.register(name, _arrow_dataset(scan, live=LiveScan(scan)))
 
 
@@ -370,7 +371,8 @@ def _dataset_class() -> type[Any]:
             if filter is not None and _is_before_2():
                 filter = _with_nan(condition_of(filter))
             scan = self._scan if self._live is None else _for_duckdb(self._live.current())
-            scan = scan if filter is None else scan.filter(filter)
+            if filter is not None:  # of the rows that a limit leaves
+                scan = (scan if scan.options.limit is None else chosen(scan)).filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)
 
         def __reduce__(self) -> tuple[Any, ...]:

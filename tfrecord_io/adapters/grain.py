@@ -12,11 +12,12 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import ByNumber
+from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions
-from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, arrays_of_rows, by_number
-from tfrecord_io.training.windows import Trainable
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
+from tfrecord_io.training.row_source import RowSource
 
 
 class GrainSource:
@@ -25,7 +26,7 @@ class GrainSource:
     Threads and processes may share it.
     """
 
-    def __init__(self, rows: ByNumber | BatchesByNumber) -> None:
+    def __init__(self, rows: ArraysByNumber | BatchesByNumber) -> None:
         self._rows = rows
 
     def __len__(self) -> int:
@@ -45,15 +46,15 @@ class GrainSource:
 
     def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
-        return arrays_of_rows(self._rows, numbers)
+        return self._rows.arrays(numbers)
 
     def __repr__(self) -> str:
-        return f"<GrainSource of {self._rows.scan.describe()}>"  # Grain compares it when it restores a checkpoint
+        return f"<GrainSource of {self._rows.describe()}>"  # Grain compares it when it restores a checkpoint
 
 
 @check_keywords
 @document_keywords(IterOptions, only=BY_NUMBER)
-def to_grain(scan: Trainable, *, batch_size: int | None = None, **keywords: Any) -> GrainSource:
+def to_grain(scan: Scan | RowSource, *, batch_size: int | None = None, **keywords: Any) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     Parameters

@@ -22,12 +22,12 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions
-from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
-from tfrecord_io.training.windows import Trainable
+from tfrecord_io.training.files import source_of
+from tfrecord_io.training.row_source import RowSource
 
 if TYPE_CHECKING:
     import datasets
@@ -37,7 +37,7 @@ _OF_LISTS = OF_ROWS - {"missing"}
 
 @overload
 def to_hf(
-    scan: Trainable,
+    scan: Scan | RowSource,
     *,
     streaming: Literal[True] = True,
     shards: int | None = None,
@@ -46,7 +46,7 @@ def to_hf(
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
-    scan: Trainable,
+    scan: Scan | RowSource,
     *,
     streaming: Literal[False],
     shards: int | None = None,
@@ -55,12 +55,17 @@ def to_hf(
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    scan: Trainable, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
+    scan: Scan | RowSource, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 @check_keywords
 @document_keywords(RepresentationOptions, only=_OF_LISTS)
 def to_hf(
-    scan: Trainable, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
+    scan: Scan | RowSource,
+    *,
+    streaming: bool = True,
+    shards: int | None = None,
+    max_bytes: int = PIECE_BYTES,
+    **keywords: Any,
 ) -> datasets.IterableDataset | datasets.Dataset:
     """A dataset of Hugging Face datasets; `tfrecord_io.write_tfrecord` writes both kinds again.
 
@@ -89,30 +94,24 @@ def to_hf(
     SchemaError
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged".
     """
-    images = ImageColumns(scan.schema, scan.options.thread_count)
-    lists = _ListLengths(scan.schema, representation_options(ReadOptions(), **keywords), images)
+    source = source_of(scan)
+    images = ImageColumns(source.schema, source.options.thread_count)
+    lists = _ListLengths(source.schema, representation_options(ReadOptions(), **keywords), images)
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
-    empty = images.decoded(lists.apply(scan.schema.empty_table()))
+    empty = images.decoded(lists.apply(source.schema.empty_table()))
     if not streaming:
         if images:
-            table = pa.concat_tables([_plain(empty), *(table for _, table in _tables([scan], lists, images))])
+            table = pa.concat_tables([_plain(empty), *(table for _, table in _tables([source], lists, images))])
         else:
-            table = lists.apply(read_scan(scan, warns=True) if isinstance(scan, Scan) else _whole(scan))
+            table = lists.apply(source.to_table())
         features = _features(empty.schema if images else table.schema)
         return datasets.Dataset(_plain(table).replace_schema_metadata(features.arrow_schema.metadata))
-    options = scan.options
-    is_window = options.offset > 0 or options.limit is not None
-    pieces = [scan] if is_window else scan.split(shards, max_bytes)
+    pieces = [source] if source.is_limited else source.split(shards, max_bytes)
     features = _features(empty.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
-
-
-def _whole(rows: Any) -> pa.Table:
-    table: pa.Table = rows.to_table()
-    return table
 
 
 def _features(schema: pa.Schema) -> datasets.Features:
@@ -209,7 +208,7 @@ def _tables(pieces: Sequence[Any], lists: _ListLengths, images: ImageColumns) ->
     """The numbered tables of some pieces."""
     number = count()
     for piece in pieces:
-        with open_scan(piece) if isinstance(piece, Scan) else closing(piece.batches()) as batches:
+        with closing(piece.batches()) as batches:
             tables = (lists.apply(pa.Table.from_batches([batch])) for batch in batches)
             decoded = _decoded(tables, images, batches, piece) if images else tables
             yield from ((next(number), _plain(table)) for table in decoded)

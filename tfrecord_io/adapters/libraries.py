@@ -23,9 +23,6 @@ class Adapter:
         Of the adapter, and of the extra that installs the library, whose name has ``-`` for ``_``.
     methods : tuple of str
         Functions of `module` that are methods of `Dataset`: the first argument is the dataset.
-    functions : tuple of str
-        Functions of `module` that are public names of this package; of a plugin, also entry points of the group
-        ``tfrecord_io.names``.
     library : str
         The module to import, if its name is another.
     module : str
@@ -41,7 +38,6 @@ class Adapter:
 
     name: str
     methods: tuple[str, ...] = ()
-    functions: tuple[str, ...] = ()
     library: str = ""
     module: str = ""
     aliases: tuple[str, ...] = ()
@@ -54,9 +50,9 @@ class Adapter:
 
 
 CORE = (
-    Adapter("polars", ("to_polars",), ("scan_polars",)),
-    Adapter("duckdb", ("to_duckdb",), ("register_duckdb",)),
-    Adapter("pandas", (), ("register_pandas",)),
+    Adapter("polars", ("to_polars",)),
+    Adapter("duckdb", ("to_duckdb",)),
+    Adapter("pandas"),
     Adapter("xarray", ("to_xarray",)),
     Adapter("torch", ("to_torch", "to_torch_map")),
     Adapter("tf", ("to_tf",), library="tensorflow"),

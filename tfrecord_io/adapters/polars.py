@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, withou
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @document_keywords(ReadOptions)
-def scan_polars(path: Path | Iterable[Path], **keywords: Any) -> pl.LazyFrame:
+def scan_polars(path: FilesLike, **keywords: Any) -> pl.LazyFrame:
     """Scan TFRecord files with polars: queries read only the columns and rows that they need.
 
     Parameters
@@ -60,7 +60,7 @@ def scan_polars(path: Path | Iterable[Path], **keywords: Any) -> pl.LazyFrame:
     >>> tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3).select("name").collect()["name"].to_list()
     ['a', 'c']
     """
-    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, scan_polars))
+    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, scan_polars, path))
     return _lazy_frame(scan, LiveScan(scan))
 
 

@@ -21,10 +21,11 @@ from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ColumnLayout, IterOptions, raises
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
-from tfrecord_io.training.windows import Trainable
+from tfrecord_io.training.row_source import RowSource
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "epochs", "state"})
-def to_tf(scan: Trainable, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
+def to_tf(scan: Scan | RowSource, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
     """A tf.data.Dataset of batches, with a static element_spec.
 
     Parameters

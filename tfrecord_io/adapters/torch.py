@@ -18,14 +18,15 @@ import numpy as np
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import ByNumber
+from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, check_integer
-from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, arrays_of_rows, by_number
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
-from tfrecord_io.training.windows import Trainable
+from tfrecord_io.training.row_source import RowSource
 
 if TYPE_CHECKING:
     import torch
@@ -45,7 +46,7 @@ _DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
 @check_keywords
 @document_keywords(IterOptions, without={*OF_FILES, "batch_size", "epochs", "worker", "state"})
 def to_torch(
-    scan: Trainable,
+    scan: Scan | RowSource,
     *,
     batch_size: int | None = None,
     rank: tuple[int, int] | None = None,
@@ -100,7 +101,7 @@ def to_torch(
 @check_keywords
 @document_keywords(IterOptions, only=BY_NUMBER)
 def to_torch_map(
-    scan: Trainable, *, batch_size: int | None = None, **keywords: Any
+    scan: Scan | RowSource, *, batch_size: int | None = None, **keywords: Any
 ) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
@@ -222,6 +223,10 @@ def _dealer() -> tuple[str, int]:
             loader = frame.f_locals["self"]
             if name == _DISPATCHER:
                 return name, 0
+            if loader.batch_size is None:
+                reason = say("{} of accelerate (dispatch_batches is off) deals out rows", _SHARD)
+                advice = say("omit {batch_size=} in to_torch and give it to the DataLoader")
+                raise ValueError(say("{}, and a loader with {batch_size=None} has none: {}", reason, advice))
             is_split = getattr(loader, "split_batches", False)
             block = loader.batch_size * (1 if is_split else loader.num_processes)
             return name, -block if loader.drop_last else block
@@ -360,6 +365,7 @@ def _stream_class() -> type[Any]:
         def set_epoch(self, epoch: int) -> None:
             """Choose the number of the next iteration, in workers, too; those after it follow."""
             check_integer("epoch", epoch, 0, _LOW - 1)
+            _dealer()  # raises an error before accelerate counts rows that a loader has not
             self.epochs.set(epoch)
 
         def place(self, *, is_worker: bool = False) -> _Place:
@@ -463,7 +469,7 @@ def _map_class() -> type[Any]:
     class TFRecordRows(torch.utils.data.Dataset):  # type: ignore[misc]
         """Rows of TFRecord files, or batches of them, by number."""
 
-        def __init__(self, rows: ByNumber | BatchesByNumber) -> None:
+        def __init__(self, rows: ArraysByNumber | BatchesByNumber) -> None:
             self.rows = rows
 
         def __len__(self) -> int:
@@ -475,7 +481,7 @@ def _map_class() -> type[Any]:
                 return list(self.__getitems__(range(len(self))[number]))
             if np.ndim(number):
                 return list(self.__getitems__(number))
-            if isinstance(self.rows, BatchesByNumber) or (row := self.rows.row(operator.index(number))) is None:
+            if (row := self.rows.row(operator.index(number))) is None:
                 return self.__getitems__([number])[0]
             return {name: _of_row(value) for name, value in row.items()}
 
@@ -489,7 +495,7 @@ def _map_class() -> type[Any]:
 
         def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
             """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
-            return arrays_of_rows(self.rows, numbers)
+            return self.rows.arrays(numbers)
 
         def __reduce__(self) -> tuple[Any, ...]:
             return _made, (_map_class, self.rows)

@@ -49,8 +49,7 @@ def to_xarray(scan: Scan) -> xr.Dataset:
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
-    options = scan.options
-    is_part = scan.row_filter is not None or options.offset > 0 or options.limit is not None
+    is_part = bool(scan.chooses_rows) or any(source.derived is not None for source in scan.sources)
     rows = _TableRows(read_scan(scan)) if is_part else _rows(scan)
     variables = {}
     for column in scan.schema.names:
@@ -246,7 +245,7 @@ def _backend() -> type[Any]:
             self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None, **keywords: Any
         ) -> xr.Dataset:
             dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-            scan = plan_dataset(filename_or_obj, ReadOptions.from_keywords(keywords))
+            scan = plan_dataset(filename_or_obj, ReadOptions.from_keywords(keywords, None, filename_or_obj))
             return to_xarray(scan.only([name for name in scan.schema.names if name not in dropped]))
 
     return TFRecordBackend

@@ -44,7 +44,10 @@ class ImageColumns:
         self._threads = threads
         for decoder in self._decoders.values():
             if not decoder.form.channels:
-                advice = say('declare {tfr.image(mode="RGB")}, "L" or "RGBA"') & "or tfr.bytes_(), which is not decoded"
+                advice = (
+                    say('declare {tfr.image(mode="RGB")}, "L" or "RGBA"')
+                    & 'or tfr.scalar("binary"), which is not decoded'
+                )
                 reason = 'images of mode "unchanged" have no type in common'
                 raise SchemaError(reason, feature=decoder.feature, advice=advice)
 

@@ -1,12 +1,13 @@
-"""The rows of a scan by number, as arrays."""
+"""Rows by number: those of a scan, and as arrays those of whatever has them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions, raises
-from tfrecord_io.read.open_scan import open_indexed
+from tfrecord_io.read.open_scan import open_indexed, open_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.leaf import ENCODING_KEY
@@ -32,35 +33,78 @@ _PLAIN = ColumnLayout()
 _TEXT = (t.is_string, t.is_large_string, t.is_binary, t.is_large_binary)
 
 
-class RandomRows:
-    """The rows of a scan by number. It can be pickled; files are opened in each process when a row is read.
+class RowLookup(ABC):
+    """The rows of a dataset, or of what is made of some, by number. It can be pickled.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    """
+
+    schema: pa.Schema
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def table(self, numbers: Array) -> pa.Table:
+        """The rows of numbers from 0 to the length, in this order."""
+
+    def record(self, number: int) -> Mapping[str, Any] | None:
+        """The values of a row, which take less time than a table of it; None if they are not to be had alone."""
+        return None
+
+    @abstractmethod
+    def describe(self) -> str:
+        """For display, and for checkpoints that compare it."""
+
+    @abstractmethod
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        """The error of the row with the number ``fault.row``."""
+
+    @abstractmethod
+    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+        """An array of numbers of all rows, which `measure` finds of batches with these columns."""
+
+
+class PartLookup(RowLookup):
+    """The rows of a dataset, from which those of balanced mixtures are drawn."""
+
+    @abstractmethod
+    def column(self, name: str) -> list[pa.Array]:
+        """The values of a column in all rows."""
+
+    @abstractmethod
+    def of(self, scan: Scan) -> Self:
+        """The same rows with the columns of a scan of the same files."""
+
+    @property
+    @abstractmethod
+    def bytes_read(self) -> int:
+        """Of the records."""
+
+    @property
+    @abstractmethod
+    def mean_bytes(self) -> float:
+        """Of the record of a row with its frame."""
+
+
+class ScanLookup(PartLookup):
+    """The rows of a scan by number; files are opened in each process when a row is read.
 
     Parameters
     ----------
     scan : Scan
         Of plain files: rows of a compressed one can only be read from its start.
-    options : RepresentationOptions, optional
-        How rows become arrays; by default as the other keywords say.
-    lengths : dict of str to int, optional
-        The columns of lists that are stacked; see `TableRepresentation`.
-    **representation
-        Keywords of `OF_ROWS`, as in `tfrecord_io.read_arrays`.
 
     Raises
     ------
     ValueError
-        A file is compressed, the scan has an `on_error`, or the length of a row would depend on others.
+        A file is compressed, or the scan has an `on_error`.
     """
 
-    def __init__(
-        self,
-        scan: Scan,
-        options: RepresentationOptions | None = None,
-        lengths: dict[str, int] | None = None,
-        **representation: Any,
-    ) -> None:
-        self.scan, self._lengths = scan.pruned(), lengths
-        self._options = row_options(scan.options, **representation) if options is None else options
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan.pruned()
         if not raises(scan.options.on_error):
             raise ValueError(
                 say("{on_error=} cannot be combined with access by number: rows that are left out have none")
@@ -75,22 +119,94 @@ class RandomRows:
         else:
             self._numbers = _fulfilling(self.scan)
 
+    @property
+    def schema(self) -> pa.Schema:
+        return self.scan.schema
+
     @cached_property
     def _records(self) -> RandomAccess:
         return RandomAccess(self._files, replace(self.scan, row_filter=None).decoded())
 
-    @cached_property
-    def _representation(self) -> TableRepresentation:
-        return TableRepresentation(self.scan.schema, self._options, complete=False, lengths=self._lengths)
-
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def describe(self) -> str:
+        return self.scan.describe()
+
+    def record(self, number: int) -> Mapping[str, Any]:
+        return self._records[int(self._numbers[number])]
+
+    def table(self, numbers: Array) -> pa.Table:
+        return self._records[self._records_of(numbers)].select(self.scan.schema.names)
+
+    def column(self, name: str) -> list[pa.Array]:
+        chunks = RandomAccess(self._files, replace(self.scan, row_filter=None).only([name]).decoded()).values()
+        if len(self) == len(self._files):
+            return chunks
+        values: list[pa.Array] = pa.chunked_array(chunks).take(int64_array(np.asarray(self._numbers))).chunks
+        return values
+
+    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+        with open_scan(self.scan.only(names)) as reader:
+            found = [measure(batch) for batch in reader]
+        return np.concatenate(found or [measure(empty_batches(self.scan.only(names).schema)[0])])
+
+    def of(self, scan: Scan) -> Self:
+        rows = copy(self)
+        rows.__dict__ = {**self.__getstate__(), "scan": scan}
+        return rows
+
+    @property
+    def bytes_read(self) -> int:
+        return self._records.report.bytes
+
+    @property
+    def mean_bytes(self) -> float:
+        return sum(index.end for index in self._files.indexes) / max(1, len(self._files))
+
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        (file,), (record,) = self._files.locate(self._records_of(np.array([fault.row])))
+        return fault.to_error(self._files.sources[file].path, int(record))
+
+    def _records_of(self, rows: Array) -> Array:
+        """The numbers of the records of rows."""
+        return self._numbers.start + rows if isinstance(self._numbers, range) else self._numbers[rows]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_records"}
+
+
+class ArraysByNumber:
+    """Rows by number as arrays. It can be pickled.
+
+    Parameters
+    ----------
+    rows : RowLookup
+    options : RepresentationOptions
+        How rows become arrays.
+    lengths : dict of str to int, optional
+        The columns of lists that are stacked; see `TableRepresentation`.
+    """
+
+    def __init__(self, rows: RowLookup, options: RepresentationOptions, lengths: dict[str, int] | None = None) -> None:
+        self.rows, self._options, self._lengths = rows, options, lengths
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def describe(self) -> str:
+        """For display."""
+        return self.rows.describe()
+
+    @cached_property
+    def _representation(self) -> TableRepresentation:
+        return TableRepresentation(self.rows.schema, self._options, complete=False, lengths=self._lengths)
 
     @cached_property
     def _scalars(self) -> list[tuple[str, type[np.generic] | None]] | None:
         """Which scalar of NumPy a value of each column becomes, None for others; None if one needs its own handling."""
         found: list[tuple[str, type[np.generic] | None]] = []
-        for field in self.scan.schema:
+        for field in self.rows.schema:
             type_, is_list = field.type, is_list_like(field.type) or is_fixed_shape_tensor(field.type)
             value = type_.value_type if is_list else type_
             is_number = t.is_integer(value) or t.is_float32(value) or t.is_float64(value) or t.is_boolean(value)
@@ -104,10 +220,12 @@ class RandomRows:
 
     def row(self, number: int) -> dict[str, Any] | None:
         """A row, as `arrays` of it without their first axis, in less time; None if `arrays` has to make it."""
-        count = len(self)
+        count = len(self.rows)
         if self._scalars is None or not -count <= number < count:
             return None
-        record = self._records[int(self._numbers[number])]
+        record = self.rows.record(number if number >= 0 else number + count)
+        if record is None:
+            return None
         row = {}
         for name, scalar in self._scalars:
             value = record[name]
@@ -118,67 +236,16 @@ class RandomRows:
 
     def arrays(self, rows: Any, form: BatchForm | None = None) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
-        table = self.table(rows)
+        numbers = row_numbers(rows, len(self))
+        table = self.rows.table(numbers)
         try:
             columns = self._representation.represent(table.to_batches() or empty_batches(table.schema))
         except RowFault as fault:
-            raise self.row_error(fault.at(int(np.asarray(rows)[fault.row]))) from fault.__cause__
+            raise self.rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
         return slice_columns(columns, 0, len(table), form)
 
-    def table(self, rows: Any) -> pa.Table:
-        """The rows of these numbers, in this order; IndexError if one is out of range."""
-        numbers = self._records_of(rows)
-        return self._records[numbers].select(self.scan.schema.names)
-
-    def column(self, name: str) -> list[pa.Array]:
-        """The values of a column in all rows."""
-        chunks = RandomAccess(self._files, replace(self.scan, row_filter=None).only([name]).decoded()).values()
-        if len(self) == len(self._files):
-            return chunks
-        values: list[pa.Array] = pa.chunked_array(chunks).take(int64_array(np.asarray(self._numbers))).chunks
-        return values
-
-    def over(self, scan: Scan) -> RandomRows:
-        """The same rows with other columns of the files."""
-        rows = copy(self)
-        rows.__dict__ = {**self.__getstate__(), "scan": scan}
-        return rows
-
-    @property
-    def bytes_read(self) -> int:
-        """Of the records."""
-        return self._records.report.bytes
-
-    @property
-    def mean_bytes(self) -> float:
-        """Of a record with its frame."""
-        return sum(index.end for index in self._files.indexes) / max(1, len(self._files))
-
-    def row_error(self, fault: RowFault) -> TFRecordError:
-        """The error of the row with the number ``fault.row``."""
-        (file,), (record,) = self._files.locate(self._records_of(np.array([fault.row])))
-        return fault.to_error(self._files.sources[file].path, int(record))
-
-    def _records_of(self, rows: Any) -> Array:
-        """The numbers of the records of rows."""
-        rows = row_numbers(rows, len(self))
-        return self._numbers.start + rows if isinstance(self._numbers, range) else self._numbers[rows]
-
     def __getstate__(self) -> dict[str, Any]:
-        compiled = ("_records", "_representation", "_scalars")
-        return {name: value for name, value in self.__dict__.items() if name not in compiled}
-
-
-class ByNumber(Protocol):
-    """Rows by number: those of a scan, or of what takes its place in training."""
-
-    scan: Any
-
-    def __len__(self) -> int: ...
-
-    def row(self, number: int) -> dict[str, Any] | None: ...
-
-    def arrays(self, rows: Any) -> dict[str, Any]: ...
+        return {name: self.__dict__[name] for name in ("rows", "_options", "_lengths")}
 
 
 def row_options(options: ReadOptions, **representation: Any) -> RepresentationOptions:
@@ -190,14 +257,6 @@ def row_options(options: ReadOptions, **representation: Any) -> RepresentationOp
                 say("{pad_to=}: a row by its number has a length of its own", pad_to=each) & "pass an integer"
             )
     return representation_options(options, **representation)
-
-
-def random_rows(scan: Any, **representation: Any) -> ByNumber:
-    """The rows by number of a scan, or of what takes its place, a mixture or windows."""
-    if isinstance(scan, Scan):
-        return RandomRows(scan, **representation)
-    rows: ByNumber = scan.random_rows(**representation)
-    return rows
 
 
 def row_numbers(rows: Any, count: int) -> Array:

@@ -83,7 +83,7 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
     >>> texts["t"].tolist(), texts["t/length"]
     ([[1, 2], [4, -1], [5, 6]], array([2, 1, 2]))
     """
-    options = ArrayOptions.from_keywords(keywords, read_arrays)
+    options = ArrayOptions.from_keywords(keywords, read_arrays, path)
     if options.out is not None:
         return fill_arrays(path, options, options.out)
     plain = replace(reader_options(options), batch_bytes=_BATCH_BYTES)

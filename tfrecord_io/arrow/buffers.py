@@ -152,16 +152,6 @@ def bitmap_of(mask: Array) -> Array:
     return np.packbits(mask, bitorder="little")
 
 
-def either_bitmap(bitmaps: list[Array | None], rows: int) -> Array | None:
-    """The bitmap of rows that are valid in any of these; None where every row is."""
-    if any(bitmap is None for bitmap in bitmaps):
-        return None
-    width = (rows + 7) // 8
-    joined = np.bitwise_or.reduce([bitmap[:width] for bitmap in bitmaps if bitmap is not None])
-    mask = mask_of(joined, rows)
-    return None if mask.all() else bitmap_of(mask)
-
-
 def offsets_of(lengths: Array, dtype: type = np.int64) -> Array:
     """Offsets from 0 on of runs of these lengths: one more than there are runs."""
     offsets: Array = np.zeros(len(lengths) + 1, dtype)

@@ -1,4 +1,4 @@
-"""Arrays of any Arrow type, put together from the plain columns that `schema.nested` describes.
+"""Columns put together from the arrays of their features, by the tree of `schema.nested`.
 
 Files may be damaged, or of other writers: lengths are compared with the number of values before an array is made, and
 a row whose features contradict each other is a RowFault. A type that is stored as another one has a row in `_MADE`.
@@ -20,7 +20,17 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
 from tfrecord_io.schema.leaf import with_encoding
-from tfrecord_io.schema.nested import Lists, Node, Represented, Stored, Struct, nested_tree, representation_of
+from tfrecord_io.schema.nested import (
+    Lists,
+    Node,
+    PlainLists,
+    PlainStruct,
+    Represented,
+    Stored,
+    Struct,
+    nested_tree,
+    representation_of,
+)
 from tfrecord_io.schema.tensor_encodings import NESTED
 from tfrecord_io.schema.types import hashable
 
@@ -77,9 +87,9 @@ class _Parts:
                 fault.row, fault.feature = slots.row_of(fault.row), node.feature
                 raise
         if isinstance(node, Lists):
-            return self._lists(node, slots)
+            return self._plain_lists(node) if isinstance(node, PlainLists) else self._lists(node, slots)
         if isinstance(node, Struct):
-            return self._struct(node, slots)
+            return self._plain_struct(node, slots) if isinstance(node, PlainStruct) else self._struct(node, slots)
         return self._values(node, slots)
 
     # ---- parts of a type
@@ -134,6 +144,31 @@ class _Parts:
             node.type, slots.count, [_bitmap(valid)], children=[array for array, _ in made]
         ), valid
 
+    def _plain_struct(self, node: Node, slots: _Slots) -> Made:
+        made = [self.make(child, slots) for child in node.children]
+        valid = None if slots.rows is not None else _any([valid for _, valid in made])
+        arrays = [  # the items of a list that was made may be null, whatever the type says
+            array if array.type == child.type else array.cast(child.type)
+            for child, (array, _) in zip(node.type, made, strict=True)
+        ]
+        return pa.Array.from_buffers(node.type, slots.count, [_bitmap(valid)], children=arrays), valid
+
+    def _plain_lists(self, node: Node) -> Made:
+        """Lists of structs, of which a row has as many as each of its features has values; none where it has none."""
+        features = range(self._at, self._at + sum(1 for _ in node.stored()))
+        stated = [at for at in features if not t.is_null(self._arrays[at].type.value_type)]
+        if not stated:  # all are of the null type: nothing says how many structs a row has
+            self._at, rows = features.stop, len(self._arrays[self._at])
+            return pa.nulls(rows, node.type), np.zeros(rows, np.bool_)
+        column = self._arrays[stated[0]]
+        valid = _any([valid_mask(self._arrays[at]) for at in stated])
+        offsets = _offsets(column)
+        counted = _Slots(len(_flat(column)), offsets, self._stored[stated[0]].feature)
+        structs, _ = self.make(node.children[0], counted)
+        own = [] if t.is_fixed_size_list(column.type) else [pa.py_buffer(offsets)]
+        buffers = [_bitmap(valid), *own]
+        return pa.Array.from_buffers(node.type, len(column), buffers, children=[structs]), valid
+
     def _own(self, node: Node, slots: _Slots) -> Array | None:
         """Where a struct is valid; outside of a list where it is though it has no other features."""
         if slots.rows is None:
@@ -173,12 +208,14 @@ class _Parts:
         """The values of the next column, one for each slot."""
         stored, column = self._next()
         assert slots.rows is not None
+        if np.array_equal(_offsets(column), slots.rows):  # mostly: one pass
+            return _flat(column)
         lengths, expected = _lengths(column), np.diff(slots.rows)
         if np.any(bad := lengths != expected):
             row = int(bad.argmax())
             reason = f"it has {lengths[row]} values, and there are {expected[row]} by '{slots.counter}'"
             raise RowFault(row, reason, feature=stored.feature, expected=int(expected[row]), got=int(lengths[row]))
-        return column.flatten()
+        return _flat(column)
 
     def _valid(self, slots: _Slots) -> Array | None:
         """Which slots are not among the positions of nulls in the next column; None: all."""
@@ -212,9 +249,22 @@ def _any(masks: list[Array | None]) -> Array | None:
 
 def _lengths(column: pa.Array) -> Array:
     """The number of values of each row, 0 where it is null."""
-    lengths = np.diff(offset_view(column, np.dtype(np.int64 if t.is_large_list(column.type) else np.int32)))
+    return np.diff(_offsets(column)).astype(np.int64, copy=False)
+
+
+def _offsets(column: pa.Array) -> Array:
+    """Where the values of each row begin, from 0 on, and the end; null rows have none."""
+    if not t.is_fixed_size_list(column.type):
+        return offset_view(column, np.dtype(np.int64 if t.is_large_list(column.type) else np.int32))
     valid = valid_mask(column)
-    return lengths.astype(np.int64) if valid is None else np.where(valid, lengths, 0).astype(np.int64)
+    return offsets_of((np.ones(len(column), np.int64) if valid is None else valid) * column.type.list_size)
+
+
+def _flat(column: pa.Array) -> pa.Array:
+    """The values of all rows, without a copy: null rows are empty, or have as many slots as a list of a fixed size."""
+    if t.is_fixed_size_list(column.type):
+        return column.values
+    return column.values.slice(0, int(_offsets(column)[-1]))
 
 
 def _bitmap(valid: Array | None) -> pa.Buffer | None:

@@ -29,7 +29,7 @@ from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.format.formats import FOLDERS, FORMATS, Format, keys, only_one_way, own_options
+from tfrecord_io.format.format_registry import FOLDERS, FORMATS, Format, keys, only_one_way, own_options
 from tfrecord_io.schema.tensor_encodings import written_encodings
 
 

@@ -15,17 +15,28 @@ import pyarrow as pa
 from tfrecord_io.background import ordered, raise_error
 from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.embed_files import from_files
+from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
-from tfrecord_io.format.formats import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, list_formats, load, own_options
+from tfrecord_io.format.format_registry import (
+    EMBEDDING,
+    FOLDERS,
+    FORMATS,
+    TFRECORD,
+    Format,
+    list_formats,
+    load,
+    own_options,
+)
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
+from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import paths_of
 from tfrecord_io.registry import listed
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
@@ -34,7 +45,7 @@ from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.resume_journal import SourceVersion, check_version, version_of
-from tfrecord_io.typing import Path, ProgressLike, SourceFormat, TargetFormat
+from tfrecord_io.typing import FilesLike, Path, ProgressLike, SourceFormat, TargetFormat
 from tfrecord_io.write.distributed import WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
@@ -55,7 +66,7 @@ def _own_keywords() -> set[str]:
 @sign_keywords(*own_options(), TransferOptions, WriteOptions, ReadOptions)
 @list_formats
 def convert(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     src_format: SourceFormat | None = None,
@@ -69,13 +80,13 @@ def convert(
 
     Parameters
     ----------
-    source : str, PathLike or list of those
+    source : str, PathLike, Dataset or list of those
         Files of one format; several are zipped by their leading axis (``.npy``, IDX) or concatenated (all others). Each
         file in a folder of ``.npz`` or ``.npy`` files is one row. Globs and folders of other files are read in natural
         order; a glob of ``.npy`` or ``.npz`` files may match only one. Values in the names of folders of tables and
         WebDataset archives (``day=1/``) are columns, as in `tfrecord_io.read_table`. A folder with images is read as by
-        `tfrecord_io.from_image_folder`, and one with the folders ``Annotations`` and ``JPEGImages`` as by
-        `tfrecord_io.from_pascal_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
+        `formats.open_image_folder`, and one with the folders ``Annotations`` and ``JPEGImages`` as by
+        `formats.open_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
         accepts.
     target : str or PathLike
         A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). A suffix
@@ -89,33 +100,33 @@ def convert(
 
         {formats}
     files : {"images", "all"} or str, optional
-        For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
-        `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`, or
-        as by `tfrecord_io.to_file_folder`; the name of a column of bytes: the files that it has.
+        For a source that is a folder without TFRecord files: read it as by `formats.open_image_folder`, or as by
+        `formats.open_file_folder`. For a TFRecord source: write a folder, as by `formats.write_image_folder`, or
+        as by `formats.write_file_folder`; the name of a column of bytes: the files that it has.
     filename : str, optional
         For such a folder: the column with the names of the files.
     class_names, shuffle_seed
-        As in `tfrecord_io.from_image_folder`, for a folder of images or files; `class_names` also as in
-        `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, and `shuffle_seed` for COCO, Pascal VOC and YOLO. For
+        As in `formats.open_image_folder`, for a folder of images or files; `class_names` also as in
+        `formats.open_voc` and `formats.open_yolo`, and `shuffle_seed` for COCO, Pascal VOC and YOLO. For
         targets of these, `class_names` are the names of the labels 1, 2, …, where records have none.
     images, image_set, invalid_boxes, check_sizes, orient, masks
-        As in `tfrecord_io.from_coco`, `tfrecord_io.from_pascal_voc` and `tfrecord_io.from_yolo`, for these sources:
+        As in `formats.open_coco`, `formats.open_voc` and `formats.open_yolo`, for these sources:
         COCO needs `images` and has no `image_set`, and Pascal VOC has no `masks`. A Pascal VOC target lists its images
         in the `image_set`, by default ``trainval``.
     embed, embed_folder, missing_files : dict, path, {"raise", "null"}, optional
         Columns with the files that other columns name, such as ``{"image": "image_uri"}``: `columns`, `folder` and
-        `missing` of `tfrecord_io.from_files`.
+        `missing` of `formats.embed_files`.
     columns : sequence of str, optional
         Columns to convert: names, globs and ``!name`` to exclude.
     storage_options, filesystem
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
-        As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets; `compressed` also for HDF5.
+        As in `formats.write_npy` and `formats.write_npz`, for these targets; `compressed` also for HDF5.
     group_size, record_compression : int, str, optional
         Of an ArrayRecord file: how many records are compressed together (1), and how: "zstd", "brotli", "snappy" or
         "uncompressed", with a level as in ``"zstd:19"``.
     dst_split : str, optional
-        The split of a dataset of TFDS to write: `split` of `tfrecord_io.write_tfds`.
+        The split of a dataset of TFDS to write: `split` of `formats.write_tfds`.
     fps, task : int, str, optional
         Of a target of LeRobot: frames per second, which it needs, and the column with the task of each step, by default
         ``language_instruction`` or ``natural_language_instruction``.
@@ -176,10 +187,15 @@ def convert(
     >>> tfr.read_table("people.tfrecord").to_pylist()
     [{'name': 'Ada', 'zip': '00123'}]
     """
-    paths, name = _paths(source), os.fspath(target)
+    has_datasets = bool(datasets_in(source))
+    if resume and has_datasets:
+        reason = say("{resume=True} compares files and keywords with those of the call that was stopped")
+        raise ValueError(say("{}: pass the path, and the options of the dataset as keywords", reason))
+    parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
+    paths, name = _paths(paths_of(source) if has_datasets else source), os.fspath(target)
     places = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
     read_from, write_to = places.source, places.target
-    if keywords.get("split") is not None and src_format is None:
+    if (has_datasets or keywords.get("split") is not None) and src_format is None:
         src_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     reads, writes = formats_of(paths, name, places, src_format, dst_format, files)
     given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
@@ -193,7 +209,7 @@ def convert(
     if columns is not None:
         reading["columns"] = columns
     if writes is not TFRECORD:
-        inputs, reading = _records(reads, paths, read_from, reading)
+        inputs, reading = _records(reads, parts if has_datasets else paths, read_from, reading)
         only_source = write_to.storage_options is None and read_from.storage_options is not None
         target_options = {} if only_source else write_to.storage_options  # None: those of the source
         own = {**writes.named, **reading, **writing, "dst_storage_options": target_options}
@@ -210,15 +226,15 @@ def convert(
     options = replace(options, any_suffix=dst_format is not None)
     named = src_format is not None
     if resume:
-        parts: TableSource | RecordFiles
+        files_of: TableSource | RecordFiles
         if reads.records:
             inputs, reading = _records(reads, paths, read_from, reading)
-            parts = RecordFiles(plan_scan(inputs, ReadOptions.from_keywords(reading)).close())
-            check_outside(paths, read_from, target, write_to, parts.sources)
+            files_of = RecordFiles(plan_scan(inputs, ReadOptions.from_keywords(reading)).close())
+            check_outside(paths, read_from, target, write_to, files_of.sources)
         else:
-            parts = _planned(reads, paths, read_from, named, reading)
-        return convert_by_file(parts, target, options, settings, progress, embedded)
-    with open_format(reads, paths, read_from, named=named, **reading) as rows:
+            files_of = _planned(reads, paths, read_from, named, reading)
+        return convert_by_file(files_of, target, options, settings, progress, embedded)
+    with open_format(reads, parts if has_datasets else paths, read_from, named=named, **reading) as rows:
         if isinstance(rows, Reader):
             check_outside(paths, read_from, target, write_to, rows._scan.sources)
         return write(embedded(rows), target, options)
@@ -248,7 +264,7 @@ def open_format(
     """
     if format.records:
         inputs, keywords = _records(format, paths, storage, keywords)
-        with open_path(inputs, ReadOptions.from_keywords(keywords)) as reader:
+        with open_path(inputs, ReadOptions.from_keywords(keywords, None, inputs)) as reader:
             yield reader
         return
     if format.plan:
@@ -301,9 +317,10 @@ def _planned(
 def _records(
     format: Format, paths: Sequence[str], storage: StorageOptions, keywords: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """What is read of TFRecord files, and how."""
+    """What is read of TFRecord files, and how; datasets have their own storage."""
     assert format.records is not None
-    inputs, reading = load(format.records)(unwrapped(paths), {**storage.keywords, **keywords})
+    own = {} if datasets_in(paths) else storage.keywords
+    inputs, reading = load(format.records)(unwrapped(paths), {**own, **keywords})
     return inputs, reading
 
 
@@ -341,7 +358,7 @@ def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[An
         raise TypeError(say("{} has no effect without {embed=}", Keyword(next(iter(given)))))
     columns, folder, missing = (given.get(key) for key in EMBEDDING)
     own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", **storage.keywords}
-    return lambda stream: stream if columns is None else from_files(stream, columns, **own)
+    return lambda stream: stream if columns is None else embed_files(stream, columns, **own)
 
 
 # ---- convert(resume=True): one source file after the other, which goes on after a stop

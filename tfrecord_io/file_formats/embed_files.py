@@ -28,7 +28,7 @@ from tfrecord_io.typing import MissingFiles, Path, TableLike
 
 @check_keywords
 @sign_keywords(FileOptions)
-def from_files(
+def embed_files(
     table: TableLike,
     columns: Mapping[str, str],
     *,
@@ -75,7 +75,7 @@ def from_files(
     --------
     >>> import tfrecord_io as tfr
     >>> _ = open("a.txt", "w").write("some text")
-    >>> stream = tfr.from_files({"label": [1], "path": ["a.txt"]}, columns={"text": "path"})
+    >>> stream = tfr.formats.embed_files({"label": [1], "path": ["a.txt"]}, columns={"text": "path"})
     >>> _ = tfr.write_tfrecord(stream, "texts.tfrecord")
     >>> tfr.read_table("texts.tfrecord").to_pylist()
     [{'label': 1, 'path': 'a.txt', 'text': b'some text'}]

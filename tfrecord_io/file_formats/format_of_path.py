@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
-from tfrecord_io.format import formats
-from tfrecord_io.format.formats import FOLDERS, FORMATS, TFRECORD, Format, keys
+from tfrecord_io.format import format_registry as formats
+from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys
 from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.remedies import Keyword

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from tfrecord_io.format.formats import FORMATS, JSON, Format
+from tfrecord_io.format.format_registry import FORMATS, JSON, Format
 
 IMAGES = {  # the formats of images that are imported and decoded, by name, with their suffixes
     "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),

@@ -80,18 +80,18 @@ class ParsedTensor(NamedTuple):
     values: Array
 
 
-def parse_tensor(data: Any, dtype: Any = None, *, max_expansion: int = MAX_EXPANSION) -> Array:
+def parse_tensor(serialized: Any, out_type: Any = None, *, max_expansion: int = MAX_EXPANSION) -> Array:
     """Parse a serialized TensorProto, as ``tf.io.parse_tensor`` does.
 
     Parameters
     ----------
-    data : bytes, bytearray or memoryview
+    serialized : bytes, bytearray or memoryview
         The output of ``tf.io.serialize_tensor`` or `serialize_tensor`, or another serialized TensorProto.
-    dtype : str or dtype, optional
+    out_type : str or dtype, optional
         The expected dtype: a name ("float32", "string"), a dtype of NumPy or of TensorFlow. None: any.
     max_expansion : int, default 256 MiB
-        Bytes that the values may take beyond 512 times the length of `data`: a few bytes can state a large tensor of
-        one repeated value.
+        Bytes that the values may take beyond 512 times the length of `serialized`: a few bytes can state a large tensor
+        of one repeated value.
 
     Returns
     -------
@@ -102,26 +102,26 @@ def parse_tensor(data: Any, dtype: Any = None, *, max_expansion: int = MAX_EXPAN
     Raises
     ------
     DecodeError
-        The data is not a TensorProto, has another dtype than `dtype`, or one that no array has (quantized numbers,
+        The data is not a TensorProto, has another dtype than `out_type`, or one that no array has (quantized numbers,
         resources, variants); its shape is unknown, negative or too large; its values do not fit the shape or the dtype.
         TensorFlow truncates values that are too many or too large, and returns zeros for values of another dtype: these
         are errors here. So is a tensor of 2³¹ bytes or more, and one above `max_expansion`.
     SchemaError
-        A tensor cannot have this `dtype`.
+        A tensor cannot have this `out_type`.
 
     Examples
     --------
     >>> import tfrecord_io as tfr
-    >>> tfr.parse_tensor(tfr.serialize_tensor(np.array([[1, 2], [3, 4]], "int16")))
+    >>> tfr.io.parse_tensor(tfr.io.serialize_tensor(np.array([[1, 2], [3, 4]], "int16")))
     array([[1, 2],
            [3, 4]], dtype=int16)
-    >>> tfr.parse_tensor(tfr.serialize_tensor(["cat", b"\\x00"]), "string")
+    >>> tfr.io.parse_tensor(tfr.io.serialize_tensor(["cat", b"\\x00"]), "string")
     array([b'cat', b'\\x00'], dtype=object)
     """
-    declared = None if dtype is None else declared_name(dtype)
-    if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"expected the bytes of a serialized tensor, not {type(data).__name__}")
-    content = bytes(data)
+    declared = None if out_type is None else declared_name(out_type)
+    if not isinstance(serialized, bytes | bytearray | memoryview):
+        raise TypeError(f"expected the bytes of a serialized tensor, not {type(serialized).__name__}")
+    content = bytes(serialized)
     tensor = parse_tensor_proto(content, declared, Expansion(max_expansion, len(content)))
     return tensor.values.reshape(tensor.shape)
 

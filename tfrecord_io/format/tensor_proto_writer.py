@@ -22,12 +22,12 @@ from tfrecord_io.options import LIMITS
 _CONTENT_TAG = b"\x22"  # field 4, length-delimited
 
 
-def serialize_tensor(array: Any) -> bytes:
+def serialize_tensor(tensor: Any) -> bytes:
     """Serialize an array as a TensorProto, byte for byte as ``tf.io.serialize_tensor`` does.
 
     Parameters
     ----------
-    array : array_like
+    tensor : array_like
         Numbers, bools, complex numbers, bfloat16; bytes, or text, which becomes UTF-8. Any shape, order and endianness.
         Python's own numbers become int32 (int64, where one is too large), float32 and complex128, as in TensorFlow.
 
@@ -40,13 +40,13 @@ def serialize_tensor(array: Any) -> bytes:
     Examples
     --------
     >>> import tfrecord_io as tfr
-    >>> tfr.serialize_tensor(np.array([1.0, 2.0], "float32"))
+    >>> tfr.io.serialize_tensor(np.array([1.0, 2.0], "float32"))
     b'\\x08\\x01\\x12\\x04\\x12\\x02\\x08\\x02"\\x08\\x00\\x00\\x80?\\x00\\x00\\x00@'
     """
-    if has_missing(array):
+    if has_missing(tensor):
         reason = "a value is masked or null: the values of a tensor cannot be missing"
         raise EncodeError(reason, advice="fill it, for example with numpy.ma.filled")
-    values = array if isinstance(array, np.ndarray) else _as_array(array)
+    values = tensor if isinstance(tensor, np.ndarray) else _as_array(tensor)
     if values.dtype.kind in "OSTU":
         return _strings(values)
     name = _name(values.dtype)

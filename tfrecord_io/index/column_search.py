@@ -62,10 +62,12 @@ class FileMatches:
         Of all records of the file or the piece.
     records : int64 array
         Their numbers in `index`, ascending.
+    parts : sequence of Condition
+        They all fulfil these parts of it, whose columns the index has.
     exact : bool
-        All of them fulfil it; else some columns of the condition are not in the index.
+        Those are all parts.
     is_doubtful : bool
-        They all should fulfil it, but not all of the file's content was compared with the index.
+        Not all of the file's content was compared with the index, so they may not fulfil these parts.
     has_schema : bool
         The first record of the file has an embedded schema.
     version : str
@@ -77,6 +79,7 @@ class FileMatches:
     first: int
     index: RecordIndex
     records: Array
+    parts: Sequence[Condition]
     exact: bool
     is_doubtful: bool
     has_schema: bool
@@ -106,7 +109,9 @@ class ColumnSearch:
     ) -> list[FileMatches | None]:
         """The records of each file or piece; None where it has no column index, or none for any part of the condition.
 
-        An index that is damaged or does not match its file is none; `warns` gets the texts of warnings.
+        An index that is damaged or does not match its file is none; `warns` gets the texts of warnings. Nor is, for a
+        piece of a file, one that was compared with some of its records only: those that it names in other pieces may be
+        what tells that it is of another content.
         """
         indexes = column_indexes(sources)
         if not any(indexes):
@@ -130,7 +135,9 @@ class ColumnSearch:
                 return None
         if matching is None or index is None or source.file_bytes not in (None, file.size):
             return None
-        passing, exact = matching
+        if source.span is not None and not columns.is_certain:
+            return None
+        passing, parts = matching
         begin, end = (0, len(index)) if source.span is None else index.bounds.searchsorted(source.span).tolist()
         bounds = index.bounds[begin : end + 1]
         is_exact = source.span is not None and source.file_bytes is None
@@ -138,11 +145,13 @@ class ColumnSearch:
             return None  # it is a piece of another file: its reader raises an error
         records = np.flatnonzero(passing[begin:end])
         first, part = columns.first + begin, RecordIndex(bounds)
-        is_doubtful, has_schema = exact and not columns.is_certain, columns.has_schema
-        return FileMatches(whole, file.size, first, part, records, exact, is_doubtful, has_schema, file.version)
+        exact, is_doubtful, has_schema = len(parts) == len(self.parts), not columns.is_certain, columns.has_schema
+        return FileMatches(whole, file.size, first, part, records, parts, exact, is_doubtful, has_schema, file.version)
 
-    def _passing(self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch) -> tuple[Array, bool] | None:
-        """Whether each record can fulfil the condition, and whether that is exact; None if nothing is known."""
+    def _passing(
+        self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch
+    ) -> tuple[Array, Sequence[Condition]] | None:
+        """Whether each record can fulfil the condition, and by which parts of it; None if nothing is known."""
         indexed = [field for field in self.fields if columns.has(field)]
         known = {*(field.name for field in indexed), *constants.schema.names}
         parts = [part for part in self.parts if known.issuperset(part.columns)]
@@ -163,7 +172,7 @@ class ColumnSearch:
             begin += len(batch)
         if not parts:
             return None
-        return passing, len(parts) == len(self.parts)
+        return passing, parts
 
 
 def column_indexes(sources: Sequence[Source]) -> list[Source | None]:

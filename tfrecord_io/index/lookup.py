@@ -348,7 +348,7 @@ class KnownCounts:
 
     def _from_tfds(self, source: Source) -> int | None:
         may_look = self.may_be_plain and self.looks and source.may_be_beside(INFO)
-        if source.is_file_object or source.span is not None or not may_look:
+        if source.is_file_object or source.span is not None or source.derived is not None or not may_look:
             return None
         fs, path = (None, source.path) if source.remote is None else source.remote
         folder, _, name = path.rpartition("/")

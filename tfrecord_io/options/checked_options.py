@@ -47,6 +47,24 @@ class StorageOptions:
 DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 
 
+class Configured:
+    """What has `options` of its own, by which it is read, and a selection: a dataset, or a piece of one."""
+
+    __slots__ = ()
+
+
+# Keywords of a call: in place of those of a dataset, or in addition to its selection.
+_OF_SELECTION = frozenset({"columns", "filters", "offset", "limit"})
+_OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
+_OF_TARGETS = frozenset({"storage_options", "filesystem", "compression"})  # where a call writes files, too
+
+
+def datasets_in(source: object) -> list[Any]:
+    """The datasets, and the pieces of them, in what a call reads."""
+    parts = source if isinstance(source, list | tuple) else [source]
+    return [part for part in parts if isinstance(part, Configured)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """The keywords of all calls that take a path; construction from keywords, and checks that several classes share."""
@@ -63,17 +81,20 @@ class Options:
         return new
 
     @classmethod
-    def from_keywords(cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Self:
-        """Options from a call's keywords.
+    def from_keywords(
+        cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None, source: object = None, **own: Any
+    ) -> Self:
+        """Options from a call's keywords, and from the datasets in the `source` that it reads.
 
         `call` is the public function: keywords that its signature does not have are refused. Without it, all are valid.
+        `own` are those that the call decides, where the caller does not.
 
         Raises
         ------
         TypeError
             A keyword that does not exist, or a value of a wrong type.
         ValueError
-            A value out of range.
+            A value out of range, or one of a dataset that the caller gives again, with another value.
         """
         if keywords:
             known = cls.__dataclass_fields__.keys() - cls.internal
@@ -81,7 +102,43 @@ class Options:
             for name in keywords:
                 if name not in known or (name not in shown and name not in _WITHOUT_SAMPLE):
                     raise unknown_keyword(name, known, call, keywords[name])
-        return cls(**keywords)
+        if source is not None and not isinstance(source, str | os.PathLike) and (datasets := datasets_in(source)):
+            if "columns" in cls.__dataclass_fields__ and isinstance(source, list | tuple):
+                common = _common_columns(source)
+                if common is not None and keywords.get("columns") is not None:
+                    raise ValueError("datasets of a list select columns: tfr.dataset([…]).select(…) selects of these")
+                own = {**own, "columns": common}
+            return cls._of_datasets(datasets, keywords, call, own)
+        return cls(**{**own, **keywords})
+
+    @classmethod
+    def _of_datasets(
+        cls,
+        datasets: Sequence[Any],
+        keywords: Mapping[str, Any],
+        call: Callable[..., Any] | None,
+        own: Mapping[str, Any],
+    ) -> Self:
+        """The options of datasets, which agree, with those that belong to a call."""
+        first, *others = datasets
+        writes = issubclass(cls, TransferOptions)
+        names = {each.name for each in fields(first.options)} & {each.name for each in fields(cls)} - cls.internal
+        names -= _OF_SELECTION | (_OF_TARGETS if writes else frozenset())
+        if writes and issubclass(cls, FrameOptions):
+            names |= {"compression"}  # that of what is read
+        said = {name: getattr(first.options, name) for name in names}
+        for other in others:
+            for name in sorted(said.keys() - _OF_CALLS):
+                if getattr(other.options, name) != said[name]:
+                    raise ValueError(f"the datasets differ in {name}=: open them with the same, {_remedy(name)}")
+        if writes and first.options.storage_options is not None:
+            said["src_storage_options"] = first.options.storage_options
+        options = cls(**{**said, **own, **keywords})
+        for name in sorted(keywords.keys() & said.keys() - _OF_CALLS):
+            if getattr(options, name) != said[name]:
+                reason = f"{name}= differs from that of the dataset, which says how its files are read"
+                raise ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: {_remedy(name)}")
+        return options
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what differs from the defaults."""
@@ -187,6 +244,20 @@ class TransferOptions(Options):
     def target(self) -> StorageOptions:
         """The storage of the files that are written."""
         return self.storage.with_options(self.dst_storage_options)
+
+
+def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
+    """The columns that are selected of all datasets of a list; None if all columns of each are."""
+    datasets = datasets_in(parts)
+    chosen = [each.chooses_columns for each in datasets]
+    names = {tuple(each.schema.names) for each in datasets}
+    if any(chosen) and (not all(chosen) or len(names) > 1 or len(datasets) < len(parts)):
+        raise ValueError("the parts of a list have other columns selected: tfr.dataset([…]).select(…) selects of all")
+    return names.pop() if any(chosen) else None
+
+
+def _remedy(name: str) -> str:
+    return f"tfr.dataset(path, {name}=…)"
 
 
 def check_integer(name: str, value: object, least: int, most: int | None = None, *, optional: bool = False) -> None:

@@ -82,7 +82,7 @@ _OF_READERS = {  # what a reader has in place of it
     **dict.fromkeys(("read", "to_table", "to_arrow", "read_table", "fetchall"), "call read_all()"),
     "to_polars": "call polars.from_arrow(reader)",
     **dict.fromkeys(("columns", "column_names", "names", "dtypes"), "it is schema.names"),
-    **dict.fromkeys(("num_rows", "count_rows", "shape"), "the number of rows is not known; tfr.count_records(path)"),
+    **dict.fromkeys(("num_rows", "count_rows", "shape"), "the number of rows is not known; tfr.count(path)"),
     **dict.fromkeys(("iter_arrays", "to_numpy", "to_arrays", "map", "batch", "shuffle"), "tfr.dataset(path) has it"),
 }
 _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it

@@ -412,7 +412,7 @@ class FolderOptions(FileOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotationOptions(FolderOptions):
-    """Keywords of `tfrecord_io.from_coco` and `tfrecord_io.from_pascal_voc`."""
+    """Keywords of `tfrecord_io.formats.open_coco` and `tfrecord_io.formats.open_voc`."""
 
     invalid_boxes: InvalidBoxes = "skip"
     check_sizes: bool = True

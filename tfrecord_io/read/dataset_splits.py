@@ -22,6 +22,8 @@ from tfrecord_io.index.lookup import usable_index, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import CopyOptions, FrameOptions, StorageOptions
 from tfrecord_io.options.split_slices import Split
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import record_sources
 from tfrecord_io.schema.formats.tfds_info import INFO, TfdsInfo, TfdsSplit, check_length, dataset_directory, read_info
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -37,9 +39,17 @@ _LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up
 
 
 def resolve_sources(
-    path: Any, options: FrameOptions | CopyOptions, storage: StorageOptions | None = None, **how: Any
+    path: Any,
+    options: FrameOptions | CopyOptions,
+    storage: StorageOptions | None = None,
+    *,
+    as_they_are: bool = False,
+    **how: Any,
 ) -> list[Source]:
     """The files of a read, by its options and, if given, another `storage`; `how` are keywords of `resolve_inputs`.
+
+    Those of a dataset, alone or in a list, have the records that are rows of it, and the schema that its files embed,
+    unless they are to be `as_they_are`.
 
     Raises
     ------
@@ -52,13 +62,39 @@ def resolve_sources(
     """
     split: Any = options.split
     storage = storage or options.storage
-    is_resolved = isinstance(path, list | tuple) and all(isinstance(item, Source) for item in path)
+    if isinstance(path, Scan):
+        return _of_datasets([path], options, as_they_are)
+    is_list = isinstance(path, list | tuple)
+    if is_list and any(isinstance(item, Scan) for item in path):
+        path = _of_datasets(path, options, as_they_are)
+    is_resolved = is_list and all(isinstance(item, Source) for item in path)
     if split is None or is_resolved:
         how.setdefault("allow_missing_shards", options.allow_missing_shards)
         return resolve_inputs(path, storage, **how)
     if not isinstance(path, str | os.PathLike):
         raise TypeError(say("{split=} takes the path of one dataset, not {}", type(path).__name__, split=split))
     return _of_split(path, split, storage, options.allow_missing_shards)
+
+
+def _of_datasets(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
+    """The files of the datasets in a list, and what else is in it.
+
+    Raises
+    ------
+    ValueError
+        Columns of a dataset are selected, and whole records are read.
+    """
+    found: list[Any] = []
+    for part in parts:
+        if isinstance(part, Scan):
+            if part.chooses_columns and getattr(options, "columns", None) is None:
+                reason = "whole records are read, and columns of the dataset are selected"
+                advice = "pass the dataset without select(), or write it first by tfr.write_tfrecord(dataset, path)"
+                raise ValueError(f"{reason}: {advice}")
+            found += record_sources(part, as_they_are=as_they_are)
+        else:
+            found.append(part)
+    return found
 
 
 def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool) -> list[Source]:

@@ -17,7 +17,9 @@ from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
-from tfrecord_io.options import LIMITS
+from tfrecord_io.options import LIMITS, ReadOptions
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.sources import is_source
 from tfrecord_io.remedies import Written
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.leaf import ENCODING_KEY
@@ -38,7 +40,7 @@ def explode(data: Any, *, prefix: str = "steps") -> pa.RecordBatchReader:
 
     Parameters
     ----------
-    data : Dataset, Reader, DataFrame, Table or any other table
+    data : path, Dataset, Reader, DataFrame, Table or any other table
         As for `write_tfrecord`: also a stream of batches.
     prefix : str, default "steps"
         The columns of steps are those named ``<prefix>/…``: lists with a value for each step, or tensors whose first
@@ -68,7 +70,7 @@ def explode(data: Any, *, prefix: str = "steps") -> pa.RecordBatchReader:
     >>> steps.select(["record", "step", "id", "steps/reward"]).to_pylist()[1]
     {'record': 0, 'step': 1, 'id': 'a', 'steps/reward': 1.0}
     """
-    source = with_plain_layout(open_input(data))
+    source = with_plain_layout(open_input(open_path(data, ReadOptions()) if is_source(data) else data))
     names = step_columns(source.schema, prefix)
     for name in (RECORD, STEP):
         if name in source.schema.names:

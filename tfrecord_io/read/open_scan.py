@@ -28,14 +28,24 @@ from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import paths_of, record_sources
 from tfrecord_io.read.splitting import aligned
 from tfrecord_io.storage.read.source import ManifestShard, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
+AnyOptions = TypeVar("AnyOptions", bound=ReadOptions)
 
 
 def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
-    """Plan a read and open it; see `plan_scan`."""
+    """Plan a read and open it; see `plan_scan`.
+
+    A dataset is read under its schema, unless that is to be inspected.
+    """
+    if isinstance(path, Scan):
+        if not options.inspects:
+            scan = narrowed(path, options)
+            return open_scan(scan.with_levels_of_index() if with_index else scan, whole=whole, warns=True)
+        path, options = selection_of(path, options)
     planned = plan_scan(path, options, whole=whole, with_index=with_index)
     try:
         planned.scan.refuse_conflicts()
@@ -61,12 +71,71 @@ def _by_index(planned: Planned) -> Planned:
     return instead
 
 
+def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
+    """A dataset, with the columns and rows of it that a call selects, and the size of batches that it wants."""
+    if options.columns is not None:
+        scan = scan.select(options.columns)
+    if options.offset:
+        scan = skipped(scan, options.offset)
+    if options.filters is not None:
+        scan = filtered(scan, options.filters)
+    if options.limit is not None:
+        scan = scan.limited(options.limit)
+    changes = {name: getattr(options, name) for name in ("threads", "progress", "batch_size", "batch_bytes")}
+    return scan.over(**changes)
+
+
+def skipped(scan: AnyScan, rows: int) -> AnyScan:
+    """Without the first rows, of which a filter must not have left out some.
+
+    Raises
+    ------
+    ValueError
+        The scan has a filter.
+    """
+    if scan.row_filter is not None:
+        raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
+    limit = scan.options.limit
+    return scan.over(offset=scan.options.offset + rows, limit=None if limit is None else max(0, limit - rows))
+
+
+def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) -> tuple[Any, AnyOptions]:
+    """What a path or a dataset means, as files and options: for those that plan reads of them by themselves.
+
+    With `as_records`, no other records are in the files, and what the files embed is not.
+    """
+    if not isinstance(path, Scan):
+        return resolve_sources(path, options), options
+    scan = narrowed(path, options)
+    columns = scan.options.columns if scan.selected is None else scan.selected
+    if as_records:
+        return record_sources(scan, as_they_are=True), replace(options, columns=columns, offset=0, limit=None)
+    filters = None if scan.row_filter is None else scan.row_filter.condition
+    limits: dict[str, Any] = {"offset": scan.options.offset, "limit": scan.options.limit}
+    return list(scan.aligned().sources), replace(options, columns=columns, filters=filters, **limits)
+
+
+def scan_of(path: Any, options: ReadOptions) -> Scan:
+    """The scan of what a call reads, which opens it later, once or several times."""
+    return narrowed(path, options) if isinstance(path, Scan) else plan_scan(path, options).close()
+
+
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
+    if isinstance(path, Scan):
+        return narrowed(path, options)
     if not isinstance(path, str | os.PathLike) and isinstance(path, Iterable) and not hasattr(path, "read"):
         path = list(path)
     sources = resolve_sources(path, options)
-    return replace(_plan_sources(sources, options), origin=(path, options))
+    origin: tuple[Any, ReadOptions] | None = (path, options)
+    if isinstance(path, list) and any(isinstance(part, Scan) for part in path):
+        origin = (paths_of(path), options) if all(map(_is_whole, path)) else None
+    return replace(_plan_sources(sources, options), origin=origin)
+
+
+def _is_whole(part: Any) -> bool:
+    """Whether the part of a list is all that its path means."""
+    return not isinstance(part, Scan) or (part.origin is not None and not part.chooses_rows)
 
 
 def _plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
@@ -123,7 +192,8 @@ class LiveScan:
         FeatureNotFoundError
             There is no such column any more.
         """
-        assert self.scan.origin is not None
+        if self.scan.origin is None:  # parts of datasets, which stay as they are
+            return self.scan
         sources = resolve_sources(*self.scan.origin)
         versions = list(map(_version, sources))
         if versions != self._versions:
@@ -329,11 +399,11 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
         with kept_frames(file.frames for file, *_ in asked), open_as_it_is(every) as reader:
             row = 0
             for batch in reader:
-                passes = row_filter.mask(batch).to_numpy(zero_copy_only=False)
                 for number, record, count in reader.origins.runs(row, row + len(batch)):
                     file, _, found = asked[number]
-                    fails, row, passes = ~passes[:count], row + count, passes[count:]
-                    records = cast(Array, file.records)[record : record + count][fails]
+                    run, row, batch = batch.slice(0, count), row + count, batch.slice(count)
+                    passes = [part.mask(run).to_numpy(zero_copy_only=False) for part in found.parts]
+                    records = cast(Array, file.records)[record : record + count][~np.all(passes, axis=0)]
                     if np.isin(records, found.records).any():
                         wrong[found] = "a record that it names does not fulfil the filter"
     except TFRecordError as error:  # if it is no mistake of an index, reading the files reports it
@@ -404,10 +474,11 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
     exact, doubtful, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):
         first, count = int(files.first[file]), files.count(file)
-        if matches is None or files.has_part(file) or not _is_of(matches, files, file):
+        is_partly = matches is not None and matches.is_doubtful and not matches.exact
+        if matches is None or is_partly or files.has_part(file) or not _is_of(matches, files, file):
             others.append(np.arange(first, first + count, dtype=np.int64))
         else:
-            kind = doubtful if matches.is_doubtful else exact if matches.exact else others
+            kind = others if not matches.exact else doubtful if matches.is_doubtful else exact
             kind.append(first + matches.records)
     return np.concatenate(exact), np.concatenate(doubtful), np.concatenate(others)
 

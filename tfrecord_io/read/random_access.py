@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
 from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
-from tfrecord_io.arrow.output.python_rows import PayloadRows, PythonRows
+from tfrecord_io.arrow.output.python_rows import PayloadRows, RecordDicts
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import Closing, Shared
@@ -33,16 +33,23 @@ from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage, recovery_of
-from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.fitting_parts import fitting_parts
-from tfrecord_io.read.open_scan import column_search, filtered, indexed_fields, matching_numbers, with_columns_of
+from tfrecord_io.read.open_scan import (
+    column_search,
+    filtered,
+    indexed_fields,
+    matching_numbers,
+    selection_of,
+    with_columns_of,
+)
 from tfrecord_io.read.plan_records import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
+from tfrecord_io.read.sources import refuse_rows
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.typing import ArrowArray, ArrowStream, KeepKey, OnError, Path
+from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path
 
 Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
@@ -269,13 +276,13 @@ class RandomAccess(Closing, Shared):
         return _cells(batch)
 
     @cached_property
-    def _python_rows(self) -> PythonRows | PayloadRows | None:
+    def _python_rows(self) -> RecordDicts | PayloadRows | None:
         builder, settings = self._scan.compiled.builder, self._scan.settings
         if not isinstance(builder, BatchBuilder) or settings.prefilter is not None:
             return None
         if settings.as_bytes:
             return PayloadRows(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
-        return PythonRows.from_builder(builder, settings.plan)
+        return RecordDicts.from_builder(builder, settings.plan)
 
     @cached_property
     def _is_of_features(self) -> bool:
@@ -584,7 +591,7 @@ def _cells(batch: pa.RecordBatch) -> dict[str, Any]:
 
 @document_keywords(ReadOptions, without=_OMITTED)
 def open_random(
-    path: Path | Iterable[Path],
+    path: FilesLike,
     *,
     index: Path | Iterable[Path] | None = None,
     key: str | None = None,
@@ -656,8 +663,9 @@ def open_random(
         raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
     recovery = recovery_of(on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
-    options = replace(ReadOptions.from_keywords(keywords, open_random), threads=1, on_error=sampling)
-    sources = resolve_sources(path, options)
+    given = ReadOptions.from_keywords(keywords, open_random, path, on_error=sampling)
+    sources, options = selection_of(path, replace(given, threads=1, on_error=sampling))
+    refuse_rows(path, "open_random", "records.select(filters) finds those that fulfil a condition")
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.max_record_bytes)

@@ -23,7 +23,6 @@ from tfrecord_io.options import MIB, ReadOptions, StorageOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
-from tfrecord_io.schema.composite import component_fields
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.formats.tfds_info import FEATURES, check_shards
 from tfrecord_io.schema.leaf import FEATURE_LIST
@@ -143,7 +142,7 @@ def _suggestion(
 
 def _features(field: Field) -> frozenset[str]:
     """The features that a column is read from, without companions."""
-    return plan_columns(Schema(component_fields([field]))).asked_for
+    return plan_columns(Schema([field])).asked_for
 
 
 def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collection[str]) -> dict[str, set[str]]:
@@ -225,7 +224,7 @@ def check_counts(
     for number, source in enumerate(sources):
         if skipped.total and skipped.has_file(number):
             continue
-        if source.span is not None:  # a piece has a part of the file's records
+        if source.span is not None or source.derived is not None:  # it has a part of the file's records
             continue
         by_path[source.path] = rows.get(number, 0)
         if source.shard is not None:

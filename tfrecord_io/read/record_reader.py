@@ -67,8 +67,8 @@ class RecordReader(ConsumedOnce[bytes]):
 
     def __init__(self, path: InputPath, **keywords: Any) -> None:
         super().__init__()
-        options = FrameOptions.from_keywords(keywords, RecordReader)
-        sources = resolve_sources(path, options)
+        options = FrameOptions.from_keywords(keywords, RecordReader, path)
+        sources = resolve_sources(path, options, as_they_are=True)
         self._on_error = options.on_error
         recovery = recovery_of(options.on_error)
         self.report = ReadReport(schema_source='record_type="bytes"')
@@ -111,7 +111,7 @@ class RecordReader(ConsumedOnce[bytes]):
             if error is None:
                 walker.read_on()
             elif not walker.recover(error):
-                report.stopped = end_read(walker.fail(error), self._on_error)
+                report.stopped = end_read(walker.fail(walker.of_file(error)), self._on_error)
                 return
         report.files = walker.number + 1
         report.skipped.warn()

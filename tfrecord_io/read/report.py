@@ -136,6 +136,12 @@ class RowOrigins:
             yield file, record, stop - begin
             begin = stop
 
+    def numbers(self) -> Iterator[tuple[int, Array]]:
+        """The records of all rows, also where a filter left some out: a file, and ascending record indexes in it."""
+        ends = [*self._first_rows, self.rows][1:]
+        for (file, _, record, bits), first, end in zip(self._runs, self._first_rows, ends, strict=True):
+            yield file, record + (np.arange(end - first) if bits is None else np.flatnonzero(np.unpackbits(bits)))
+
     def file_of(self, row: int) -> int:
         """The number of the file of a row: a path may be given twice, or in pieces."""
         return self._known(row)[0]

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.casts import has_dictionary
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder, MessageBatchBuilder
 from tfrecord_io.display import and_more, counted
@@ -21,7 +20,7 @@ from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index.column_search import PickedSource, column_indexes
-from tfrecord_io.options import MIB, ReadOptions, raises
+from tfrecord_io.options import MIB, Configured, ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -94,14 +93,12 @@ class _Compiled:
             self.added_index = _index_beside(names, scan)
             self.columns = resolved.schema.select([*names, *self.added_index])
         self.builder: AnyBatchBuilder
-        self._parts: Schema
         if isinstance(message := options.record_type, MessageType):
-            self._parts, names = self.columns, self.columns.names
             self.builder = MessageBatchBuilder(
-                message, names, max_features=options.max_features, threads=options.thread_count
+                message, self.columns.names, max_features=options.max_features, threads=options.thread_count
             )
         else:
-            self._parts, self.builder = _builder(resolved, self.columns)
+            self.builder = _builder(resolved, self.columns)
         self._settings: DecodeSettings | None = None
         if not resolved.is_inferred or options.schema_overrides is not None:
             self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
@@ -113,12 +110,12 @@ class _Compiled:
 
     def settings(self) -> DecodeSettings:
         if self._settings is None:
-            self._settings = _decode_settings(self._resolved, self._options, self.columns, self._parts)
+            self._settings = _decode_settings(self._resolved, self._options, self.columns)
         return self._settings
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Scan:
+class Scan(Configured):
     """What is read, and under which schema; it holds no open file, thread or lock.
 
     Parameters
@@ -446,6 +443,20 @@ class Scan:
         may_pass = partial(early.row_filter.may_pass, early.compiled.builder, self.options.max_expansion)
         return replace(settings, prefilter=Prefilter(frozenset(names), may_pass))
 
+    @property
+    def chooses_rows(self) -> str:
+        """What chooses some of the rows of its files, for display; empty if nothing does."""
+        options = self.options
+        parts = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
+        parts += [f"offset {options.offset}"] if options.offset else []
+        parts += [] if options.limit is None else [f"limit {options.limit}"]
+        return ", ".join(parts)
+
+    @property
+    def chooses_columns(self) -> bool:
+        """Whether some columns of its files are left out."""
+        return self.selected is not None or self.options.columns is not None
+
     def of_all_rows(self, names: Sequence[str], row_filter: RowFilter | None = None) -> Scan:
         """Some of the columns, of all rows, or of those that pass a filter."""
         options = self.decode_options.changed(columns=tuple(names), include_file_paths=None, progress=False)
@@ -486,26 +497,20 @@ def _with_path_column(schema: pa.Schema, path_column: str) -> pa.Schema:
     return schema.append(pa.field(path_column, pa.string()))
 
 
-def _builder(resolved: ResolvedSchema, columns: Schema) -> tuple[Schema, BatchBuilder | CompositeBatchBuilder]:
-    """The parts that columns of features consist of, and what makes batches of them."""
-    embedded = resolved.embedded
-    composite = None if resolved.is_inferred or embedded else CompositeDecoder(columns)
-    parts = columns if composite is None else composite.parts
-    dictionaries = embedded.dictionaries if embedded else {}
-    builder = BatchBuilder(parts, dictionaries, resolved.folded, trusted=resolved.source == "schema=")
-    if composite is not None and composite.needed:
-        return parts, CompositeBatchBuilder(builder, composite)
-    return parts, builder
+def _builder(resolved: ResolvedSchema, columns: Schema) -> BatchBuilder:
+    """What makes batches of the columns of features."""
+    dictionaries = resolved.embedded.dictionaries if resolved.embedded else {}
+    return BatchBuilder(columns, dictionaries, resolved.folded, trusted=resolved.source == "schema=")
 
 
-def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema, parts: Schema) -> DecodeSettings:
-    """How the features of `parts`, which the `columns` consist of, are decoded."""
+def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema) -> DecodeSettings:
+    """How the features of the columns are decoded."""
     if takes_payloads(options.record_type):
         plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
         return DecodeSettings(plan, as_bytes=True)
     text = Text.STRICT if resolved.is_inferred else Text.UTF8
     is_declared = partial(resolved.declares, overrides=options.schema_overrides)
-    compiled = plan_columns(parts, text=text, folded=resolved.folded, promoted=is_declared)
+    compiled = plan_columns(columns, text=text, folded=resolved.folded, promoted=is_declared)
     unknown, ignored, plan_of_columns = "fault", compiled.ignored, compiled.columns
     if resolved.is_inferred:
         unknown = "fault" if options.on_new == "raise" else "skip"

@@ -1,30 +1,28 @@
 """Columns built from several features: an array's bytes and its shape, values and the lengths of their lists.
 
-A `Composite` describes how, and is stored in the metadata of a field, so that a schema stays a list of plain fields.
-Reading has two steps: first by `component_fields`, one column for each feature; then `arrow.decode.composite` builds
-the columns.
+A `Composite` describes how, and is stored in the metadata of a field. Only other writers store columns so: a schema
+that is passed to a reader has composites, a column that is written or embedded has none.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import element_of
-from tfrecord_io.schema.field import CONTEXT, Field
+from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.leaf import as_shape, fixed_part
+from tfrecord_io.schema.nested import Node, Stored
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import type_from_name
 from tfrecord_io.schema.types import is_number
 
-COMPOSITE_KEY = b"tfrecord_io.assembly"  # in the metadata of a field: JSON
-
-VALUES = "values"  # one bytes value is one value; any other encoding is one of arrow.decode.composite_bytes
+VALUES = "values"  # one bytes value is one value; any other encoding is one of arrow.decode.composite_decoder
 ENCODINGS = (VALUES, "bytes", "zlib")
 
 
@@ -124,6 +122,19 @@ class Composite:
         return fixed_part(self.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class Built(Node):
+    """A column that a composite describes."""
+
+    _: KW_ONLY
+    composite: Composite
+
+    @classmethod
+    def of(cls, field: Field, composite: Composite) -> Built:
+        own = tuple(Stored(*component) for component in composite.components())
+        return cls(field.type, field.feature, 0, own, composite=composite)
+
+
 def composite_of(field: Field) -> Composite | None:
     """How a field's column is built, None where it is one plain feature; SchemaError if the metadata is damaged."""
     text = field.metadata.get(COMPOSITE_KEY)
@@ -137,30 +148,8 @@ def composite_of(field: Field) -> Composite | None:
         raise SchemaError("its metadata is damaged: tfrecord_io.assembly", feature=field.feature) from error
 
 
-def component_column(column: str, index: int) -> str:
-    """Name of the column of a component; no other column has such a name."""
-    return f"{column}\0{index}"
-
-
-def component_fields(fields: Iterable[Field]) -> list[Field]:
-    """The fields to read by: a composite column is replaced by its components."""
-    components: list[Field] = []
-    for f in fields:
-        if (composite := composite_of(f)) is None:
-            components.append(f)
-            continue
-        for index, (feature, type_) in enumerate(composite.components()):
-            name = component_column(f.column, index)
-            components.append(Field(name, type_, feature, part=CONTEXT, required=f.required if index == 0 else None))
-    return components
-
-
-def built_fields(fields: Iterable[Field]) -> list[Field]:
-    """The fields of the columns once built: composite ones become plain."""
-    return [_plain(f) for f in fields]
-
-
-def _plain(field: Field) -> Field:
+def plain_field(field: Field) -> Field:
+    """The field of a column once it is built."""
     if COMPOSITE_KEY not in field.metadata:
         return field
     return replace(field, metadata={key: value for key, value in field.metadata.items() if key != COMPOSITE_KEY})

@@ -26,7 +26,7 @@ from tfrecord_io.errors import MissingDependencyError, SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.kinds import EMBEDDED_FIELD, RecordType
 from tfrecord_io.format.protobuf import varint
-from tfrecord_io.schema.field import DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
+from tfrecord_io.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
 from tfrecord_io.schema.leaf import is_nested
 from tfrecord_io.schema.nested import column_leaves, nested_restored
 from tfrecord_io.schema.tensor_types import (
@@ -98,7 +98,7 @@ def _restored(column: pa.Field) -> pa.Field:
 
 
 def _as_written(column: pa.Field) -> pa.Field:
-    how_to_read = (FEATURE_KEY, DEFAULT_KEY, EMPTY_KEY)
+    how_to_read = (FEATURE_KEY, DEFAULT_KEY, EMPTY_KEY, COMPOSITE_KEY)
     metadata = {key: value for key, value in (column.metadata or {}).items() if key not in how_to_read}
     return column.with_metadata(metadata or None)
 

@@ -48,6 +48,7 @@ SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for an unknown dimension
 DEFAULT_KEY = b"tfrecord_io.default"  # JSON
 EMPTY_KEY = b"tfrecord_io.empty"  # "null": a feature of a type but without values is null
 IMAGE_KEY = b"tfrecord_io.image"  # JSON: the arguments of tfrecord_io.image
+COMPOSITE_KEY = b"tfrecord_io.assembly"  # JSON: a `schema.composite.Composite`
 
 _TYPE_WIDTH = 1000  # characters of a type's name
 
@@ -114,6 +115,7 @@ class Field:
             object.__setattr__(self, "feature", self.column)
         is_bare = self.encoding == LIST and self.shape is None and self.default is None and self.empty is None
         is_common = is_bare and self.part in (None, CONTEXT) and plain_kind(self.type) is not None
+        is_common = is_common and COMPOSITE_KEY not in self.metadata
         object.__setattr__(self, "is_common", is_common)
         if is_common:
             object.__setattr__(self, "part", CONTEXT)

@@ -116,30 +116,6 @@ def list_(
 
 
 @check_keywords
-def text(
-    *, default: str | None = None, required: bool | None = None, feature: str | None = None, empty: str | None = None
-) -> Field:
-    """A column of text; bytes that are not UTF-8 are a DecodeError. For the keywords see `scalar`.
-
-    >>> text(default="?")
-    Field(string, default '?')
-    """
-    return _field(pa.string(), feature, LIST, required, default, empty=empty)
-
-
-@check_keywords
-def bytes_(
-    *, default: bytes | None = None, required: bool | None = None, feature: str | None = None, empty: str | None = None
-) -> Field:
-    """A column of bytes. For the keywords see `scalar`.
-
-    >>> bytes_(required=True)
-    Field(binary, required)
-    """
-    return _field(pa.binary(), feature, LIST, required, default, empty=empty)
-
-
-@check_keywords
 def image(
     shape: Any = None,
     mode: str | None = None,

@@ -12,7 +12,7 @@ from tfrecord_io.display import Summary, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.format.kinds import companions
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import bytes_, list_, sequence
+from tfrecord_io.schema.field_makers import list_, scalar, sequence
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST
 from tfrecord_io.schema.observation import KindCount, RecordRef
 from tfrecord_io.schema.schema import Schema
@@ -115,7 +115,7 @@ class InferredSchema(Schema):
             rank = len(element_and_shape(f.tensor)[1])
             seen = self.evidence[shape]
             fixed = rank > 0 and (f.part == FEATURE_LIST or (f.required and seen.least == seen.most == rank))
-            for name, companion in {shape: list_("int64", rank if fixed else None), dtype: bytes_()}.items():
+            for name, companion in {shape: list_("int64", rank if fixed else None), dtype: scalar("binary")}.items():
                 field = sequence(companion) if f.part == FEATURE_LIST else companion
                 fields.append(replace(field.named(name), required=self._always_has(name)))
         return Schema(fields, schema.metadata)

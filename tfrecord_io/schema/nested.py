@@ -1,9 +1,11 @@
-"""Columns of any Arrow type as plain features: the tree of a type, and the features that each part of it is stored in.
+"""How a column is stored: the tree of its type, and the features that each part of the tree is stored in.
 
-A list inside a list is stored as TensorFlow's RaggedFeature and TFDS read it: ``x/ragged_flat_values`` and
-``x/ragged_row_lengths_0``. Types that are neither values, lists nor structs have a row in `REPRESENTATIONS`, which
-says as what they are stored. Every feature is a plain column (single values, or a list of them), so that engines know
-nothing of this: `arrow.nested_columns` makes these columns, and `arrow.nested_arrays` puts them together.
+`layout_of` alone decides. A column that is one feature has no tree. A struct of values, or a list of them, is the
+features of its fields: `PlainStruct`, `PlainLists`. A column of any other type is nested: a list inside a list is
+stored as TensorFlow's RaggedFeature and TFDS read it, ``x/ragged_flat_values`` and ``x/ragged_row_lengths_0``. Types
+that are neither values, lists nor structs have a row in `REPRESENTATIONS`, which says as what they are stored. Every
+feature is a plain column (single values, or a list of them), so that engines know nothing of this.
+`arrow.nested_columns` makes the features' columns, `arrow.nested_arrays` puts them together.
 """
 
 from __future__ import annotations
@@ -107,6 +109,14 @@ class Struct(Node):
         return len(self.own) if self.children else 0
 
 
+class PlainStruct(Struct):
+    """A struct that has no feature of its own: it is null where all its fields are."""
+
+
+class PlainLists(Lists):
+    """Lists of a `PlainStruct`, each of whose fields is a feature with a list for each row."""
+
+
 class Represented(Node):
     """A type that is stored as another one, that of the one child."""
 
@@ -124,7 +134,7 @@ class AsJson(Node):
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """How a type is stored: as what, and which function of `arrow.representations` converts its arrays."""
+    """How a type is stored: as what. Its `name` finds the functions that convert the arrays, in both directions."""
 
     name: str
     matches: Callable[[pa.DataType], bool]
@@ -174,6 +184,39 @@ def representation_of(type_: pa.DataType) -> Representation | None:
 
 
 # ---- the tree of a column
+
+
+def layout_of(field: pa.Field) -> Node | None:
+    """The tree of a column; None for one that is a single plain feature. UnsupportedType if it cannot be stored.
+
+    >>> layout_of(pa.field("x", pa.list_(pa.int8()))) is None
+    True
+    >>> pairs = layout_of(pa.field("x", pa.list_(pa.struct([("a", pa.int8()), ("b", pa.string())]))))
+    >>> [stored.feature for stored in pairs.stored()]
+    ['x/a', 'x/b']
+    """
+    if plain_kind(field.type) is not None and not field.metadata:
+        return None
+    if is_nested(field):
+        return nested_tree(field)
+    return _plain_tree(field.type, field.name, 0, iter(leaves(field))) if has_struct(field.type) else None
+
+
+def has_struct(type_: pa.DataType) -> bool:
+    """Whether a type is a struct, or a list of structs."""
+    type_ = without_run_ends(type_)
+    return bool(t.is_struct(type_) or (is_list_like(type_) and has_struct(type_.value_type)))
+
+
+def _plain_tree(type_: pa.DataType, feature: str, depth: int, features: Iterator[Leaf]) -> Node:
+    type_ = without_run_ends(type_)
+    if t.is_struct(type_):
+        fields = [_plain_tree(child.type, f"{feature}/{child.name}", depth, features) for child in type_]
+        return PlainStruct(type_, feature, depth, (), tuple(fields))
+    if is_list_like(type_) and has_struct(type_):
+        return PlainLists(type_, feature, depth, (), (_plain_tree(type_.value_type, feature, depth + 1, features),))
+    leaf = next(features)
+    return Values(type_, feature, depth, (Stored(leaf.feature, leaf.type, leaf.encoding),))
 
 
 def nested_tree(field: pa.Field) -> Node:

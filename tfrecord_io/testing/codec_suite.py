@@ -124,7 +124,7 @@ class CodecSuite(ABC):
             "for call in [lambda: tfr.RecordWriter(new), *readers]:\n"
             "    try:\n"
             "        call()\n"
-            "    except tfr.MissingDependencyError as error:\n"
+            "    except tfr.errors.MissingDependencyError as error:\n"
             "        assert f\"pip install '{requirement}'\" in str(error), error\n"
             "    else:\n"
             "        raise AssertionError\n"

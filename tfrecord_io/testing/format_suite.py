@@ -17,8 +17,8 @@ from tfrecord_io.api import read_table, write_tfrecord
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, TruncatedRecordError
 from tfrecord_io.file_formats.convert import convert
-from tfrecord_io.format.formats import CSV, FORMATS, TSV, Format
-from tfrecord_io.tools.count import count_records
+from tfrecord_io.format.format_registry import CSV, FORMATS, TSV, Format
+from tfrecord_io.tools.count import count
 from tfrecord_io.typing import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -210,7 +210,7 @@ class FormatSuite:
     @needs("plan")
     def test_a_conversion_is_resumed(self, path: Path, tmp_path: Path) -> None:
         report = convert([path], f"{tmp_path}/out/", resume=True, **self.keywords)
-        assert (report.records, count_records(tmp_path / "out")) == (self.rows.num_rows, self.rows.num_rows)
+        assert (report.records, count(tmp_path / "out")) == (self.rows.num_rows, self.rows.num_rows)
 
     def test_keywords_of_other_formats_are_refused(self, path: Path, tmp_path: Path) -> None:
         with pytest.raises(TypeError, match=r"limit= is only for TFRecord.* sources, and .* is .*; src_format= names"):

@@ -21,12 +21,12 @@ _NOT_FINITE = {"NaN", "Infinity", "-Infinity"}
 _INT64 = np.iinfo(np.int64)
 
 
-def decode_json_example(data: Any) -> Any:
+def decode_json_example(json_examples: Any) -> Any:
     """Convert Examples in JSON to serialized Examples, like ``tf.io.decode_json_example``.
 
     Parameters
     ----------
-    data : str, bytes, or a sequence or array of them
+    json_examples : str, bytes, or a sequence or array of them
         Each is the JSON of one Example in protobuf's mapping: ``bytesList``, ``floatList`` or ``int64List`` (or
         ``bytes_list`` …) with ``value``. Bytes are base64; integers may be text, as protobuf prints them; NaN and
         infinities are ``"NaN"``, ``"Infinity"``, ``"-Infinity"``. The JSON must be valid; TensorFlow also accepts
@@ -35,8 +35,8 @@ def decode_json_example(data: Any) -> Any:
     Returns
     -------
     bytes or ndarray
-        The payload of a record; an object array of the shape of `data` unless that is a single text. The payload parses
-        to the same Example as TensorFlow's, whose bytes differ.
+        The payload of a record; an object array of the shape of `json_examples` unless that is a single text. The
+        payload parses to the same Example as TensorFlow's, whose bytes differ.
 
     Raises
     ------
@@ -46,13 +46,13 @@ def decode_json_example(data: Any) -> Any:
     Examples
     --------
     >>> import tfrecord_io as tfr
-    >>> payload = tfr.decode_json_example('{"features": {"feature": {"x": {"int64List": {"value": ["1", 2]}}}}}')
+    >>> payload = tfr.io.decode_json_example('{"features": {"feature": {"x": {"int64List": {"value": ["1", 2]}}}}}')
     >>> tfr.decode_example(payload)
     {'x': array([1, 2])}
     """
-    if isinstance(data, str | bytes):
-        return _payload(data)
-    items = np.array(data, dtype=object)
+    if isinstance(json_examples, str | bytes):
+        return _payload(json_examples)
+    items = np.array(json_examples, dtype=object)
     payloads = np.empty(items.shape, dtype=object)
     for at in np.ndindex(items.shape):
         payloads[at] = _payload(items[at])

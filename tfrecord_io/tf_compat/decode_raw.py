@@ -20,15 +20,15 @@ _BY_SIZE = {
 }
 
 
-def decode_raw(data: Any, dtype: Any, *, little_endian: bool = True, fixed_length: int | None = None) -> Array:
+def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: int | None = None) -> Array:
     """Decode raw bytes to numbers, like ``tf.io.decode_raw``.
 
     Parameters
     ----------
-    data : bytes, or a sequence, array or Arrow array of bytes
+    input_bytes : bytes, or a sequence, array or Arrow array of bytes
         All items have the same length, unless `fixed_length` is given. Nested sequences and arrays of any rank are
         accepted.
-    dtype : str or dtype
+    out_type : str or dtype
         A name ("float32", "bfloat16", "datetime64[ns]"), or a dtype of NumPy or TensorFlow.
     little_endian : bool
         The byte order of each number, and of each part of a complex number.
@@ -45,24 +45,24 @@ def decode_raw(data: Any, dtype: Any, *, little_endian: bool = True, fixed_lengt
     DecodeError
         The length of an item is not a multiple of the dtype's size, or differs from that of the first item.
     SchemaError
-        `dtype` is not a dtype of numbers.
+        `out_type` is not a dtype of numbers.
     ValueError
         `fixed_length` is not a positive multiple of the dtype's size.
 
     Examples
     --------
     >>> import tfrecord_io as tfr
-    >>> tfr.decode_raw(b"\\x01\\x00\\x02\\x00", "int16")
+    >>> tfr.io.decode_raw(b"\\x01\\x00\\x02\\x00", "int16")
     array([1, 2], dtype=int16)
-    >>> tfr.decode_raw([b"abcd", b"e"], "uint8", fixed_length=3)
+    >>> tfr.io.decode_raw([b"abcd", b"e"], "uint8", fixed_length=3)
     array([[ 97,  98,  99],
            [101,   0,   0]], dtype=uint8)
     """
-    numbers = _number_dtype(dtype)
+    numbers = _number_dtype(out_type)
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
-        expected = f"a positive multiple of {numbers.itemsize}, for {dtype}"
+        expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
         raise ValueError(say("{fixed_length=}: expected {}", expected, fixed_length=Written(fixed_length)))
-    items, shape = _items(data)
+    items, shape = _items(input_bytes)
     if fixed_length is None:
         _refuse_lengths(items, numbers)
         joined = b"".join(items)

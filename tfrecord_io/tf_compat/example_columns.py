@@ -69,7 +69,7 @@ def decode_examples(records: Any, **keywords: Any) -> pa.Table:
     --------
     >>> import pyarrow as pa, tfrecord_io as tfr
     >>> log = pa.array([tfr.encode_example({"user": 3, "query": b"shoes"}), None, tfr.encode_example({"user": 4})])
-    >>> tfr.decode_examples(log).to_pydict()
+    >>> tfr.io.decode_examples(log).to_pydict()
     {'query': ['shoes', None, None], 'user': [3, None, 4]}
     """
     options = replace(ReadOptions.from_keywords(keywords, decode_examples), check_crc=False)
@@ -112,7 +112,7 @@ def encode_examples(table: TableLike, **keywords: Any) -> pa.Array:
     Examples
     --------
     >>> import tfrecord_io as tfr
-    >>> messages = tfr.encode_examples({"user": [3, 4], "query": ["shoes", "hats"]}, embed_schema=False)
+    >>> messages = tfr.io.encode_examples({"user": [3, 4], "query": ["shoes", "hats"]}, embed_schema=False)
     >>> messages.type
     DataType(binary)
     >>> tfr.decode_example(messages[1].as_py())
@@ -149,6 +149,8 @@ class RecordColumn(OpenPlainFile):
     name : str
         In place of the path.
     """
+
+    can_be_read_again = False
 
     def __init__(self, arrays: Iterable[pa.Array], name: str) -> None:
         self.size, self._name = 0, name

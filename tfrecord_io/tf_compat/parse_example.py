@@ -56,16 +56,16 @@ _NUMBERS: dict[Kind, type] = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}
 
 @check_keywords
 def parse_example(
-    records: Any, description: Mapping[str, Any], *, max_expansion: int = MAX_EXPANSION
+    serialized: Any, features: Mapping[str, Any], *, max_expansion: int = MAX_EXPANSION
 ) -> dict[str, Parsed]:
     """Parse serialized Examples by a feature description, like ``tf.io.parse_example``.
 
     Parameters
     ----------
-    records : bytes, or sequence of bytes
+    serialized : bytes, or sequence of bytes
         A batch of serialized Examples: a list, an array of objects, an Arrow array of binary. A single record is parsed
-        like ``tf.io.parse_single_example``: the results have no batch axis.
-    description : mapping of str to feature
+        like `parse_single_example` does: the results have no batch axis.
+    features : mapping of str to feature
         `FixedLenFeature`, `VarLenFeature`, `FixedLenSequenceFeature`, `RaggedFeature` and `SparseFeature`, of this
         package or of TensorFlow.
     max_expansion : int, default 256 MiB
@@ -107,16 +107,50 @@ def parse_example(
     array([[b'cat', b''],
            [b'a', b'dog']], dtype=object)
     """
-    features = as_description(description)
-    if not features:
+    described = as_description(features)
+    if not described:
         raise SchemaError("the feature description is empty")
-    dtypes = _dtypes(features)
-    single = isinstance(records, bytes | bytearray | memoryview)
-    payloads = [bytes(records)] if single else _payloads(records)
+    dtypes = _dtypes(described)
+    single = isinstance(serialized, bytes | bytearray | memoryview)
+    payloads = [bytes(serialized)] if single else _payloads(serialized)
     expansion = Expansion(max_expansion, sum(map(len, payloads)))
-    parsers = {name: _parser(name, feature, expansion) for name, feature in features.items()}
+    parsers = {name: _parser(name, feature, expansion) for name, feature in described.items()}
     batch = decode(payloads, dtypes)
     return _parse(parsers, batch, single)
+
+
+@check_keywords
+def parse_single_example(
+    serialized: bytes | bytearray | memoryview, features: Mapping[str, Any], *, max_expansion: int = MAX_EXPANSION
+) -> dict[str, Parsed]:
+    """Parse a serialized Example by a feature description, like ``tf.io.parse_single_example``.
+
+    Parameters
+    ----------
+    serialized : bytes
+    features, max_expansion
+        As in `parse_example`.
+
+    Returns
+    -------
+    dict of str to ndarray, NumPy scalar, bytes, SparseTensor or RaggedTensor
+        As of `parse_example`, without the batch axis.
+
+    Raises
+    ------
+    FeatureNotFoundError, FeatureTypeError, DecodeError, SchemaError
+        As in `parse_example`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> record = tfr.encode_example({"label": 3})
+    >>> tfr.io.parse_single_example(record, {"label": tfr.io.FixedLenFeature([], "int64")})
+    {'label': np.int64(3)}
+    """
+    if not isinstance(serialized, bytes | bytearray | memoryview):
+        raise TypeError(f"expected the bytes of a record, got {type(serialized).__name__}; parse_example takes several")
+    return parse_example(serialized, features, max_expansion=max_expansion)
 
 
 def _parse(parsers: Mapping[str, Callable[[Batch, bool], Parsed]], batch: Batch, single: bool) -> dict[str, Parsed]:

@@ -24,6 +24,7 @@ from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embed
 from tfrecord_io.read.inference import inferred_schema
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.observation import Observation, join_columns
 from tfrecord_io.storage.filesystem.locate import locate
@@ -33,7 +34,7 @@ from tfrecord_io.storage.paths.partitions import column_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, checksum, total
 from tfrecord_io.storage.write.atomic import place_of
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import OpenedDataset, Path
 from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
 
@@ -42,7 +43,7 @@ _MOST_FILES = 8  # that are read at a time
 
 
 @document_keywords(ReadOptions, only=_KEYWORDS)
-def adopt(path: Path, **keywords: object) -> WriteReport:
+def adopt(path: Path | OpenedDataset, **keywords: object) -> WriteReport:
     """Write a manifest for files that have none, such as those of spark-tfrecord, so that they are a dataset.
 
     The files are read for it, and stay as they are: their records are counted, and their checksums computed. Afterwards
@@ -97,7 +98,8 @@ def adopt(path: Path, **keywords: object) -> WriteReport:
     >>> tfr.read_table("from_spark").to_pylist()
     [{'user': 2, 'day': 2}, {'user': 7, 'day': 2}, {'user': 9, 'day': 3}]
     """
-    options = ReadOptions.from_keywords(keywords, adopt)
+    options = ReadOptions.from_keywords(keywords, adopt, path)
+    path = whole_files(path, "adopt")
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is the str or PathLike of a directory, not a {type(path).__name__}")
     fs, name = locate(path, options.storage)

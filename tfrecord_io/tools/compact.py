@@ -15,6 +15,7 @@ from tfrecord_io.display import Summary
 from tfrecord_io.errors import printable, say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, CopyOptions, check_integer
+from tfrecord_io.read.sources import storage_of, whole_files
 from tfrecord_io.storage.paths.manifest import ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import ManifestVersion, Source
@@ -22,7 +23,7 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_copy import RecordOutput
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import OpenedDataset, Path
 from tfrecord_io.write.frame_sink import FrameSink
 from tfrecord_io.write.writer import WriteReport
 
@@ -34,7 +35,7 @@ _ONE_DATASET = say(
 
 
 @document_keywords(CopyOptions, only=_KEYWORDS)
-def compact(path: Path, *, max_shard_bytes: int = 256 * MIB, **keywords: object) -> WriteReport:
+def compact(path: Path | OpenedDataset, *, max_shard_bytes: int = 256 * MIB, **keywords: object) -> WriteReport:
     """Join small neighbouring shards of a dataset, which keeps its rows and their order.
 
     Records are copied as bytes, their checksums checked; the schema of the dataset is in the first record of each new
@@ -85,7 +86,8 @@ def compact(path: Path, *, max_shard_bytes: int = 256 * MIB, **keywords: object)
     >>> tfr.read_table("days/")["day"].to_pylist()
     [0, 1, 2, 3, 4]
     """
-    options = replace(CopyOptions.from_keywords(keywords, compact), partitions="drop")
+    options = replace(CopyOptions.from_keywords(keywords, compact, path, **storage_of(path)), partitions="drop")
+    path = whole_files(path, "compact")
     check_integer("max_shard_bytes", max_shard_bytes, 1)
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is the str or PathLike of a dataset, not a {type(path).__name__}")

@@ -30,6 +30,7 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
+from tfrecord_io.read.sources import paths_of
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
 from tfrecord_io.schema.embedded import (
     EmbeddedSchema,
@@ -88,7 +89,7 @@ class CopiedRecords:
     """
 
     def __init__(self, src: InputPath | Mapping[str, list[Source]], options: CopyOptions) -> None:
-        self.options, self.src = options, None if isinstance(src, Mapping) else src
+        self.options, self.src = options, None if isinstance(src, Mapping) else paths_of(src)
         self.folders: dict[str, list[Source]] = dict(src) if isinstance(src, Mapping) else {}
         resolved: Sequence[Source] = ()
         if not isinstance(src, Mapping):

@@ -21,6 +21,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import LIMITS, MIB, CopyOptions, check_integer
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, cpu_count
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.formats.tfds_info import INFO
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -38,7 +39,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
 from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 
 Verify = Literal["records", "bytes"]
 
@@ -118,7 +119,7 @@ class CopyReport(Report):
     CopyOptions, only={"progress", "storage_options", "filesystem", "src_storage_options", "dst_storage_options"}
 )
 def copy(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     verify: Verify = "records",
@@ -143,7 +144,7 @@ def copy(
 
     Parameters
     ----------
-    source : str, PathLike, or list of those
+    source : str, PathLike, Dataset, or list of those
         Files, globs, shards or directories, as in `read_table`; the directory of a dataset is copied with its manifest,
         its folders, the indexes of its files, and the files of TFDS (``features.json``, ``dataset_info.json``, names of
         classes).
@@ -152,7 +153,8 @@ def copy(
     verify : {"records", "bytes"}
         "records" checks the checksums of all records, of compressed files those of the decompressed records; "bytes"
         checks only the files. Both compare each file with the size and the CRC32C in the manifest of its dataset, and
-        let stores check what arrives. What a store copies itself is compared by the checksum that it states.
+        let stores check what arrives. Of what a store copies itself no records are read: the checksum that it states is
+        compared with the manifest.
     update : bool, default False
         Copy only what the target has not, or with another checksum, and remove what the source has not any more. A
         dataset changes in one step.
@@ -196,7 +198,9 @@ def copy(
     >>> tfr.copy("train@4", "backup/", update=True).kept
     4
     """
-    options = TransferOptions.from_keywords({name: each for name, each in keywords.items() if name != "progress"})
+    own = {name: each for name, each in keywords.items() if name != "progress"}
+    options = TransferOptions.from_keywords(own, None, source)
+    source = whole_files(source, "copy")
     check_choice("verify", verify, ("records", "bytes"))
     for name, flag in (("update", update), ("overwrite", overwrite), ("all_files", all_files), ("dry_run", dry_run)):
         if type(flag).__name__ not in ("bool", "bool_"):
@@ -458,7 +462,11 @@ class _Copy:
         indexes = self._indexes(copied)
         if not indexes:
             return []
-        moved = self._move_files(indexes, records=False)
+        try:
+            moved = self._move_files(indexes, records=False)
+        except FileNotFoundError:  # who replaces a dataset removes them
+            copied.found.version.check_unchanged()
+            raise
         copied.found.version.check_unchanged()
         return moved
 

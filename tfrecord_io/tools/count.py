@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import LIMITS, FrameOptions
+from tfrecord_io.options import LIMITS, FrameOptions, raises
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.report import end_read
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath, Path
 
 
 @document_keywords(FrameOptions)
-def count_records(
+def count(
     path: InputPath, *, check_crc: bool = False, index: Path | Iterable[Path] | None = None, **keywords: Any
 ) -> int:
     """Count the records of files, without decoding them; payloads may have any content.
@@ -61,22 +64,26 @@ def count_records(
     --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
-    >>> tfr.count_records("three.tfrecord")
+    >>> tfr.count("three.tfrecord")
     3
     """
-    options = FrameOptions.from_keywords({**keywords, "check_crc": check_crc}, count_records)
+    options = FrameOptions.from_keywords(keywords, count, path, check_crc=check_crc)
+    if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
+        path = replace(path, selected=None).over(columns=None)
+        if index is None and not options.check_crc and raises(options.on_error):
+            return count_scan(path)
     recovery = recovery_of(options.on_error)
     sources = resolve_sources(path, options)
-    count = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
-    if index is not None and (options.check_crc or not count.may_be_plain):
+    known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
+    if index is not None and (options.check_crc or not known.may_be_plain):
         plain = say("{compression=}: only plain files have one", compression=options.compression)
         reason = say("{check_crc=True} reads all records") if options.check_crc else plain
         raise ValueError(say("{index=} cannot be used: {}", reason))
     indexes: Sequence[Source | None] = [None] * len(sources)
     if index is None and len(sources) == 1 and _is_one_request(sources[0]):
-        count.looks = False
-    elif count.may_be_plain and not options.check_crc:
-        indexes = count.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
+        known.looks = False
+    elif known.may_be_plain and not options.check_crc:
+        indexes = known.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
     for source, index_source in zip(sources, indexes, strict=True):
         if index_source is None:
             source.read_once()
@@ -85,10 +92,10 @@ def count_records(
     counted = 0
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         if options.check_crc:
-            numbers = count_by_reading(sources, count, check_crc=True, recover=recovery, threads=threads, progress=bar)
+            numbers = count_by_reading(sources, known, check_crc=True, recover=recovery, threads=threads, progress=bar)
         else:
             named = index is not None
-            numbers = count_each(sources, indexes, count, named=named, recover=recovery, threads=threads, progress=bar)
+            numbers = count_each(sources, indexes, known, named=named, recover=recovery, threads=threads, progress=bar)
         try:
             for number in numbers:
                 counted += number

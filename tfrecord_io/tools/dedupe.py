@@ -45,7 +45,7 @@ def dedupe(
 
     Parameters
     ----------
-    src : str, PathLike, list of those, or binary file object
+    src : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
@@ -83,7 +83,7 @@ def dedupe(
     if keep not in ("first", "last"):
         raise ValueError(say("{keep=}: expected 'first' or 'last'", keep=keep))
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
-    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, dedupe))
+    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, dedupe, src))
     return write_labelled(copied, dst, _one_of_each(copied, names, keep == "last", memory_bytes))
 
 

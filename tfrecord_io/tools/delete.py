@@ -36,6 +36,7 @@ from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard
@@ -50,7 +51,7 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.tools.index_files import build_index
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import OpenedDataset, Path
 from tfrecord_io.write.frame_sink import FrameSink, with_prefix
 
 _KEYWORDS = {"schema", "schema_overrides", "threads", "progress", "storage_options", "filesystem"}
@@ -108,7 +109,7 @@ class DeleteReport(Report):
 
 
 @document_keywords(ReadOptions, only=_KEYWORDS)
-def delete(path: Path, *, filters: Any, dry_run: bool = False, **keywords: Any) -> DeleteReport:
+def delete(path: Path | OpenedDataset, *, filters: Any, dry_run: bool = False, **keywords: Any) -> DeleteReport:
     """Remove the rows that fulfil a condition.
 
     Files all of whose rows fulfil it are dropped, by the names of their folders without being opened. Files with some
@@ -121,7 +122,7 @@ def delete(path: Path, *, filters: Any, dry_run: bool = False, **keywords: Any) 
 
     Parameters
     ----------
-    path : str or PathLike
+    path : str, PathLike or Dataset
         A dataset with a manifest, or a folder of it (``day=1/``) or some shards, of which only these lose rows; or one
         file without a manifest, which is replaced in one step.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
@@ -162,7 +163,8 @@ def delete(path: Path, *, filters: Any, dry_run: bool = False, **keywords: Any) 
     >>> tfr.read_table("visits_to_forget/").to_pylist()
     [{'user': 8, 'day': '05-01'}]
     """
-    options = ReadOptions.from_keywords(keywords, delete)
+    options = ReadOptions.from_keywords(keywords, delete, path)
+    path = whole_files(path, "delete")
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is the str or PathLike of a dataset or file, not a {type(path).__name__}")
     if filters is None:
@@ -245,7 +247,7 @@ class _Deletion:
             text = (
                 f"'{printable(scan.sidecar.directory)}': a description of TFDS states how many records the files have"
             )
-            raise ValueError(f"{text}; write the dataset again without these rows, by tfr.write_tfds")
+            raise ValueError(f"{text}; write the dataset again without these rows, by tfr.formats.write_tfds")
         assert scan.row_filter is not None
         possible = scan.row_filter.possible(self._sources, scan.partitions)
         is_possible = set(map(id, possible))
@@ -284,7 +286,7 @@ class _Deletion:
         assert scan.row_filter is not None
         rest = []
         for source, match in zip(sources, column_search(scan, scan.row_filter).files(sources), strict=True):
-            if match is not None and (match.exact or not len(match.records)):
+            if match is not None and not match.is_doubtful and (match.exact or not len(match.records)):
                 yield _Found(source, match.records, len(match.index))
             else:
                 rest.append(source)

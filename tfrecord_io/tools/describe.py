@@ -308,7 +308,7 @@ def describe(path: InputPath, **keywords: Any) -> Description:
     2
     """
     records = 0
-    options = ReadOptions.from_keywords({"sample": "all", **keywords}, describe).for_inspection()
+    options = ReadOptions.from_keywords(keywords, describe, path, sample="all").for_inspection()
     with open_path(path, options) as reader:
         is_message = isinstance(options.record_type, MessageType)
         stored = [None if is_message else stored_as(field) for field in reader.schema]

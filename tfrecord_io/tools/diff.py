@@ -17,8 +17,7 @@ from tfrecord_io.errors import FeatureNotFoundError, printable, say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.read.source import Source, total
@@ -145,7 +144,7 @@ def diff(
 
     Parameters
     ----------
-    a, b : str, PathLike, list of those, or binary file object
+    a, b : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     any_order : bool, default False
         Compare the records regardless of their order; each record takes some 60 bytes of memory, and data
@@ -198,8 +197,11 @@ def diff(
             say("{any_order=} and {key=} are two ways to compare regardless of order: pass only one of them")
         )
     check_integer("limit", limit, 0)
-    options = ReadOptions.from_keywords({**keywords, "sample": "all"}, diff)
-    sides = [_Side.resolve(a, options, a_storage_options), _Side.resolve(b, options, b_storage_options)]
+    options = ReadOptions.from_keywords(keywords, diff, sample="all")
+    sides = [
+        _Side.resolve(path, ReadOptions.from_keywords(keywords, diff, path, sample="all"), storage)
+        for path, storage in ((a, a_storage_options), (b, b_storage_options))
+    ]
     size = total(source.size for side in sides for source in side.sources)
     with (
         ProgressMeter(options.progress, size, "bytes") as meter,
@@ -216,7 +218,7 @@ def diff(
         if not any_order and not names:
             return _in_order(first, second, columns, schema, limit)
         alike = _alike(first.schema, second.schema, columns)
-        rows = [_Rows.read(reader, columns, names, alike) for reader in (first, second)]
+        rows = [_RecordHashes.read(reader, columns, names, alike) for reader in (first, second)]
     if names:
         return _by_key(sides, rows, columns, names, schema, limit)
     return _in_any_order(sides, rows, columns, schema, limit)
@@ -233,7 +235,7 @@ class _Side:
     def resolve(cls, path: Any, options: ReadOptions, own_storage: Mapping[str, Any] | None) -> _Side:
         if own_storage is not None:
             options = replace(options, storage_options=own_storage)
-        return cls(resolve_sources(path, options), options)
+        return cls(*selection_of(path, options))
 
     def open(self, progress: ProgressLike = False) -> Reader:
         return open_path(self.sources, replace(self.options, progress=progress))
@@ -256,14 +258,14 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _RecordHashes:
     """The hashes of the records of a dataset, in their order: of their values, and of their keys if there is one."""
 
     values: Array
     keys: Array
 
     @classmethod
-    def read(cls, reader: Reader, columns: list[str], names: list[str], alike: set[str]) -> _Rows:
+    def read(cls, reader: Reader, columns: list[str], names: list[str], alike: set[str]) -> _RecordHashes:
         values, keys = [np.empty(0, HASH)], [np.empty(0, HASH)]
         for batch in reader:
             hashes = {name: _hashes(batch, name, name in alike) for name in columns}
@@ -297,7 +299,7 @@ def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
 
 
 def _in_any_order(
-    sides: list[_Side], rows: list[_Rows], columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
+    sides: list[_Side], rows: list[_RecordHashes], columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
 ) -> DiffReport:
     """What records, counted with repetitions, only one of the datasets has."""
     hashes = np.concatenate([each.values for each in rows])
@@ -331,7 +333,7 @@ def _shown_key(row: tuple[Any, ...], places: Sequence[int]) -> str:
 
 def _by_key(
     sides: list[_Side],
-    rows: list[_Rows],
+    rows: list[_RecordHashes],
     columns: list[str],
     names: list[str],
     schema: tuple[SchemaDifference, ...],

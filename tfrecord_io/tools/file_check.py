@@ -489,6 +489,8 @@ class FileChecker:
         try:
             with open_plain(self.source, "an index") as file:
                 compare_index(self.source, index, file, self.options.max_record_bytes)
+        except FileNotFoundError:  # of an index: it was removed since files were looked up, as by an overwrite
+            self.source.check_unchanged()
         except TFRecordError as error:
             if error.path == index.path or self._before is None:  # else the damage has been reported
                 self._add("index", error)

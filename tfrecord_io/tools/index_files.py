@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.background import ordered
 from tfrecord_io.display import error_dict
-from tfrecord_io.errors import CorruptRecordError, SchemaError, TFRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, check_fields, write_columns
 from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
@@ -19,7 +21,7 @@ from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import write_index
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
+from tfrecord_io.options import LIMITS, MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -27,17 +29,21 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.read.plan_records import plan_records
 from tfrecord_io.read.random_access import RandomAccess
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.storage.write.atomic import file_status, open_output
+from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import InputPath, Path
+from tfrecord_io.typing import FilesLike, InputPath
 
 _OMITTED = (
     *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
     *("compression", "include_file_paths", "record_type"),
 )
+_THREADS = 16
+_MEMORY = 256 * MIB  # for the files in a store that are read at a time
+_DECODED = 3  # times the bytes of a part of a file that its records take: as they are read, as columns, as an index
 _OF_OFFSETS = {"max_record_bytes", "split", "allow_missing_shards", "storage_options", "filesystem", "progress"}
 
 
@@ -82,22 +88,32 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     30 30
     60 30
     """
-    options = FrameOptions.from_keywords(keywords, write_indexes)
-    sources = resolve_sources(path, options)
+    options = FrameOptions.from_keywords(keywords, write_indexes, path)
+    sources = resolve_sources(whole_files(path, "write_indexes", splits=True), options)
     _refuse_pipes(sources)
-    indexes = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
-        for source in sources:
+
+        def write_one(source: Source) -> FileIndex:
             with open_plain(source, "an index") as ranges:
                 index = scan_index(source.path, ranges, options.max_record_bytes, meter)
             fs, target = source.remote or (None, source.path)
             write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
-            indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
-    return indexes
+            _withdraw_if_replaced(source, target + SUFFIX, StorageOptions(filesystem=fs))
+            return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
+
+        return list(ordered((partial(write_one, source) for source in sources), _at_a_time(sources), "index"))
+
+
+def _at_a_time(sources: Sequence[Source]) -> int:
+    """How many files are read, and their indexes stored, at a time: of those in a store as many as memory allows."""
+    if not any(source.remote is not None for source in sources):
+        return 1
+    largest = max(min(source.size or MIB, LIMITS.picked_chunk_bytes) for source in sources)
+    return max(1, min(_THREADS, len(sources), _MEMORY // (_DECODED * max(largest, 1))))
 
 
 @document_keywords(ReadOptions, without=_OMITTED)
-def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **keywords: Any) -> list[FileIndex]:
+def build_index(path: FilesLike, *, columns: Sequence[str] | str, **keywords: Any) -> list[FileIndex]:
     """Write a column index of each file, which finds the records that fulfil a condition without reading the file.
 
     ``x.tfrecord.column_index`` has the offset and the length of each record of ``x.tfrecord``, and the values of the
@@ -135,8 +151,9 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
     ...     records.select([("label", "==", 1)]).numbers.tolist()
     [1]
     """
-    options = replace(ReadOptions.from_keywords({**keywords, "columns": columns}, build_index), threads=1)
-    sources = resolve_sources(path, options)
+    given = ReadOptions.from_keywords({**keywords, "columns": columns}, build_index, path)
+    options = replace(given, threads=1)
+    sources = resolve_sources(whole_files(path, "build_index", splits=True), options)
     _refuse_pipes(sources)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     with closing(IndexedFiles(sources, offsets, options.max_record_bytes)) as files:
@@ -148,7 +165,8 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
             raise SchemaError(reason, feature=constant[0], advice=say("leave it out of {columns=}"))
         records = RandomAccess(files, scan)
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
-            return [_build_one(records, files, file, schema, meter) for file in range(len(sources))]
+            calls = (partial(_build_one, records, files, file, schema, meter) for file in range(len(sources)))
+            return list(ordered(calls, _at_a_time(sources), "index"))
 
 
 def _build_one(
@@ -173,7 +191,22 @@ def _build_one(
         sink, version = OutputStream(output), files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, index, schema, batches(), content, **about)
+    _withdraw_if_replaced(source, target, storage)
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
+
+
+def _withdraw_if_replaced(source: Source, target: str, storage: StorageOptions) -> None:
+    """Remove an index, and raise ReplacedError, if the dataset of its file was replaced while it was made.
+
+    Who replaces a dataset removes its indexes after that: one that was written before is removed there.
+    """
+    if source.shard is None:
+        return
+    try:
+        source.shard.manifest.check_unchanged()
+    except ReplacedError:
+        remove_file(target, storage)
+        raise
 
 
 def _has_schema(files: IndexedFiles, file: int) -> bool:
@@ -208,13 +241,14 @@ def check_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     >>> [index.error for index in check_indexes("indexed.tfrecord")]
     [None]
     """
-    options = FrameOptions.from_keywords(keywords, check_indexes)
-    sources = resolve_sources(path, options)
+    options = FrameOptions.from_keywords(keywords, check_indexes, path)
+    sources = resolve_sources(whole_files(path, "check_indexes", splits=True), options)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
-        return [
-            _check_one(source, file, options.max_record_bytes, meter)
+        calls = (
+            partial(_check_one, source, file, options.max_record_bytes, meter)
             for source, file in zip(sources, find_indexes(sources), strict=True)
-        ]
+        )
+        return list(ordered(calls, _at_a_time(sources), "index"))
 
 
 def _check_one(source: Source, file: Source | None, max_record_bytes: int, meter: ProgressMeter) -> FileIndex:

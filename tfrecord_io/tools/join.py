@@ -33,7 +33,7 @@ def join(path: InputPath, table: TableLike, *, on: str | Sequence[str], **keywor
 
     Parameters
     ----------
-    path : str, PathLike, list of those, or binary file object
+    path : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     table : DataFrame, pyarrow Table, dict of arrays, or another table
         As in `write_tfrecord`: the columns of the key, each key once, and others.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.embedded import EmbeddedSchema
@@ -23,7 +22,7 @@ from tfrecord_io.schema.nested import shown_type
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import total
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Metadata(Report):
 
 
 @document_keywords(ReadOptions, only={"split", "allow_missing_shards", "storage_options", "filesystem"})
-def read_metadata(path: Path | Iterable[Path], **keywords: Any) -> Metadata:
+def read_metadata(path: FilesLike, **keywords: Any) -> Metadata:
     """Read the files, sizes, compression and schema of a dataset.
 
     Parameters
@@ -98,8 +97,8 @@ def read_metadata(path: Path | Iterable[Path], **keywords: Any) -> Metadata:
     >>> metadata.schema_source, metadata.schema.names, metadata.files[0].compression
     ('embedded', ['n'], None)
     """
-    options = replace(ReadOptions.from_keywords(keywords, read_metadata), threads=1).for_inspection()
-    sources = resolve_sources(path, options)
+    options = replace(ReadOptions.from_keywords(keywords, read_metadata, path), threads=1).for_inspection()
+    sources, options = selection_of(path, options)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files = []

@@ -14,6 +14,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.recovery import SkippedRegion
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import total
@@ -138,8 +139,9 @@ def salvage(
 
     Parameters
     ----------
-    src : str, os.PathLike, list or binary file object
-        As in `read_tfrecord`. Missing shards, and manifests that are damaged or do not match, are reported.
+    src : str, os.PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; of a dataset, nothing is selected. Missing shards, and manifests that are damaged or do
+        not match, are reported.
     dst : str or os.PathLike
         A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
         compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together. Those in
@@ -184,7 +186,8 @@ def salvage(
     >>> tfr.read_table("salvaged.tfrecord")["x"].to_pylist()
     [1, 2]
     """
-    options = SalvageOptions.from_keywords(keywords, salvage)
+    options = SalvageOptions.from_keywords(keywords, salvage, src)
+    src = whole_files(src, "salvage")
     faults: list[CorruptRecordError] = []
     missing: list[str] = []
     found: dict[str, Any] = {"manifest_faults": faults, "missing": missing}

@@ -50,7 +50,7 @@ def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256
 
     Parameters
     ----------
-    src : str, PathLike, list of those, or binary file object
+    src : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
@@ -83,7 +83,7 @@ def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256
     """
     check_integer("seed", seed, 0)
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
-    copied, bits = CopiedRecords(src, CopyOptions.from_keywords(keywords, shuffle)), np.random.PCG64(seed)
+    copied, bits = CopiedRecords(src, CopyOptions.from_keywords(keywords, shuffle, src)), np.random.PCG64(seed)
     copied.schema = copied.schema.reordered()
     with record_outputs(copied, dst) as (output,):
         for folder, records in groupby(copied.frames(), key=itemgetter(0)):
@@ -98,12 +98,12 @@ def sample(
     """Write a random choice of the records of files, in their order; every choice is equally likely.
 
     Records are copied as bytes; the embedded schema is in the first record of each file written. Values in the names of
-    folders (``day=1/``) become features. The records are counted first, as by `count_records`; each takes a byte of
+    folders (``day=1/``) become features. The records are counted first, as by `count`; each takes a byte of
     memory.
 
     Parameters
     ----------
-    src : str, PathLike, list of those, or binary file object
+    src : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
@@ -141,7 +141,7 @@ def sample(
         raise ValueError(say("pass either {n=}, the number of records") | say("{fraction=}, the part of them"))
     check_integer("n", n, 0, optional=True)
     part = None if fraction is None else exact_fraction("fraction", fraction)
-    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, sample))
+    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, sample, src))
     count = copied.count()
     size = min(n or 0, count) if part is None else math.floor(count * part + Fraction(1, 2))
     return write_labelled(copied, dst, random_labels([size], count, seed))

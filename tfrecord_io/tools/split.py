@@ -44,7 +44,7 @@ def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
 
     Parameters
     ----------
-    src : str, PathLike, list of those, or binary file object
+    src : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     dst : str, PathLike or binary file object
         As in `write_tfrecord`.
@@ -86,7 +86,7 @@ def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
     >>> [file.path for file in tfr.merge("days", "compact/", partitions="folders").files]
     ['compact/day=1/part-00000-of-00001.tfrecord', 'compact/day=2/part-00000-of-00001.tfrecord']
     """
-    return _copy_all(CopiedRecords(src, CopyOptions.from_keywords(keywords, merge)), dst)
+    return _copy_all(CopiedRecords(src, CopyOptions.from_keywords(keywords, merge, src)), dst)
 
 
 @overload
@@ -124,7 +124,7 @@ def split(
 
     Parameters
     ----------
-    src : str, PathLike, list of those, or binary file object
+    src : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     dst : str or PathLike
         Without `by` and `fractions`, as in `write_tfrecord`, with `shards` or `max_shard_bytes`. With them, a directory
@@ -182,7 +182,7 @@ def split(
     >>> sorted(tfr.read_table("even/train.tfrecord")["label"].to_pylist())
     ['cat', 'cat', 'cat', 'dog', 'dog', 'dog']
     """
-    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, split))
+    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, split, src))
     if by is not None and fractions is not None:
         raise ValueError(say("{by=} and {fractions=} are two ways to split: pass only one of them"))
     if (group is not None or stratify is not None) and (fractions is None or None not in (group, stratify)):

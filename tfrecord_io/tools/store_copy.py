@@ -48,7 +48,10 @@ def copy_within(source: Source, fs: FsspecFileSystem, target: str, largest: int 
     inner_target = unwrap(fs.fsspec, target)[1]
     with raise_os_errors(source.path):
         if _kind(inner) == "gcs":
-            retry(lambda: fs.fsspec.cp_file(name, target))
+            try:
+                retry(lambda: fs.fsspec.cp_file(name, target))
+            except FileNotFoundError as error:
+                raise replaced_error(source.path) from error
             entry = fs.entry(target)
             stated = ((entry.info if entry is not None else None) or {}).get("crc32c")
         else:

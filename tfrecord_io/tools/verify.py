@@ -17,6 +17,7 @@ from tfrecord_io.keyword_docs import document_keywords, own_keywords
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.storage.paths.file_names import dataset_of
@@ -159,9 +160,9 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
                 record_type=record_type,
             )
         )
-    options = FrameOptions.from_keywords(keywords, verify)
+    options = FrameOptions.from_keywords(keywords, verify, path)
     unnamed: dict[str, str] = {}
-    sources = resolve_sources(path, options, check_sizes=False, unnamed=unnamed)
+    sources = resolve_sources(whole_files(path, "verify", splits=True), options, check_sizes=False, unnamed=unnamed)
     indexes = find_indexes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         stopped = threading.Event()

@@ -6,57 +6,48 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.epochs import EpochRows, RowPool, RowsOfRuns, equal_part
-from tfrecord_io.training.mixture import Choices, Mixture
+from tfrecord_io.training.classes import Classes
+from tfrecord_io.training.epochs import NumberedBatch
+from tfrecord_io.training.mixed_rows import SequenceEpochs, SequenceReader
+from tfrecord_io.training.mixture import Mixture
 
 _ORDERS = 3  # the purpose of a stream of random numbers; `shuffle_buffer` and `mixture` have others
 _READ_BYTES, _LEAST_ROWS, _MOST_ROWS = 4 * MIB, 64, 1 << 14  # read together
 
 
-class BalancedEpochs:
-    """The rows of every epoch of a balanced mixture; see `tfrecord_io.training.epochs.Epochs`.
+class BalancedEpochs(SequenceEpochs):
+    """The rows of every epoch of a balanced mixture: choices are classes, whose rows are read by number.
 
     Each group of `Classes` is gone through from its first row on, or with a shuffle buffer in an order of its own in
     each pass of each epoch.
     """
 
-    def __init__(self, mixture: Mixture, options: IterOptions, counts: Sequence[int] | None = None) -> None:
-        assert mixture.classes is not None
-        worker, workers = mixture.worker_of(options)
-        self.mixture, self.classes, self.choices = mixture, mixture.classes, Choices(mixture)
+    def __init__(
+        self, mixture: Mixture, classes: Classes, options: IterOptions, counts: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(mixture, options, counts)
+        self.classes = classes
         self._orders = _Orders(mixture.seed) if options.shuffle_buffer else None
-        self._equal: list[tuple[int, int]] | None = None
-        self.residue, self.modulus = worker, workers
-        if counts is not None and workers > 1 and mixture.stop != "never":
-            self.residue, self.modulus = 0, 1
-            self._equal = equal_part(self.choices.length(counts), worker, workers, pads=options.uneven == "pad")
-        pairs = zip(self.classes.readers, mixture.parts, strict=True)
-        self.readers = [reader.over(part.pruned()) for reader, part in pairs]
-        self.warnings: list[str] = []
-        self.damage: list[str] = []
-        self.rows: BalancedRows | None = None
+        pairs = zip(classes.lookups, mixture.pruned().scans, strict=True)
+        self.lookups = [lookup.of(scan) for lookup, scan in pairs]
 
-    def open(self, position: IteratorPosition) -> BalancedRows:
-        """See `Epochs.open`."""
-        return BalancedRows(self, position.epoch, position.begin, [(0, None)] if self._equal is None else self._equal)
+    def open(self, position: IteratorPosition) -> BalancedReader:
+        return BalancedReader(self, position.epoch, position.begin)
 
-    def warn_of_damage(self, rows: EpochRows) -> None:
-        """See `Epochs.warn_of_damage`; rows with numbers are never left out."""
+    def _length(self) -> int:
+        return self.choices.length(self.classes.lengths)
 
-    def records(self) -> int:
-        """See `Epochs.records`."""
-        if self._equal is not None:
-            return sum(last - first for first, last in self._equal)
-        return len(range(self.residue, self.choices.length(self.classes.lengths), self.modulus))
+    @property
+    def bytes_read(self) -> int:
+        """Of all records so far."""
+        return sum(lookup.bytes_read for lookup in self.lookups)
 
     def rows_at(self, epoch: int, groups: Array, ordinals: Array) -> tuple[Array, Array]:
         """The dataset, and the number in it, of the rows that groups have at some ordinals, passes over them joined."""
@@ -94,19 +85,19 @@ class _Orders:
         return orders[passes - begin, at]
 
 
-class BalancedRows(RowsOfRuns):
+class BalancedReader(SequenceReader):
     """The rows of an epoch of a balanced mixture, numbered by their positions in it."""
 
-    def __init__(self, epochs: BalancedEpochs, epoch: int, begin: int, runs: Sequence[tuple[int, int | None]]) -> None:
-        super().__init__(begin, runs)
+    def __init__(self, epochs: BalancedEpochs, epoch: int, begin: int) -> None:
+        super().__init__(begin, epochs.runs)
         self._epochs, self._epoch = epochs, epoch
         self._count = 0
-        self._before = sum(reader.bytes_read for reader in epochs.readers)
+        self._before = epochs.bytes_read
 
-    def _run(self, at: int, end: int | None, shift: int) -> Iterator[RowPool]:
+    def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
         """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
         epochs = self._epochs
-        mean = max(reader.mean_bytes for reader in epochs.readers)
+        mean = max(lookup.mean_bytes for lookup in epochs.lookups)
         size = int(min(max(_READ_BYTES / max(mean, 1), _LEAST_ROWS), _MOST_ROWS))
         for groups, ordinals in epochs.choices.drawn(epochs.classes.lengths, at, end):
             mine = np.arange((epochs.residue - at) % epochs.modulus, len(groups), epochs.modulus)
@@ -118,7 +109,7 @@ class BalancedRows(RowsOfRuns):
             at += len(groups)
             self.next = at + shift
 
-    def _pools_of(self, numbers: Array, datasets: Array, rows: Array) -> Iterator[RowPool]:
+    def _pools_of(self, numbers: Array, datasets: Array, rows: Array) -> Iterator[NumberedBatch]:
         """The rows of datasets with these numbers; of a damaged one those before it, then its error."""
         good, size = 0, len(rows)
         while good < len(rows):
@@ -135,49 +126,20 @@ class BalancedRows(RowsOfRuns):
             self.next = int(pool.numbers[-1]) + 1
             yield pool
 
-    def _pool(self, numbers: Array, datasets: Array, rows: Array) -> RowPool:
-        epochs, used = self._epochs, np.unique(datasets)
-        before = sum(reader.bytes_read for reader in epochs.readers)
-        places = [np.flatnonzero(datasets == dataset) for dataset in used]
-        tables = [epochs.readers[dataset].table(rows[at]) for dataset, at in zip(used, places, strict=True)]
-        table = pa.concat_tables(tables).combine_chunks()
-        if len(used) > 1:
-            table = table.take(int64_array(np.argsort(np.concatenate(places))))
-        columns = [column.chunk(0) for column in table.columns]
-        if epochs.mixture.source_column is not None:
-            columns.append(int64_array(datasets))
-        batch = pa.RecordBatch.from_arrays(columns, schema=epochs.mixture.schema)
-        read = sum(reader.bytes_read for reader in epochs.readers) - before
-        return RowPool(numbers, batch, np.full(len(numbers), read / len(numbers)))
+    def _pool(self, numbers: Array, datasets: Array, rows: Array) -> NumberedBatch:
+        epochs, before = self._epochs, self._epochs.bytes_read
+        (batch,) = epochs.mixture.rows_of(epochs.lookups, datasets, rows).combine_chunks().to_batches()
+        return NumberedBatch(numbers, batch, np.full(len(numbers), (epochs.bytes_read - before) / len(numbers)))
 
     # What the datasets say -------------------------------------------------------------------------------------------
 
-    @property
-    def failed(self) -> bool:
-        return self._error is not None
-
-    @property
-    def report(self) -> ReadReport:
-        readers = self._epochs.readers
-        read = sum(reader.bytes_read for reader in readers) - self._before
-        files = sum(len(reader.scan.sources) for reader in readers)
-        return ReadReport(self._count, read, files, self._epochs.mixture.schema_source)
-
-    @property
-    def goes_on(self) -> bool:
-        return False
+    def reports(self) -> list[ReadReport]:
+        epochs = self._epochs
+        files, source = len(epochs.mixture.sources), epochs.mixture.schema_source
+        return [ReadReport(self._count, epochs.bytes_read - self._before, files, source)]
 
     def row_error(self, fault: RowFault) -> TFRecordError:
-        position, before = fault.row, 0
-        for first, last in self._runs:
-            position = first + fault.row - before
-            if last is None or position < last:
-                break
-            before += last - first
-        epochs = self._epochs
+        position, epochs = self._position(fault.row), self._epochs
         group = next(epochs.choices.blocks(position))[:1]
         (dataset,), (row,) = epochs.rows_at(self._epoch, group, epochs.choices.counts(position)[group])
-        return epochs.readers[dataset].row_error(fault.at(int(row)))
-
-    def close(self) -> None:
-        """Files stay open for the next epoch."""
+        return epochs.lookups[dataset].row_error(fault.at(int(row)))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 
-from tfrecord_io.arrays.random_rows import OF_ROWS, ByNumber, RandomRows, random_rows, row_numbers
+from tfrecord_io.arrays.random_rows import OF_ROWS, ArraysByNumber, row_numbers, row_options
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import IterOptions
-from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Caller, Keyword, address
 from tfrecord_io.training.arrangement import arranged, list_lengths_of
-from tfrecord_io.training.iterator import OF_FILES, sample_lengths
-from tfrecord_io.training.windows import Trainable
+from tfrecord_io.training.files import source_of
+from tfrecord_io.training.iterator import OF_FILES
+from tfrecord_io.training.row_source import RowSource
 
 _ORDER = 4  # the purpose of a stream of random numbers; `shuffle_buffer` and mixtures have others
 _OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack"})
@@ -24,22 +25,19 @@ BY_NUMBER = OF_ROWS | _OF_BATCHES
 
 
 class BatchesByNumber:
-    """The batches of a scan by number, for which the lengths of all lists are read. It can be pickled.
+    """The batches of a source by number, for which the lengths of all lists are read. It can be pickled.
 
     Parameters
     ----------
-    scan : Scan
+    source : RowSource
     options : IterOptions
         One that `arranges`. With a `seed`, the rows are put in a random order before they make batches.
     """
 
-    def __init__(self, scan: Scan, options: IterOptions) -> None:
-        self.scan = scan
-        self._rows = RandomRows(scan, options, sample_lengths(scan.pruned().decoded(), options))
-        lengths = [np.empty((0, len(options.arranging)), np.int64)]
-        with open_scan(scan.only(options.arranging)) as reader:
-            lengths += [list_lengths_of(batch, options) for batch in reader]
-        of_rows = np.concatenate(lengths)
+    def __init__(self, source: RowSource, options: IterOptions) -> None:
+        self._description, lookup = source.describe(), source.lookup()
+        self._rows = ArraysByNumber(lookup, options, source.pruned().list_lengths(options))
+        of_rows = lookup.measured(options.arranging, partial(list_lengths_of, options=options))
         order = np.arange(len(of_rows))
         if options.seed is not None:
             bits = np.random.PCG64(np.random.SeedSequence([options.seed, _ORDER]))
@@ -49,6 +47,19 @@ class BatchesByNumber:
 
     def __len__(self) -> int:
         return len(self._batches.ends)
+
+    def describe(self) -> str:
+        """For display."""
+        return self._description
+
+    def row(self, number: int) -> None:
+        """See `ArraysByNumber.row`; `take` makes batches."""
+
+    def arrays(self, numbers: Sequence[int]) -> NoReturn:
+        """TypeError: see `ArraysByNumber.arrays`."""
+        raise TypeError(
+            say("arrays() is of rows, and with {bucket_by=} or {pack=} the items are batches: take them by number")
+        )
 
     def take(self, numbers: Any) -> Iterator[dict[str, Any]]:
         """The arrays of the batches of these numbers, in this order; IndexError if one is out of range."""
@@ -63,16 +74,9 @@ class BatchesByNumber:
             yield arrays
 
 
-def arrays_of_rows(rows: ByNumber | BatchesByNumber, numbers: Sequence[int]) -> dict[str, Any]:
-    """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
-    if isinstance(rows, BatchesByNumber):
-        raise TypeError(
-            say("arrays() is of rows, and with {bucket_by=} or {pack=} the items are batches: take them by number")
-        )
-    return rows.arrays(numbers)
-
-
-def by_number(scan: Trainable, batch_size: int | None, **keywords: Any) -> ByNumber | BatchesByNumber:
+def by_number(
+    data: Scan | RowSource, batch_size: int | None = None, **keywords: Any
+) -> ArraysByNumber | BatchesByNumber:
     """Rows by number, or batches of those whose lists decide about them.
 
     Raises
@@ -80,6 +84,7 @@ def by_number(scan: Trainable, batch_size: int | None, **keywords: Any) -> ByNum
     TypeError, ValueError
         A keyword of `BY_NUMBER` is invalid, or is not possible without another.
     """
+    source = source_of(data)
     if keywords.get("bucket_by") is None and keywords.get("bucket_sizes") is None and keywords.get("pack") is None:
         for name, value in {
             "batch_size": batch_size,
@@ -91,11 +96,8 @@ def by_number(scan: Trainable, batch_size: int | None, **keywords: Any) -> ByNum
                     say("{}: {}", Keyword(name, repr(value)), reason)
                     & say("it is for {bucket_by=} and {pack=}, which make batches")
                 )
-        return random_rows(scan, **keywords)
+        return ArraysByNumber(source.lookup(), row_options(source.options, **keywords))
     if batch_size is None:
         raise ValueError(say("{bucket_by=} and {pack=} make batches: pass {batch_size=}"))
-    if not isinstance(scan, Scan):
-        advice = "stream them by to_torch, to_tf or iter_arrays"
-        raise ValueError(f"batches by number are of rows of files, not of mixtures and windows: {advice}")
-    of_files = {name: getattr(scan.options, name) for name in OF_FILES}
-    return BatchesByNumber(scan, IterOptions(**{**of_files, "batch_size": batch_size, **keywords}))
+    of_files = {name: getattr(source.options, name) for name in OF_FILES}
+    return BatchesByNumber(source, IterOptions(**{**of_files, "batch_size": batch_size, **keywords}))

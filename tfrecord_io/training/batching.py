@@ -19,22 +19,17 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.training.arrangement import Arrange, Batches, arrangement
-from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.epochs import EpochRows, Epochs, JoinedPools, RowPool
-from tfrecord_io.training.mixed_rows import MixedEpochs
+from tfrecord_io.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
 from tfrecord_io.training.shuffle_buffer import drain, exchange, random_numbers
-from tfrecord_io.training.windows import WindowEpochs
 
 # A buffer is copied each time that it is drawn from: a large one once 1/4 of its size has been read, others later.
 _REFILL, _MOST_REFILL, _REFILL_BYTES = 4, 4, 16 * MIB
 _IMAGES = 64  # rows decoded at a time
 
-AnyEpochs = Epochs | MixedEpochs | BalancedEpochs | WindowEpochs
-
 
 @dataclass(slots=True)
-class PoolState:
+class DrawState:
     """A pool before rows were drawn from it, and the random numbers drawn: they determine any position in between.
 
     Attributes
@@ -93,7 +88,7 @@ class ArrayChunk:
 
     rows: int
     columns: list[ColumnArrays]
-    state: PoolState
+    state: DrawState
     begin: int = 0
     error: Exception | None = None
     ends_epoch: bool = False
@@ -136,8 +131,8 @@ class ArrayChunk:
 class Drawn(NamedTuple):
     """Rows in the order of delivery, and whether the epoch ends with them; `batches` where these differ in size."""
 
-    pool: RowPool
-    state: PoolState
+    pool: NumberedBatch
+    state: DrawState
     ends_epoch: bool = False
     batches: Batches | None = None
 
@@ -147,13 +142,13 @@ class Batching:
 
     Parameters
     ----------
-    epochs : Epochs, MixedEpochs, BalancedEpochs or WindowEpochs
+    epochs : Epochs
     representation : TableRepresentation
     options : IterOptions
     seed : int
     """
 
-    def __init__(self, epochs: AnyEpochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
+    def __init__(self, epochs: Epochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
         self._epochs = epochs
         self._representation = representation
         self._buffer_size = options.shuffle_buffer
@@ -169,7 +164,7 @@ class Batching:
         """All chunks from a position on."""
         while self._epoch_count is None or position.epoch < self._epoch_count:
             count = 0
-            self._epochs.rows = rows = self._epochs.open(position)
+            self._epochs.reader = rows = self._epochs.open(position)
             try:
                 for drawn in self._drawn(rows, position):
                     for chunk in self._represented(rows, *drawn):
@@ -179,17 +174,18 @@ class Batching:
                             return
             finally:
                 rows.close()
-            self._epochs.warn_of_damage(rows)
+            for report in rows.reports():
+                report.skipped.warn(self._epochs.damage.append)
             if rows.failed or not (count or position.delivered or self._may_follow(rows, position.epoch)):
                 return
             position = IteratorPosition(position.epoch + 1, 0, 0)
 
-    def _may_follow(self, rows: EpochRows, epoch: int) -> bool:
+    def _may_follow(self, rows: EpochReader, epoch: int) -> bool:
         """Whether epochs after one without batches may have some: shuffled rows are packed into more or fewer."""
         is_bounded = self._epoch_count is not None or epoch > 0  # before it, an epoch had batches
         return self._packs and self._buffer_size > 0 and rows.count > 0 and is_bounded
 
-    def _drawn(self, rows: EpochRows, position: IteratorPosition) -> Iterator[Drawn]:
+    def _drawn(self, rows: EpochReader, position: IteratorPosition) -> Iterator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
         buffered, held = rows.resume(position)
         drawn = self._shuffled(rows, position, buffered) if self._buffer_size else self._in_order(rows, position)
@@ -197,13 +193,18 @@ class Batching:
         rows.raise_error()
 
     def _arranged(
-        self, rows: EpochRows, position: IteratorPosition, drawn: Iterator[Drawn], held: list[RowPool], arrange: Arrange
+        self,
+        rows: EpochReader,
+        position: IteratorPosition,
+        drawn: Iterator[Drawn],
+        held: list[NumberedBatch],
+        arrange: Arrange,
     ) -> Iterator[Drawn]:
         """The same rows in batches of their own sizes."""
         count = position.delivered
         for arrived in drawn:
             count += len(arrived.pool)
-            pool, waiting = RowPool.concat([*held, arrived.pool]), sum(map(len, held))
+            pool, waiting = NumberedBatch.concat([*held, arrived.pool]), sum(map(len, held))
             batches = arrange(pool.rows, False)
             batches.waiting, batches.numbers = waiting, pool.numbers
             if len(batches.order):
@@ -213,33 +214,33 @@ class Batching:
             batches = arrange(pool.rows, True)
             batches.waiting, batches.numbers = len(pool), pool.numbers
             if len(batches.order):
-                state = PoolState(position.epoch, count, pool.numbers[:0], rows.next)
+                state = DrawState(position.epoch, count, pool.numbers[:0], rows.next)
                 yield Drawn(pool.take(batches.order), state, not rows.failed, batches)
 
-    def _in_order(self, rows: EpochRows, position: IteratorPosition) -> Iterator[Drawn]:
+    def _in_order(self, rows: EpochReader, position: IteratorPosition) -> Iterator[Drawn]:
         epoch, delivered = position.epoch, position.delivered
-        held: list[RowPool] = []
+        held: list[NumberedBatch] = []
         for pool in rows:
             missing = self._batch_size - sum(map(len, held))
             if len(pool) < missing:
                 held.append(pool)
                 continue
             if held:  # complete one batch, so that the remaining rows need not be copied
-                first = RowPool.concat([*held, pool.slice(0, missing)])
+                first = NumberedBatch.concat([*held, pool.slice(0, missing)])
                 pool = pool.slice(missing)
                 following = int(pool.numbers[0]) if len(pool) else rows.next
-                yield Drawn(first, PoolState(epoch, delivered, first.numbers, following))
+                yield Drawn(first, DrawState(epoch, delivered, first.numbers, following))
                 delivered += len(first)
             whole = len(pool) // self._batch_size * self._batch_size
             if whole:
-                yield Drawn(pool.slice(0, whole), PoolState(epoch, delivered, pool.numbers, rows.next))
+                yield Drawn(pool.slice(0, whole), DrawState(epoch, delivered, pool.numbers, rows.next))
                 delivered += whole
             held = [pool.slice(whole)] if whole < len(pool) else []
         if held and not self._drop_last:
-            pool = RowPool.concat(held)
-            yield Drawn(pool, PoolState(epoch, delivered, pool.numbers, rows.next), not rows.failed)
+            pool = NumberedBatch.concat(held)
+            yield Drawn(pool, DrawState(epoch, delivered, pool.numbers, rows.next), not rows.failed)
 
-    def _shuffled(self, rows: EpochRows, position: IteratorPosition, held: list[RowPool]) -> Iterator[Drawn]:
+    def _shuffled(self, rows: EpochReader, position: IteratorPosition, held: list[NumberedBatch]) -> Iterator[Drawn]:
         size, delivered = self._buffer_size, position.delivered
         random = random_numbers(self._seed, position.epoch, self._worker, delivered)
         count, fresh = sum(map(len, held)), 0  # rows, and bytes of those that were read since the last draws
@@ -250,29 +251,29 @@ class Batching:
             wanted = _MOST_REFILL * size if fresh < _REFILL_BYTES and delivered > position.delivered else 0
             if count - size < max(self._batch_size, size // _REFILL, wanted):
                 continue
-            pool, fresh = JoinedPools(held), 0
+            pool, fresh = JoinedBatches(held), 0
             held.clear()
             ready = (count - size) // self._batch_size * self._batch_size
             draws = random.random(ready)
             drawn, buffer = exchange(draws, size)
-            state = PoolState(position.epoch, delivered, pool.numbers, rows.next, size, draws)
+            state = DrawState(position.epoch, delivered, pool.numbers, rows.next, size, draws)
             yield Drawn(pool.take(drawn), state)
             held.append(pool.take(np.concatenate([buffer, np.arange(size + ready, count)])))
             del pool
             delivered, count = delivered + ready, count - ready
         if count:
-            pool = JoinedPools(held)
+            pool = JoinedBatches(held)
             size = min(size, count)
             draws, drain_draws = random.random(count - size), random.random(size)
             drawn, buffer = exchange(draws, size)
             drawn = np.concatenate([drawn, buffer[drain(drain_draws, size)[0]]])
             if self._drop_last:
                 drawn = drawn[: count // self._batch_size * self._batch_size]
-            state = PoolState(position.epoch, delivered, pool.numbers, rows.next, size, draws, drain_draws)
+            state = DrawState(position.epoch, delivered, pool.numbers, rows.next, size, draws, drain_draws)
             yield Drawn(pool.take(drawn), state, not rows.failed)
 
     def _represented(
-        self, rows: EpochRows, pool: RowPool, state: PoolState, ends_epoch: bool, batches: Batches | None
+        self, rows: EpochReader, pool: NumberedBatch, state: DrawState, ends_epoch: bool, batches: Batches | None
     ) -> Iterator[ArrayChunk]:
         """The rows as arrays; those with images, which grow when decoded, a few at a time."""
         ends = [len(pool)]
@@ -305,12 +306,12 @@ class Batching:
             if error is not None:
                 return
 
-    def _columns(self, rows: RowPool, places: Array | None, size: int) -> list[ColumnArrays]:
+    def _columns(self, rows: NumberedBatch, places: Array | None, size: int) -> list[ColumnArrays]:
         """The arrays of rows, which have these places in batches of `size` if others are left out."""
         budget = ArrayBudget(self._max_expansion, rows.row_bytes, size, places)
         return self._representation.represent([rows.rows], budget)
 
-    def _fitting(self, rows: EpochRows, part: RowPool, size: int) -> tuple[Array, RowFault | None]:
+    def _fitting(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
         """The indices of the rows that arrays can hold, and the fault of one that may not be left out."""
 
         def make(begin: int, end: int) -> Array | RowFault:

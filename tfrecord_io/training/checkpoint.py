@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from tfrecord_io.errors import printable, say
 from tfrecord_io.options import INT64_MAX, IterOptions
@@ -60,16 +60,6 @@ class IteratorPosition:
         return min([self.next, *self.buffer, *self.held])
 
 
-class IdentifiedRead(Protocol):
-    """What is read: a `Scan`, or a mixture of some."""
-
-    @property
-    def sources(self) -> tuple[Source, ...]: ...
-
-    @property
-    def row_filter(self) -> RowFilter | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ReadIdentity:
     """The files and options that an iterator's batches depend on."""
@@ -78,9 +68,8 @@ class ReadIdentity:
     options: dict[str, Any]
 
     @classmethod
-    def of_read(cls, scan: IdentifiedRead, options: IterOptions) -> Self:
+    def of_read(cls, sources: Sequence[Source], options: IterOptions, row_filter: RowFilter | None = None) -> Self:
         """The identity of a read; files count by name and size, so that a folder may be moved."""
-        sources = scan.sources
         digest = hashlib.sha256()
         for source in sources:
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
@@ -91,8 +80,8 @@ class ReadIdentity:
         names = (*_OPTIONS, *_OF_ARRANGEMENT) if options.arranges else _OPTIONS
         values: dict[str, Any] = {name: getattr(options, name) for name in names}
         values["worker"] = _part_of(values["worker"])
-        if scan.row_filter is not None:
-            values["filter"] = scan.row_filter.condition.key
+        if row_filter is not None:
+            values["filter"] = row_filter.condition.key
         return cls(files, json.loads(json.dumps(values, default=int)))
 
     def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:

@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.random_rows import RandomRows
+from tfrecord_io.arrays.random_rows import PartLookup
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, say
-from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
 
@@ -34,7 +33,7 @@ class Classes:
         The numbers, in their datasets, of the rows of all groups, one group after the other, ascending in each.
     ends : int64 array
         Where each group begins in `rows`, and where the last one ends.
-    readers : tuple of RandomRows
+    lookups : tuple of PartLookup
         Of the datasets.
     """
 
@@ -43,7 +42,7 @@ class Classes:
     weights: tuple[float, ...]
     rows: Array
     ends: Array
-    readers: tuple[RandomRows, ...]
+    lookups: tuple[PartLookup, ...]
 
     @property
     def lengths(self) -> list[int]:
@@ -56,7 +55,7 @@ class Classes:
         return self.parts[groups], self.rows[self.ends[groups] + places]
 
 
-def find_classes(scans: Sequence[Scan], column: str, weights: Sequence[float]) -> Classes:
+def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[float]) -> Classes:
     """Read a column, from column indexes where files have one of it, and group the rows of datasets by it.
 
     Raises
@@ -70,22 +69,21 @@ def find_classes(scans: Sequence[Scan], column: str, weights: Sequence[float]) -
     ValueError
         There are no rows; or rows have no number: a file is compressed, or a dataset has an `on_error`.
     """
-    _check_field(scans[0].schema, column)
-    readers = tuple(RandomRows(scan) for scan in scans)
-    values = [_values(reader, column) for reader in readers]
+    _check_field(lookups[0].schema, column)
+    values = [_values(lookup, column) for lookup in lookups]
     sizes = list(map(len, values))
     codes = pa.concat_arrays(values).dictionary_encode().indices.to_numpy().astype(np.int64)
     if not len(codes):
         raise ValueError(say("{balance=}: the datasets have no rows", balance=column))
-    datasets = np.repeat(np.arange(len(scans)), sizes)
-    groups = codes * len(scans) + datasets
+    datasets = np.repeat(np.arange(len(lookups)), sizes)
+    groups = codes * len(lookups) + datasets
     order = np.argsort(groups, kind="stable")
     found, counts = np.unique(groups, return_counts=True)
-    classes, parts = np.divmod(found, len(scans))
+    classes, parts = np.divmod(found, len(lookups))
     own = np.array(weights)[parts]
     shares = own / np.bincount(classes, own)[classes] / (int(classes[-1]) + 1)
     rows = order - offsets_of(np.array(sizes))[datasets[order]]
-    return Classes(column, parts, tuple(shares.tolist()), rows, offsets_of(counts), readers)
+    return Classes(column, parts, tuple(shares.tolist()), rows, offsets_of(counts), tuple(lookups))
 
 
 def _check_field(schema: pa.Schema, column: str) -> None:
@@ -105,13 +103,13 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if t.is_dictionary(type_) else type_
 
 
-def _values(reader: RandomRows, column: str) -> pa.Array:
+def _values(lookup: PartLookup, column: str) -> pa.Array:
     """The values of a column, in all rows; DecodeError if one is missing."""
-    chunks = reader.column(column)
-    type_ = _value_type(reader.scan.schema.field(column).type)
+    chunks = lookup.column(column)
+    type_ = _value_type(lookup.schema.field(column).type)
     values = pa.concat_arrays([pa.array([], type_), *(chunk.cast(type_) for chunk in chunks)])
     if values.null_count:
         row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
         reason, advice = "a row has no class", f'leave such rows out: filter([("{column}", "!=", None)])'
-        raise reader.row_error(RowFault(row, reason, feature=column, advice=advice, error=DecodeError))
+        raise lookup.row_error(RowFault(row, reason, feature=column, advice=advice, error=DecodeError))
     return values

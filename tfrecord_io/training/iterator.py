@@ -4,46 +4,40 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, NoReturn, TypeVar
 
-import numpy as np
 import pyarrow as pa
-from pyarrow import types as t
 
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options
-from tfrecord_io.arrow.buffers import offsets_of, value_bytes
-from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DamagedDataWarning, TFRecordError, say, warn
+from tfrecord_io.errors import DamagedDataWarning, say, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions, stops
 from tfrecord_io.read.chunks.recovery import AskedOnce
-from tfrecord_io.read.reader import open_as_it_is
+from tfrecord_io.read.open_scan import narrowed
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.training.batching import AnyEpochs, ArrayChunk, Batching
-from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
-from tfrecord_io.training.epochs import Epochs, count_rows
-from tfrecord_io.training.mixed_rows import mixture_epochs, refuse_own_seeds
-from tfrecord_io.training.mixture import Mixture
-from tfrecord_io.training.windows import Trainable, WindowEpochs, Windows
-from tfrecord_io.typing import Path
+from tfrecord_io.training.batching import ArrayChunk, Batching
+from tfrecord_io.training.checkpoint import IteratorPosition
+from tfrecord_io.training.epochs import Epochs
+from tfrecord_io.training.files import Files, source_of
+from tfrecord_io.training.row_source import RowSource
+from tfrecord_io.typing import FilesLike
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
 OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
 _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
-_SAMPLE_BYTES = 16 * MIB
 T = TypeVar("T")
 
 
@@ -68,46 +62,46 @@ class ArrayIterator(Closing, Shared):
 
     def __init__(
         self,
-        scan: Trainable,
+        source: RowSource,
         options: IterOptions,
         lengths: dict[str, int],
         damage: Exception | None,
-        counts: Sequence[int] | None,
+        counts: Any,
         epoch: int = 0,
     ) -> None:
         """See `iter_arrays`.
 
         Parameters
         ----------
-        scan : Scan, Mixture or Windows
+        source : RowSource
         options : IterOptions
         lengths : dict of str to int
-            Lists that have one length, see `sample_lengths`.
+            Lists that have one length, see `RowSource.list_lengths`.
         damage : Exception or None
             The error that ended the sample before any column was found.
-        counts : sequence of int, optional
-            For parts of equal size; see `count_rows`.
+        counts : optional
+            For parts of equal size; see `RowSource.counts`.
         epoch : int
             The first one.
         """
         self._counts = counts
-        self._scan, self.options, self.lengths, self._damage = scan, options, lengths, damage
-        self._representation = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
-        self.schema: pa.Schema = scan.schema
-        self._identity = ReadIdentity.of_read(scan, options) if isinstance(scan, Scan) else scan.identity(options)
+        self._source, self.options, self.lengths, self._damage = source, options, lengths, damage
+        self._representation = TableRepresentation(source.schema, options, complete=False, lengths=lengths)
+        self.schema: pa.Schema = source.schema
+        self._identity = source.identity(options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
         self._warnings: list[str] = []
         self._left_out: list[str] = []
-        self._epochs: AnyEpochs | None = None
+        self._epochs: Epochs | None = None
         self._share()
         self._begin(IteratorPosition(epoch, 0, 0))
         if options.state is not None:
             self.restore(options.state)
 
     def __repr__(self) -> str:
-        return f"<ArrayIterator of {self._scan.files_and_columns()}>"
+        return f"<ArrayIterator of {self._source.files_and_columns()}>"
 
     def _begin(self, position: IteratorPosition) -> None:
         self._stop()
@@ -130,16 +124,16 @@ class ArrayIterator(Closing, Shared):
 
         It counts what is read ahead of the batches, and starts from zero in each epoch.
         """
-        rows = None if self._epochs is None else self._epochs.rows
-        return ReadReport(schema_source=self._scan.schema_source) if rows is None else rows.report
+        reader = None if self._epochs is None else self._epochs.reader
+        return ReadReport(schema_source=self._source.schema_source) if reader is None else reader.report
 
     def begun_at(self, epoch: int, **changes: Any) -> ArrayIterator:
         """The batches from the beginning of an epoch on, or from a `state`; `changes`: other values of keywords."""
         options = replace(self.options, **{"state": None, **changes})
-        if isinstance(self._scan, Mixture) and (self.options.worker or (0, 1))[1] > 1:  # others draw seeds, too
-            refuse_own_seeds(self._scan, replace(options, seed=self.options.seed))
-        scan = self._scan.over(threads=options.thread_count)
-        return ArrayIterator(scan, options, self.lengths, self._damage, self._counts, epoch)
+        if (self.options.worker or (0, 1))[1] > 1:  # others draw seeds, too
+            self._source.refuse_own_seeds(replace(options, seed=self.options.seed))
+        source = self._source.over(threads=options.thread_count)
+        return ArrayIterator(source, options, self.lengths, self._damage, self._counts, epoch)
 
     def state(self) -> dict[str, Any]:
         """The position after the last batch delivered, as a dict that JSON can hold.
@@ -193,7 +187,7 @@ class ArrayIterator(Closing, Shared):
                 say("the number of batches is unknown: with {bucket_by=} and {pack=} it depends on all lengths")
             )
         if self._records is None:
-            self._records = self._new_epochs().records()
+            self._records = self._source.epochs(self.options, self.seed, self._counts).count()
         first = max(0, self._records - self._beginning.delivered)
         in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
         later = epochs - self._beginning.epoch - 1
@@ -275,12 +269,9 @@ class ArrayIterator(Closing, Shared):
         end_read(error, on_error)
         raise StopIteration
 
-    def _new_epochs(self) -> AnyEpochs:
-        return epochs_of(self._scan, self.options, self.seed, self._counts)
-
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
-            self._epochs = epochs = self._new_epochs()
+            self._epochs = epochs = self._source.epochs(self.options, self.seed, self._counts)
             self._warnings, self._left_out = epochs.warnings, epochs.damage
             batching = Batching(epochs, self._representation, self.options, self.seed)
             make = partial(batching.chunks, self._position)
@@ -308,17 +299,17 @@ class ArrayIterator(Closing, Shared):
             raise TypeError(
                 "the iterator has begun" & say("pickle the result of state(), and pass it as {state=} to a new one")
             )
-        return _unpickle, (self._scan, self.options, self.lengths, self._damage, self._counts, self.state())
+        return _unpickle, (self._source, self.options, self.lengths, self._damage, self._counts, self.state())
 
 
 def _unpickle(
-    scan: Trainable, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
+    source: RowSource, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
 ) -> ArrayIterator:
-    return ArrayIterator(scan, replace(options, state=state), lengths, damage, counts)
+    return ArrayIterator(source, replace(options, state=state), lengths, damage, counts)
 
 
 @document_keywords(IterOptions)
-def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any) -> ArrayIterator:
+def iter_arrays(path: FilesLike, *, batch_size: int, **keywords: Any) -> ArrayIterator:
     """Iterate over TFRecord files in batches of NumPy arrays, shuffled by a seed, over epochs and workers.
 
     Parameters
@@ -375,8 +366,11 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
         raise TypeError(
             say("unexpected keyword argument 'batch_bytes': batches for training have {batch_size=} rows each")
         )
-    options = IterOptions.from_keywords({**keywords, "batch_size": batch_size}, iter_arrays)
+    options = IterOptions.from_keywords({**keywords, "batch_size": batch_size}, iter_arrays, path)
     _refuse_idle_seed(keywords)
+    if isinstance(path, Scan):
+        own = {name: value for name, value in keywords.items() if name not in OF_FILES}
+        return iterate(narrowed(path, options), batch_size=batch_size, **own)
     options = replace(options, on_error=AskedOnce.wrap(options.on_error))
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_chunk_limits()))
     scan = planned.close()
@@ -386,8 +380,9 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     damage = None if fields else planned.error
     if not fields and damage is None and planned.sampled != 0:  # a file without records is not an error
         raise ValueError(say("no column to read: pass {columns=} or {schema=} with a feature that the records have"))
-    counts = count_rows(scan) if options.has_equal_parts else None
-    return ArrayIterator(scan, options, sample_lengths(scan.decoded(), options), damage, counts)
+    source = Files(scan)
+    counts = source.counts() if options.has_equal_parts else None
+    return ArrayIterator(source, options, source.list_lengths(options), damage, counts)
 
 
 def _refuse_idle_seed(keywords: Mapping[str, Any]) -> None:
@@ -401,77 +396,23 @@ def _chunk_limits() -> dict[str, Any]:
     return {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
 
 
-def iterate(scan: Trainable, **keywords: Any) -> ArrayIterator:
-    """Iterate over a scan or a mixture; files are read if parts are equal, and to know lengths of lists.
+def iterate(data: Scan | RowSource, **keywords: Any) -> ArrayIterator:
+    """Iterate over a scan or another source; files are read if parts are equal, and to know lengths of lists.
 
     Raises
     ------
     TypeError, ValueError
         The value of a keyword of `IterOptions` is invalid.
     """
-    of_files = {name: getattr(scan.options, name) for name in OF_FILES}
+    source = source_of(data)
+    of_files = {name: getattr(source.options, name) for name in OF_FILES}
     options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
     _refuse_idle_seed(keywords)
-    scan = scan.pruned().over(**_chunk_limits())
-    if isinstance(scan, Mixture):
-        refuse_own_seeds(scan, options)
-    counts = None
-    if options.uneven != "keep":
-        counts = count_rows(scan) if isinstance(scan, Scan) else scan.lengths()
-    lengths = sample_lengths(scan.decoded() if isinstance(scan, Scan) else scan, options)
-    return ArrayIterator(scan.over(threads=options.thread_count), options, lengths, None, counts)
-
-
-def epochs_of(scan: Trainable, options: IterOptions, seed: int, counts: Sequence[int] | None) -> AnyEpochs:
-    """The rows of all epochs."""
-    if isinstance(scan, Mixture):
-        return mixture_epochs(scan, options, seed, counts)
-    return (WindowEpochs if isinstance(scan, Windows) else Epochs)(scan, options, seed, counts)  # type: ignore[arg-type]
-
-
-def sample_lengths(scan: Trainable, options: IterOptions) -> dict[str, int]:
-    """The length of the lists of each column, by name, where it is the same throughout the sample.
-
-    Without the columns that are declared as lists of any length, or have a representation by the options.
-    """
-    if isinstance(scan, Mixture):
-        own = [sample_lengths(part.decoded(), options).items() for part in scan.parts]
-        return dict(set(own[0]).intersection(*own[1:]))
-    if isinstance(scan, Windows):
-        others = [name for name in scan.scan.schema.names if name not in scan.form.names]
-        return sample_lengths(scan.scan.only(others).decoded(), options)
-    fields, overrides = leaf_fields(scan.schema), scan.options.schema_overrides
-    of_declared = [field for field in scan.schema if scan.resolved.declares(field.name, overrides)]
-    declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
-    lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
-    lists = [i for i in lists if fields[i].name not in declared]
-    layouts = {i: options.layout_of(fields[i].name) for i in lists}
-    lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged is None]
-    if not lists:
-        return {}
-    parts: dict[int, list[Ragged]] = {i: [] for i in lists}
-    limit = None
-    if options.sample != "all":
-        most = scan.options.limit  # not that of the options, which counts the rows that fulfil a filter
-        limit = options.sample if most is None else min(options.sample, most)
-    size = 0
-    with open_as_it_is(scan.over(limit=limit)) as reader, suppress(TFRecordError, OSError):
-        # An error ends the sample; the read itself raises it again, after the records before it.
-        reader.defer_warning()
-        for batch in reader:
-            arrays = leaf_arrays(batch)
-            for i in lists:
-                rows = to_rows(arrays[i], fields[i])
-                assert isinstance(rows, Ragged)
-                if (most := layouts[i].max_length) is not None:
-                    rows.offsets = offsets_of(np.minimum(rows.lengths, most))
-                rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
-                parts[i].append(rows)
-            size += sum(map(value_bytes, batch.columns))
-            if options.sample != "all" and size >= _SAMPLE_BYTES:
-                break
-    shapes = {fields[i].name: joined(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
-    return {name: shape[0] for name, shape in shapes.items() if shape is not None}
+    source = source.pruned().over(**_chunk_limits())
+    source.refuse_own_seeds(options)
+    counts = None if options.uneven == "keep" else source.counts()
+    lengths = source.list_lengths(options)
+    return ArrayIterator(source.over(threads=options.thread_count), options, lengths, None, counts)
 
 
 class _Channel(Generic[T]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,94 +13,135 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.options import MIB, IterOptions
-from tfrecord_io.read.chunks.recovery import SkippedRegions, recovery_of
 from tfrecord_io.read.report import ReadReport
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.storage.read.source import total
-from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool, RowsOfRuns, equal_part
-from tfrecord_io.training.mixture import Choices, Mixture, refuse_empty
+from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.training.mixture import Mixture
+from tfrecord_io.training.row_source import RowSource
 
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
 _KEPT_BYTES = MIB  # of a part, whose rows are kept where they are drawn again
 _PASS = 1 << 32  # between the numbers of the passes over a part in one epoch, by which its files are shuffled
 
 
-class MixedEpochs:
-    """The rows of every epoch of a mixture; see `tfrecord_io.training.epochs.Epochs`."""
+class SequenceEpochs(Epochs):
+    """The rows of every epoch of a mixture, in the order of its choices.
+
+    Attributes
+    ----------
+    residue, modulus : int
+        The positions in the sequence of this worker.
+    runs : sequence of (int, int or None)
+        The ranges of positions that are read; of parts of equal size, those of this worker alone.
+    """
+
+    def __init__(
+        self, mixture: Mixture, options: IterOptions, counts: Sequence[int] | None, *, has_own_files: bool = False
+    ) -> None:
+        super().__init__()
+        self.mixture = mixture
+        self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
+        worker, workers = mixture.worker_of(options)
+        self.choices = mixture.choices(worker if has_own_files else 0)
+        self.residue, self.modulus = (0, 1) if has_own_files else (worker, workers)
+        self.has_equal_parts = counts is not None and workers > 1 and mixture.stop != "never"
+        if counts is not None and self.has_equal_parts:
+            self.residue, self.modulus = 0, 1
+            self.runs = Share(worker, workers, options.uneven).runs(self.choices.length(counts))
+
+    def count(self) -> int:
+        if self.has_equal_parts:
+            return sum(last - first for first, last in self.runs if last is not None)
+        if self.mixture.stop == "never":
+            raise TypeError(say('the number of batches is unknown: {stop="never"} has no end'))
+        return len(range(self.residue, self._length(), self.modulus))
+
+    @abstractmethod
+    def _length(self) -> int:
+        """How many rows the sequence has."""
+
+
+class SequenceReader(EpochReader):
+    """Reads the rows at the positions of a sequence: of several runs of them, one after the other."""
+
+    def __init__(self, begin: int, runs: Sequence[tuple[int, int | None]]) -> None:
+        super().__init__(begin)
+        self._runs = runs
+
+    def _read(self) -> Iterator[NumberedBatch]:
+        before = 0  # rows of the runs before this one
+        for first, last in self._runs:
+            begin = first + max(0, self.next - before)
+            if last is None or begin < last:
+                yield from self._run(begin, last, before - first)
+            before += 0 if last is None else last - first
+
+    def _position(self, number: int) -> int:
+        """The position in the sequence of the row of this number."""
+        for first, last in self._runs:
+            if last is None or number < last - first:
+                break
+            number -= last - first
+        return first + number
+
+    @abstractmethod
+    def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
+        """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
+
+
+class MixedEpochs(SequenceEpochs):
+    """The rows of every epoch of a mixture, whose parts are read side by side."""
 
     def __init__(self, mixture: Mixture, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         worker, workers = mixture.worker_of(options)
-        self.mixture = mixture
-        counts = counts if workers > 1 and mixture.stop != "never" else None
-        by_file = counts is None and _have_own_files(mixture, workers)
+        is_equal = counts is not None and workers > 1 and mixture.stop != "never"
+        by_file = not is_equal and mixture.has_own_files(workers)
+        super().__init__(mixture, options, counts, has_own_files=by_file)
+        self.members = mixture.members
         own = replace(options, worker=(worker, workers) if by_file else None, uneven="keep", state=None)
-        self.parts = _epochs_of(mixture, own, seed)
-        self.whole: list[Epochs] | None = None
+        self._parts = self._epochs_of(own, seed)
+        self._whole: list[Epochs] | None = None
         if by_file and mixture.stop != "first":  # for a part of which its own files have no row
-            self.whole = _epochs_of(mixture, replace(own, worker=None), seed)
-        self.choices = Choices(mixture, worker if by_file else 0)
-        self.residue, self.modulus = (0, 1) if by_file or counts is not None else (worker, workers)
-        self._equal: list[tuple[int, int]] | None = None
-        if counts is not None:
-            self._equal = equal_part(self.choices.length(counts), worker, workers, pads=options.uneven == "pad")
-        self.warnings: list[str] = []
-        self.damage: list[str] = []
-        for epochs in (*self.parts, *(self.whole or ())):
-            epochs.warnings, epochs.damage = self.warnings, self.damage
-        self.rows: MixedRows | None = None
+            self._whole = self._epochs_of(replace(own, worker=None), seed)
 
-    def open(self, position: IteratorPosition) -> MixedRows:
-        """See `Epochs.open`."""
-        return MixedRows(self, position.epoch, position.begin, [(0, None)] if self._equal is None else self._equal)
+    def _epochs_of(self, options: IterOptions, seed: int) -> list[Epochs]:
+        """The rows of each part, by options of all and the limits of its own."""
+        found = []
+        for number, member in enumerate(self.members):
+            own = replace(options, offset=member.options.offset, limit=member.options.limit)
+            epochs = member.epochs(own, seed + number)
+            epochs.warnings, epochs.damage = self.warnings, self.damage
+            found.append(epochs)
+        return found
+
+    def open(self, position: IteratorPosition) -> MixedReader:
+        return MixedReader(self, position.epoch, position.begin)
 
     def part(self, number: int, epoch: int, begin: int) -> _Part:
         """The rows of a part from its row `begin` on."""
-        whole = None if self.whole is None else self.whole[number]
-        return _Part(self.parts[number], whole, self.mixture.parts[number], epoch, begin, self.mixture.stop)
+        whole = None if self._whole is None else self._whole[number]
+        return _Part(self._parts[number], whole, self.members[number], epoch, begin, self.mixture.stop)
 
-    def warn_of_damage(self, rows: EpochRows) -> None:
-        """See `Epochs.warn_of_damage`."""
-        assert isinstance(rows, MixedRows)
-        for report in rows.reports():
-            report.skipped.warn(self.damage.append)
-
-    def records(self) -> int:
-        """See `Epochs.records`."""
-        if self._equal is not None:
-            return sum(last - first for first, last in self._equal)
-        if self.mixture.stop == "never":
-            raise TypeError(say('the number of batches is unknown: {stop="never"} has no end'))
-        lengths = [epochs.records() for epochs in self.parts]
-        if self.whole is not None and 0 in lengths:
-            refuse_empty([epochs.records() for epochs in self.whole], self.mixture.stop)
-            length = self.choices.own_length(lengths)
-        else:
-            length = self.choices.length(lengths)
-        return len(range(self.residue, length, self.modulus))
+    def _length(self) -> int:
+        lengths = [epochs.count() for epochs in self._parts]
+        if self._whole is None or 0 not in lengths:
+            return self.choices.length(lengths)
+        self.choices.refuse_empty([epochs.count() for epochs in self._whole])
+        return self.choices.own_length(lengths)
 
 
-def _epochs_of(mixture: Mixture, options: IterOptions, seed: int) -> list[Epochs]:
-    """The rows of each part, by options of all and the limits of its own."""
-    return [
-        Epochs(part, replace(options, offset=part.options.offset, limit=part.options.limit), seed + number)
-        for number, part in enumerate(mixture.parts)
-    ]
-
-
-class MixedRows(RowsOfRuns):
+class MixedReader(SequenceReader):
     """The rows of an epoch of a mixture, numbered by their positions in it."""
 
-    def __init__(self, epochs: MixedEpochs, epoch: int, begin: int, runs: Sequence[tuple[int, int | None]]) -> None:
-        super().__init__(begin, runs)
+    def __init__(self, epochs: MixedEpochs, epoch: int, begin: int) -> None:
+        super().__init__(begin, epochs.runs)
         self._epochs, self._epoch = epochs, epoch
         self._parts: list[_Part] = []
         self._used: list[_Part] = []  # of all runs
         self._stopped = False  # early, because of on_error="stop"
         self._mean = 0.0  # bytes of a row
 
-    def _run(self, at: int, end: int | None, shift: int) -> Iterator[RowPool]:
+    def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
         """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
         epochs, choices = self._epochs, self._epochs.choices
         self._parts = [epochs.part(i, self._epoch, int(n)) for i, n in enumerate(choices.counts(at))]
@@ -143,31 +185,28 @@ class MixedRows(RowsOfRuns):
         is_complete = self._epochs.mixture.stop == "all" and len(ends) == len(self._parts)
         return min(size, max(ends)) if is_complete else size
 
-    def _assembled(self, taken: list[list[RowPool]], where: list[Array], at: int, cut: int, shift: int) -> RowPool:
+    def _assembled(
+        self, taken: list[list[NumberedBatch]], where: list[Array], at: int, cut: int, shift: int
+    ) -> NumberedBatch:
         """The first rows of a block in its order, those of this worker."""
-        pools, places = list[RowPool](), list[Array]()
+        pools, places, mixture = list[NumberedBatch](), list[Array](), self._epochs.mixture
         for number, (own, own_places) in enumerate(zip(taken, where, strict=True)):
             count = int(own_places.searchsorted(cut))
             if not count:
                 continue
-            pool = RowPool.concat(own).slice(0, count)
+            pool = NumberedBatch.concat(own).slice(0, count)
             mean = float(pool.row_bytes.mean())
             self._mean += (mean - self._mean) * (0.1 if self._mean else 1)
             mine = np.flatnonzero((own_places[:count] + at) % self._epochs.modulus == self._epochs.residue)
-            pools.append(self._plain(pool if len(mine) == count else pool.take(mine), number))
+            pool = pool if len(mine) == count else pool.take(mine)
+            source = [] if mixture.source_column is None else [pa.array(np.full(len(pool), number, np.int64))]
+            rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=mixture.schema)
+            pools.append(NumberedBatch(pool.numbers, rows, pool.row_bytes))
             places.append(own_places[mine])
         place = np.concatenate(places)
         order = np.argsort(place)
-        pool = RowPool.concat(pools).take(order)  # a copy, also of one: callers write to it, and parts keep it
-        return RowPool(place[order] + (at + shift), pool.rows, pool.row_bytes)
-
-    def _plain(self, pool: RowPool, number: int) -> RowPool:
-        """Rows of a part with the schema of the mixture."""
-        mixture = self._epochs.mixture
-        columns = pool.rows.columns
-        if mixture.source_column is not None:
-            columns = [*columns, pa.array(np.full(len(pool), number, np.int64))]
-        return RowPool(pool.numbers, pa.RecordBatch.from_arrays(columns, schema=mixture.schema), pool.row_bytes)
+        pool = NumberedBatch.concat(pools).take(order)  # a copy, also of one: callers write to it, and parts keep it
+        return NumberedBatch(place[order] + (at + shift), pool.rows, pool.row_bytes)
 
     # What the parts say --------------------------------------------------------------------------------------------
 
@@ -176,21 +215,8 @@ class MixedRows(RowsOfRuns):
         return self._error is not None or self._stopped
 
     def reports(self) -> list[ReadReport]:
-        """Of each pass over a part."""
         opened = dict.fromkeys(rows for part in self._used for _, rows, _ in part.passes)
         return [rows.report for rows in opened]
-
-    @property
-    def report(self) -> ReadReport:
-        reports = self.reports()
-        records, size, files = (
-            sum(getattr(report, name) for report in reports) for name in ("records", "bytes", "files")
-        )
-        skipped = SkippedRegions()
-        for number, report in enumerate(reports):
-            for region in report.skipped:
-                skipped.add(region, number)
-        return ReadReport(records, size, files, self._epochs.mixture.schema_source, skipped=skipped)
 
     @property
     def goes_on(self) -> bool:
@@ -204,15 +230,9 @@ class MixedRows(RowsOfRuns):
         rows, number = self._origin(fault.row)
         return rows.row_error(fault.at(number))
 
-    def _origin(self, number: int) -> tuple[EpochRows, int]:
+    def _origin(self, number: int) -> tuple[EpochReader, int]:
         """The rows of the part that a row is from, and its number there."""
-        before = 0
-        position = number
-        for first, last in self._runs:
-            position = first + number - before
-            if last is None or position < last:
-                break
-            before += last - first
+        position = self._position(number)
         choices = self._epochs.choices
         chosen = int(choices.datasets(choices.stream(position).random(1))[0])
         ordinal = int(choices.counts(position)[chosen])
@@ -237,25 +257,27 @@ class _Part:
         What ended them.
     stopped : bool
         They ended early, because of ``on_error="stop"``.
-    passes : list of (int, EpochRows, int)
+    passes : list of (int, EpochReader, int)
         The ordinal of the first row of each, its rows, and the number of that row there.
     """
 
-    def __init__(self, epochs: Epochs, whole: Epochs | None, scan: Scan, epoch: int, begin: int, stop: str) -> None:
+    def __init__(
+        self, epochs: Epochs, whole: Epochs | None, member: RowSource, epoch: int, begin: int, stop: str
+    ) -> None:
         self._epochs, self._whole, self._epoch, self._stop = epochs, whole, epoch, stop
-        self._offset = scan.options.offset
         self.total: int | None = None
         self.error: Exception | None = None
         self.stopped = False
-        self.passes: list[tuple[int, EpochRows, int]] = []
-        self._held: RowPool | None = None
-        self._in_sequence = scan.row_filter is None and recovery_of(scan.options.on_error) is None
+        self.passes: list[tuple[int, EpochReader, int]] = []
+        self._held: NumberedBatch | None = None
+        self._in_sequence = member.in_sequence
+        self._offset = member.options.offset if self._in_sequence else 0
         self._numbers: list[list[Array]] = []  # of the rows of each pass, if they are not in sequence
         self._pass, self.taken = 0, 0
         within = begin if self._in_sequence and stop == "first" else 0
-        size = total(source.size for source in scan.sources)
+        size = member.size
         self._is_kept = stop != "first" and size is not None and size <= _KEPT_BYTES
-        self._kept: list[RowPool] = []  # the rows of a pass over little data, which is not read again
+        self._kept: list[NumberedBatch] = []  # the rows of a pass over little data, which is not read again
         if self._in_sequence and stop != "first" and begin and (count := self._known()):
             passes, within = divmod(begin, count)
             if passes and self.total is None:
@@ -271,11 +293,11 @@ class _Part:
     def _known(self) -> int:
         """The number of rows; 0 if it is unknown."""
         try:
-            count = self._epochs.records()
+            count = self._epochs.count()
             if not count and self._whole is not None:
                 self.total = 0
                 self._draw_from_whole()
-                count = self._epochs.records()
+                count = self._epochs.count()
         except TypeError:
             return 0
         return count
@@ -300,9 +322,9 @@ class _Part:
         self._numbers.append([])
         self._pools = iter(rows)
 
-    def take(self, count: int) -> list[RowPool]:
+    def take(self, count: int) -> list[NumberedBatch]:
         """The next rows; fewer only if they have ended."""
-        pools, end = list[RowPool](), self.taken + count
+        pools, end = list[NumberedBatch](), self.taken + count
         while self.taken < end and self._fill():
             assert self._held is not None
             pool, rest = self._held, None
@@ -346,7 +368,7 @@ class _Part:
             self._open(0)
         return self._held is not None
 
-    def origin(self, ordinal: int) -> tuple[EpochRows, int] | None:
+    def origin(self, ordinal: int) -> tuple[EpochReader, int] | None:
         """The rows of the pass that a row is from, and its number there; None if it was not taken here."""
         found = [at for at, (first, _, _) in enumerate(self.passes) if first <= ordinal < self.taken]
         if not found:
@@ -359,48 +381,3 @@ class _Part:
     def close(self) -> None:
         for _, rows, _ in self.passes:
             rows.close()
-
-
-def _have_own_files(mixture: Mixture, workers: int) -> bool:
-    """Whether each of several workers mixes files of its own, by a sequence of its own."""
-    fewest = min(len(part.sources) for part in mixture.parts)
-    return 1 < workers <= fewest and not any(map(_is_window, mixture.parts))
-
-
-def _is_window(part: Scan) -> bool:
-    return part.options.offset > 0 or part.options.limit is not None
-
-
-def refuse_own_seeds(mixture: Mixture, options: IterOptions) -> None:
-    """Raise ValueError if workers share a sequence of rows, but would each draw a seed for the order of the files."""
-    _, workers = mixture.worker_of(options)
-    is_drawn = options.shuffle_buffer > 0 and options.seed is None and options.state is None
-    if not is_drawn or workers == 1 or mixture.classes is not None or _have_own_files(mixture, workers):
-        return
-    if any(len(part.sources) > 1 and not _is_window(part) for part in mixture.parts):
-        reason = "they share its rows, in a shuffled order of the files"
-        raise ValueError(say("a mixture with {shuffle_buffer=} needs the same {seed=} in all workers: {}", reason))
-
-
-def mixture_epochs(
-    mixture: Mixture, options: IterOptions, seed: int, counts: Sequence[int] | None = None
-) -> MixedEpochs | BalancedEpochs:
-    """The rows of every epoch of a mixture."""
-    return (
-        MixedEpochs(mixture, options, seed, counts)
-        if mixture.classes is None
-        else BalancedEpochs(mixture, options, counts)
-    )
-
-
-def mixed_batches(mixture: Mixture) -> Generator[pa.RecordBatch]:
-    """The rows of an epoch, those of each part in the order of its files."""
-    schema = mixture.schema
-    rows = mixture_epochs(mixture, IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))
-    try:
-        for pool in rows:
-            columns = [column.cast(type_) for column, type_ in zip(pool.rows.columns, schema.types, strict=True)]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
-        rows.raise_error()
-    finally:
-        rows.close()

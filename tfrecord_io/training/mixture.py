@@ -8,26 +8,29 @@ to go on from it, and workers share the sequence as they share the rows of files
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import RandomRows, row_numbers
+from tfrecord_io.arrays.random_rows import RowLookup
+from tfrecord_io.arrow.buffers import int64_array, offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import SchemaError, TFRecordError, say
 from tfrecord_io.options import IterOptions, ReadOptions
-from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.storage.read.source import Source
-from tfrecord_io.training.checkpoint import ReadIdentity
+from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.classes import Classes, find_classes
+from tfrecord_io.training.files import source_of
+from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.shuffle_buffer import sorting
 from tfrecord_io.typing import MixStop
 
@@ -36,12 +39,12 @@ _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
 
 @dataclass(frozen=True, repr=False)
-class Mixture:
-    """What is mixed, and how; see `tfrecord_io.mix`. It can be pickled, and takes the place of a `Scan` in training.
+class Mixture(RowSource):
+    """What is mixed, and how; see `tfrecord_io.mix`.
 
     Attributes
     ----------
-    parts : tuple of Scan
+    parts : tuple of Scan or RowSource
         With the same columns, in the same order.
     weights : tuple of float
         Of each part; they sum up to 1.
@@ -54,7 +57,7 @@ class Mixture:
         The part of the rows that this is, and how many there are.
     """
 
-    parts: tuple[Scan, ...]
+    parts: tuple[Any, ...]
     weights: tuple[float, ...]
     seed: int
     stop: MixStop
@@ -62,7 +65,7 @@ class Mixture:
     classes: Classes | None = None
     worker: tuple[int, int] = (0, 1)
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Of the rows: that of the parts, and the source column."""
         nullable = [any(part.schema.field(i).nullable for part in self.parts) for i in range(len(self.names))]
@@ -77,60 +80,51 @@ class Mixture:
         return list(self.parts[0].schema.names)
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        """The files of all parts."""
-        return tuple(source for part in self.parts for source in part.sources)
+    def members(self) -> list[RowSource]:
+        """The parts as sources."""
+        return list(map(source_of, self.parts))
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        return tuple(scan for member in self.members for scan in member.scans)
 
     @property
     def options(self) -> ReadOptions:
         """Those that the parts have in common; rows are limited by each part."""
         return replace(self.parts[0].options, offset=0, limit=None)
 
-    @property
-    def schema_source(self) -> str:
-        return self.parts[0].schema_source
-
-    @property
-    def row_filter(self) -> None:
-        """The parts have filters of their own."""
-
     def files_and_columns(self) -> str:
-        """For display."""
         return f"{len(self.parts)} datasets: {self.parts[0].files_and_columns()}"
 
     def describe(self) -> str:
-        """For display, and for checkpoints that compare it."""
         mixed = ", ".join(
             f"{weight:.3g} of {part.describe()}" for part, weight in zip(self.parts, self.weights, strict=True)
         )
         balanced = "" if self.classes is None else f", balance={self.classes.column!r}"
         return f"{mixed}; stop={self.stop!r}, seed={self.seed}{balanced}"
 
-    def each(self, change: Callable[[Scan], Scan]) -> Self:
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "schema"}  # as `Windows`
+
+    def each(self, change: Callable[[Any], Any]) -> Self:
         """The same mixture of changed parts."""
-        return replace(self, parts=tuple(map(change, self.parts)))
+        parts = (change(part) if isinstance(part, Scan) else part.each(change) for part in self.parts)
+        return replace(self, parts=tuple(parts))
 
     def balanced(self, column: str) -> Self:
         """The same rows, drawn by their classes; see `find_classes`."""
-        return replace(self, classes=find_classes(self.parts, column, self.weights))
+        lookups: list[Any] = [member.lookup() for member in self.members]
+        return replace(self, classes=find_classes(lookups, column, self.weights))
 
     def rebalanced(self) -> Self:
         """The rows of changed parts, drawn by the same column, which need not be selected any more."""
         if self.classes is None:
             return self
-        column = self.classes.column
-        of_classes = self.each(lambda part: replace(part, selected=(column,)))
+        column, steps = self.classes.column, self.members[0].steps
+        of_classes = self.each(lambda scan: replace(scan, selected=(column, *steps)))
         return replace(self, classes=of_classes.balanced(column).classes)
 
-    def over(self, **changes: Any) -> Self:
-        """See `Scan.over`."""
-        return self.each(lambda part: part.over(**changes))
-
-    def pruned(self) -> Self:
-        """See `Scan.pruned`."""
-        return self.each(lambda part: part.pruned())
-
-    def split(self, n: int | None, _: int = 0) -> list[Self]:
+    def split(self, n: int | None, max_bytes: int = 0) -> list[Self]:
         """At most `n` parts of the rows, which are read apart; by default as many as each dataset has files."""
         most = max(1, min(len(part.sources) for part in self.parts))
         count = min(n or most, most)
@@ -141,40 +135,92 @@ class Mixture:
         (outer, outers), (worker, workers) = self.worker, options.worker or (0, 1)
         return outer * workers + worker, outers * workers
 
-    def lengths(self) -> list[int]:
-        """How many rows each choice can be; files without an index or a manifest are read for it."""
-        return [count_scan(part) for part in self.parts] if self.classes is None else self.classes.lengths
+    def has_own_files(self, workers: int) -> bool:
+        """Whether each of several workers mixes files of its own, by a sequence of its own."""
+        members = self.members
+        fewest = min(len(member.sources) for member in members)
+        return 1 < workers <= fewest and not any(member.is_limited for member in members)
 
-    def rows(self) -> int:
-        """The number of rows of an epoch, found as `lengths`; TypeError if it never ends."""
-        return Choices(self).length(self.lengths())
+    def choices(self, worker: int = 0) -> Choices:
+        """What the rows are drawn from: the sequence of all workers, or the own one of a worker."""
+        weights = self.weights if self.classes is None else self.classes.weights
+        return Choices(weights, self.seed, self.stop, worker)
 
-    def random_rows(self, **representation: Any) -> MixedRandomRows:
-        """The rows of an epoch by number."""
-        return MixedRandomRows(self, **representation)
+    def counts(self) -> list[int]:
+        """How many rows each choice can be."""
+        return [member.count_rows() for member in self.members] if self.classes is None else self.classes.lengths
+
+    def count_rows(self) -> int:
+        """The number of rows of an epoch, those that are drawn again included; TypeError if it never ends."""
+        return self.choices().length(self.counts())
+
+    def lookup(self) -> MixtureLookup:
+        return MixtureLookup(self)
+
+    def batches(self) -> Generator[pa.RecordBatch]:
+        """The rows of an epoch, those of each part in the order of its files."""
+        schema = self.schema
+        rows = self.epochs(IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))
+        try:
+            for batch in rows:
+                columns = [column.cast(type_) for column, type_ in zip(batch.rows.columns, schema.types, strict=True)]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            rows.raise_error()
+        finally:
+            rows.close()
+
+    def to_table(self) -> pa.Table:
+        """The rows of an epoch as a table; ValueError if it never ends."""
+        if self.stop == "never":
+            raise ValueError(say('{stop="never"}: a mixture without an end is no table'))
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def rows_of(self, lookups: Sequence[RowLookup], datasets: Array, rows: Array) -> pa.Table:
+        """The rows that datasets have at some numbers."""
+        used = np.unique(datasets) if len(datasets) else np.zeros(1, np.int64)
+        places = [np.flatnonzero(datasets == dataset) for dataset in used]
+        tables = [lookups[dataset].table(rows[at]) for dataset, at in zip(used, places, strict=True)]
+        table = pa.concat_tables(tables).combine_chunks()
+        if len(used) > 1:
+            table = table.take(int64_array(np.argsort(np.concatenate(places))))
+        source = [] if self.source_column is None else [pa.chunked_array([int64_array(datasets.astype(np.int64))])]
+        return pa.Table.from_arrays([*table.columns, *source], schema=self.schema)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        """What the batches depend on; see `ReadIdentity`."""
-        own = [ReadIdentity.of_read(part, options) for part in self.parts]
-        mixed = ReadIdentity.of_read(self, options)
-        parts = [
-            [identity.files["digest"], part.options.offset, part.options.limit, identity.options.get("filter")]
-            for part, identity in zip(self.parts, own, strict=True)
-        ]
+        own = [member.identity(options) for member in self.members]
+        mixed = ReadIdentity.of_read(self.sources, options)
+        parts = []
+        for identity, part in zip(own, self.parts, strict=True):
+            windows = [identity.options["windows"]] if "windows" in identity.options else []
+            of_part = part.options.offset, part.options.limit, identity.options.get("filter")
+            parts.append([identity.files["digest"], *of_part, *windows])
         column = [] if self.classes is None else [self.classes.column]
         of_mixture = [self.seed, self.stop, list(self.weights), list(self.worker), parts, *column]
         return replace(mixed, options={**mixed.options, "mixture": of_mixture})
 
+    def list_lengths(self, options: IterOptions) -> dict[str, int]:
+        own = [member.list_lengths(options).items() for member in self.members]
+        return dict(set(own[0]).intersection(*own[1:]))
 
-def same_columns(scans: Sequence[Scan], added: str | None = None) -> tuple[Scan, ...]:
-    """Scans whose columns have the order of the first one's; SchemaError if they differ, or have an `added` one."""
-    first, *others = scans
+    def refuse_own_seeds(self, options: IterOptions) -> None:
+        _, workers = self.worker_of(options)
+        is_drawn = options.shuffle_buffer > 0 and options.seed is None and options.state is None
+        if not is_drawn or workers == 1 or self.classes is not None or self.has_own_files(workers):
+            return
+        if any(len(member.sources) > 1 and not member.is_limited for member in self.members):
+            reason = "they share its rows, in a shuffled order of the files"
+            raise ValueError(say("a mixture with {shuffle_buffer=} needs the same {seed=} in all workers: {}", reason))
+
+
+def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, ...]:
+    """Parts whose columns have the order of the first one's; SchemaError if they differ, or have an `added` one."""
+    first, *others = parts
     if added in first.schema.names:
         raise SchemaError("the datasets have a column of this name", feature=added, advice="choose another")
     ordered = [first]
-    for number, scan in enumerate(others, 1):
-        for name in dict.fromkeys([*first.schema.names, *scan.schema.names]):
-            fields = (each.schema.field(name) if name in each.schema.names else None for each in (first, scan))
+    for number, part in enumerate(others, 1):
+        for name in dict.fromkeys([*first.schema.names, *part.schema.names]):
+            fields = (each.schema.field(name) if name in each.schema.names else None for each in (first, part))
             if (difference := _difference(*fields)) is not None:
                 feature, had, has = difference
                 advice = (
@@ -182,7 +228,7 @@ def same_columns(scans: Sequence[Scan], added: str | None = None) -> tuple[Scan,
                 )
                 reason = f"dataset 0 has {had}, dataset {number} has {has}"
                 raise SchemaError(reason, feature=feature or name, expected=had, got=has, advice=advice)
-        ordered.append(scan if scan.schema.names == first.schema.names else scan.only(first.schema.names))
+        ordered.append(part if part.schema.names == first.schema.names else part.only(first.schema.names))
     return tuple(ordered)
 
 
@@ -212,15 +258,20 @@ def _described(field: pa.Field) -> str:
 class Choices:
     """What each row of a mixture is drawn from: the sequence of a seed, of one worker where each has its own.
 
-    The choices are the parts, or else the groups of `Classes`.
+    Parameters
+    ----------
+    weights : sequence of float
+        Of each choice: the parts, or else the groups of `Classes`.
+    seed : int
+    stop : {"first", "all", "never"}
+        Where an epoch ends.
+    worker : int, default 0
     """
 
-    def __init__(self, mixture: Mixture, worker: int = 0) -> None:
-        weights = mixture.weights if mixture.classes is None else mixture.classes.weights
-        self.count = len(weights)
-        self._stop = mixture.stop
+    def __init__(self, weights: Sequence[float], seed: int, stop: MixStop, worker: int = 0) -> None:
+        self.count, self.stop = len(weights), stop
         self._bounds = np.cumsum(weights)[:-1]
-        self._seed = [mixture.seed, worker, _CHOICES]
+        self._seed = [seed, worker, _CHOICES]
 
     def stream(self, begin: int) -> np.random.Generator:
         """The random numbers from position `begin` on; see `datasets`."""
@@ -254,16 +305,16 @@ class Choices:
         """
         sizes, before = np.array(rows, np.int64), self.counts(begin)
         for block in self.blocks(begin, end):
-            if self._stop == "all" and (before >= sizes).all():
+            if self.stop == "all" and (before >= sizes).all():
                 return
             order = sorting(block, self.count)
             counts = np.bincount(block, minlength=self.count)
             ordinals = np.empty(len(block), np.int64)
             ordinals[order] = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts - before, counts)
             before += counts
-            lacking = ordinals >= sizes[block] if self._stop == "first" else np.zeros(1, np.bool_)
+            lacking = ordinals >= sizes[block] if self.stop == "first" else np.zeros(1, np.bool_)
             size = int(lacking.argmax()) if lacking.any() else len(block)
-            if self._stop == "all" and (before >= sizes).all():
+            if self.stop == "all" and (before >= sizes).all():
                 size = int(np.flatnonzero(ordinals == sizes[block] - 1)[-1]) + 1
             yield block[:size], ordinals[:size]
             if size < len(block):
@@ -271,7 +322,7 @@ class Choices:
 
     def length(self, rows: Sequence[int]) -> int:
         """The number of rows of an epoch, if the choices have so many; TypeError if it never ends."""
-        refuse_empty(rows, self._stop)
+        self.refuse_empty(rows)
         return self.own_length(rows)
 
     def own_length(self, rows: Sequence[int]) -> int:
@@ -281,26 +332,25 @@ class Choices:
 
     def refuse_endless(self) -> None:
         """Raise TypeError if no epoch ends."""
-        if self._stop == "never":
+        if self.stop == "never":
             raise TypeError(say('the number of rows is unknown: {stop="never"} has no end'))
 
+    def refuse_empty(self, rows: Sequence[int]) -> None:
+        """Raise ValueError for a part without rows, from which none can be drawn again."""
+        if self.stop != "first" and 0 in rows:
+            raise ValueError(say("{stop=}: dataset {} of the mixture has no rows", list(rows).index(0), stop=self.stop))
 
-def refuse_empty(rows: Sequence[int], stop: str) -> None:
-    """Raise ValueError for a part without rows, from which none can be drawn again."""
-    if stop != "first" and 0 in rows:
-        raise ValueError(say("{stop=}: dataset {} of the mixture has no rows", list(rows).index(0), stop=stop))
 
+class MixtureLookup(RowLookup):
+    """The rows of a mixture by number."""
 
-class MixedRandomRows:
-    """The rows of a mixture by number; see `tfrecord_io.arrays.random_rows.RandomRows`."""
-
-    def __init__(self, mixture: Mixture, **representation: Any) -> None:
-        self.scan, self._parts = mixture, [RandomRows(part, **representation) for part in mixture.parts]
-        classes = mixture.classes
+    def __init__(self, mixture: Mixture) -> None:
+        self.schema, self._mixture = mixture.schema, mixture
+        self._parts = [member.lookup() for member in mixture.members]
+        classes, choices = mixture.classes, mixture.choices()
         counts = [len(part) for part in self._parts] if classes is None else classes.lengths
-        choices = Choices(mixture)
         choices.refuse_endless()
-        refuse_empty(counts, mixture.stop)
+        choices.refuse_empty(counts)
         drawn = [(np.empty(0, np.int64), np.empty(0, np.int64)), *choices.drawn(counts)]
         chosen, ordinals = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
         ordinals %= np.maximum(counts, 1)[chosen]
@@ -311,33 +361,24 @@ class MixedRandomRows:
     def __len__(self) -> int:
         return len(self._chosen)
 
-    def row(self, number: int) -> dict[str, Any] | None:
-        """See `RandomRows.row`."""
-        if not -len(self) <= number < len(self):
-            return None
-        chosen, column = int(self._chosen[number]), self.scan.source_column
-        row = self._parts[chosen].row(int(self._ordinals[number]))
-        return row if row is None or column is None else {**row, column: np.int64(chosen)}
+    def table(self, numbers: Array) -> pa.Table:
+        return self._mixture.rows_of(self._parts, self._chosen[numbers], self._ordinals[numbers])
 
-    def arrays(self, rows: Any) -> dict[str, Any]:
-        """See `RandomRows.arrays`."""
-        rows = row_numbers(rows, len(self))
-        chosen = self._chosen[rows]
-        used = [int(part) for part in np.unique(chosen)] or [0]
-        places = [np.flatnonzero(chosen == part) for part in used]
-        own = [self._parts[part].arrays(self._ordinals[rows[at]]) for part, at in zip(used, places, strict=True)]
-        order = np.argsort(np.concatenate(places))
-        arrays = {name: _joined([part[name] for part in own])[order] for name in own[0]}
-        column = self.scan.source_column
-        return arrays if column is None else {**arrays, column: chosen.astype(np.int64)}
+    def record(self, number: int) -> Mapping[str, Any] | None:
+        chosen, column = int(self._chosen[number]), self._mixture.source_column
+        record = self._parts[chosen].record(int(self._ordinals[number]))
+        return record if record is None or column is None else {**record, column: chosen}
 
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        return self._parts[self._chosen[fault.row]].row_error(fault.at(int(self._ordinals[fault.row])))
 
-def _joined(arrays: list[Array]) -> Array:
-    """Arrays one after the other, masked if they are."""
-    if isinstance(arrays[0], np.ma.MaskedArray):
-        masked: Array = np.ma.concatenate(arrays)  # type: ignore[no-untyped-call]
-        return masked
-    return np.concatenate(arrays)
+    def describe(self) -> str:
+        return self._mixture.describe()
+
+    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+        own = [part.measured(names, measure) for part in self._parts]
+        first = offsets_of(np.array(list(map(len, own))))
+        return np.concatenate(own)[first[self._chosen] + self._ordinals]
 
 
 def shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:

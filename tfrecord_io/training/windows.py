@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import RandomRows, empty_batches, row_numbers, row_options
-from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
+from tfrecord_io.arrays.random_rows import PartLookup, ScanLookup, empty_batches
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError, say
-from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
+from tfrecord_io.options import LIMITS, MIB, IterOptions
 from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_field, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.remedies import Written
-from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
-from tfrecord_io.training.epochs import EpochRows, Epochs, RowPool
-from tfrecord_io.training.mixture import Mixture
+from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.training.files import FileEpochs, Files, records_of_files
+from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import WindowPad
 
 _BITS = 24  # of the number of a window in its episode; the others are the number of the episode
@@ -119,8 +119,8 @@ def _joined(values: pa.Array, taken: pa.Array, length: int) -> pa.Array:
 
 
 @dataclass(frozen=True, repr=False)
-class Windows:
-    """The windows of the episodes of a scan, whose place it takes in training; see `tfrecord_io.windows`."""
+class Windows(RowSource):
+    """The windows of the episodes of a scan; see `tfrecord_io.windows`."""
 
     scan: Scan
     form: WindowForm
@@ -131,27 +131,32 @@ class Windows:
         return self.form.schema(self.scan.schema)
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        return self.scan.sources
+    def scans(self) -> tuple[Scan, ...]:
+        return (self.scan,)
+
+    def each(self, change: Callable[[Any], Any]) -> Self:
+        """The windows of a changed scan, which has one of the columns of steps at least."""
+        scan = change(self.scan)
+        names = tuple(name for name in self.form.names if name in scan.schema.names)
+        if not names:
+            advice = f"select one of {', '.join(map(printable, self.form.names))}, too"
+            raise ValueError(f"windows need a column of steps: {advice}")
+        return replace(self, scan=scan, form=replace(self.form, names=names))
+
+    def only(self, names: Sequence[str]) -> Self:
+        """See `Scan.only`."""
+        return self.each(lambda scan: scan.only(names))
 
     @property
-    def options(self) -> ReadOptions:
-        return self.scan.options
+    def steps(self) -> tuple[str, ...]:
+        return self.form.names
 
     @property
-    def schema_source(self) -> str:
-        return self.scan.schema_source
-
-    @property
-    def row_filter(self) -> Any:
-        return self.scan.row_filter
-
-    def files_and_columns(self) -> str:
-        """For display."""
-        return self.scan.files_and_columns()
+    def size(self) -> int | None:
+        size = super().size
+        return None if size is None else size * max(1, self.form.length // self.form.stride)
 
     def describe(self) -> str:
-        """For display, and for checkpoints that compare it."""
         form = self.form
         return say(
             "{} steps, {stride=}, {pad=}, of {}",
@@ -161,30 +166,43 @@ class Windows:
             pad=form.pad,
         )
 
-    def over(self, **changes: Any) -> Self:
-        """See `Scan.over`."""
-        return replace(self, scan=self.scan.over(**changes))
-
-    def pruned(self) -> Self:
-        """See `Scan.pruned`."""
-        return replace(self, scan=self.scan.pruned())
-
     def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
         """See `Scan.split`."""
         return [replace(self, scan=scan) for scan in self.scan.split(n, max_bytes)]
 
-    def lengths(self) -> list[int]:
-        """See `count_rows`; ValueError, as it is known after all episodes were read only."""
-        raise ValueError(say("{uneven=} is not possible with windows: how many a worker has depends on its episodes"))
+    def epochs(self, options: IterOptions, seed: int, counts: WindowCounts | None = None) -> WindowEpochs:
+        return WindowEpochs(self, options, seed, counts)
 
-    def random_rows(self, **representation: Any) -> WindowRandomRows:
-        """The windows by number."""
-        return WindowRandomRows(self, **representation)
+    def counts(self) -> WindowCounts:
+        """How many records and windows each file has, for which the lengths of all episodes are read."""
+        records = records_of_files(self.scan)
+        windows, ends = np.zeros(len(records), np.int64), np.cumsum(records)
+        own, limits = self.scan.only([self.form.names[0]]), self.scan.options
+        options = IterOptions(batch_size=1, offset=limits.offset, limit=limits.limit)
+        episodes = FileEpochs(own, options, 0).open(IteratorPosition(0, 0, 0))
+        try:
+            for batch in episodes:
+                found = self.form.counts(step_counts(batch.rows, [self.form.names[0]]))
+                np.add.at(windows, ends.searchsorted(batch.numbers, side="right"), found)
+            episodes.raise_error()
+        finally:
+            episodes.close()
+        return WindowCounts(tuple(records), tuple(windows.tolist()))
+
+    def count_rows(self) -> int:
+        """The number of windows, for which the lengths of all episodes are read."""
+        return sum(self.counts().windows)
+
+    def lookup(self) -> WindowLookup:
+        return WindowLookup(self)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        """What the batches depend on; see `ReadIdentity`."""
-        own, form = ReadIdentity.of_read(self.scan, options), self.form
+        own, form = ReadIdentity.of_read(self.sources, options, self.scan.row_filter), self.form
         return replace(own, options={**own.options, "windows": [*form.names, form.length, form.stride, form.pad]})
+
+    def list_lengths(self, options: IterOptions) -> dict[str, int]:
+        others = [name for name in self.scan.schema.names if name not in self.form.names]
+        return Files(self.scan.only(others)).list_lengths(options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"scan": self.scan, "form": self.form}  # some schemas cannot be unpickled
@@ -194,121 +212,196 @@ class Windows:
         with open_scan(self.scan) as episodes:
             yield from self.form.stream(episodes)
 
+    def to_table(self) -> pa.Table:
+        """All windows as a table."""
+        return pa.Table.from_batches(self.batches(), self.schema)
 
-class WindowEpochs:
-    """The windows of every epoch; see `tfrecord_io.training.epochs.Epochs`."""
 
-    def __init__(self, windows: Windows, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
-        assert counts is None
-        self._form, self._epochs = windows.form, Epochs(windows.scan, options, seed)
-        self.warnings, self.damage = self._epochs.warnings, self._epochs.damage
-        self.rows: WindowRows | None = None
+class WindowCounts(NamedTuple):
+    """The numbers of records and of windows of each file."""
 
-    def open(self, position: IteratorPosition) -> WindowRows:
-        """See `Epochs.open`."""
-        episode = IteratorPosition(position.epoch, 0, position.begin >> _BITS)
-        return WindowRows(self._epochs.open(episode), self._form, position.begin)
+    records: tuple[int, ...]
+    windows: tuple[int, ...]
 
-    def warn_of_damage(self, rows: EpochRows) -> None:
-        """See `Epochs.warn_of_damage`."""
-        self._epochs.warn_of_damage(rows)
 
-    def records(self) -> int:
-        """See `Epochs.records`."""
+class WindowEpochs(Epochs):
+    """The windows of every epoch: workers share the episodes, or else have runs of the windows, of equal size.
+
+    The number of a window has the number of its episode in front. In a run that comes second, the episodes are counted
+    on from all those of the files.
+    """
+
+    def __init__(self, windows: Windows, options: IterOptions, seed: int, counts: WindowCounts | None = None) -> None:
+        super().__init__()
+        self.form, self.counts = windows.form, counts
+        self._share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
+        of_all = options if counts is None else replace(options, worker=None, uneven="keep")
+        self.episodes = FileEpochs(windows.scan, of_all, seed)
+        self.warnings, self.damage = self.episodes.warnings, self.episodes.damage
+        self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
+        if counts is not None:
+            self.runs = self._share.runs(sum(counts.windows))
+
+    def open(self, position: IteratorPosition) -> WindowReader:
+        return WindowReader(self, position.epoch, position.begin)
+
+    def opened(self, epoch: int, episode: int, window: int) -> tuple[EpochReader, int]:
+        """The episodes from a number on, and from that of the file of a window on, and how many windows are before."""
+        before = 0
+        if self.counts is not None:
+            order = self.episodes.order(epoch)
+            records, windows = (np.cumsum([0, *(of_files[i] for i in order)]) for of_files in self.counts)
+            file = max(
+                int(records.searchsorted(episode, side="right")), int(windows.searchsorted(window, side="right"))
+            )
+            episode, before = int(records[file - 1]), int(windows[file - 1])
+        return self.episodes.open(IteratorPosition(epoch, 0, episode)), before
+
+    def count(self) -> int:
+        if self.counts is not None:
+            return self._share.size(sum(self.counts.windows))
         raise TypeError("the number of batches is unknown: that of windows depends on the lengths of all episodes")
 
 
-class WindowRows(EpochRows):
-    """The windows of the episodes of an epoch. Their numbers have those of the episodes in front."""
+class WindowReader(EpochReader):
+    """Reads the windows of the episodes of an epoch."""
 
-    def __init__(self, episodes: EpochRows, form: WindowForm, begin: int) -> None:
-        super().__init__(iter(()), begin, None)  # type: ignore[arg-type]
-        self._episodes, self._form, self._begin = episodes, form, begin
+    def __init__(self, epochs: WindowEpochs, epoch: int, begin: int) -> None:
+        super().__init__(begin)
+        self._epochs, self._form, self._epoch, self._begin = epochs, epochs.form, epoch, begin
+        self._opened: list[EpochReader] = []  # of each run, beginning with the one of `_first_run`
+        self._per_run = 0 if epochs.counts is None else sum(epochs.counts.records)  # numbers of episodes
+        self._first_run = (begin >> _BITS) // self._per_run if self._per_run else 0
 
-    def _read(self) -> Iterator[RowPool]:
-        for pool in self._episodes:
-            yield from self._of_pool(pool)
-            self.next = max(self.next, (int(pool.numbers[-1]) + 1) << _BITS)
-        self._episodes.raise_error()
+    def _read(self) -> Iterator[NumberedBatch]:
+        for run, (first, last) in enumerate(self._epochs.runs[self._first_run :], self._first_run):
+            shift = run * self._per_run
+            begin = max(0, (self._begin >> _BITS) - shift)
+            episodes, self._ordinal = self._epochs.opened(self._epoch, begin, first)
+            self._opened.append(episodes)
+            for batch in episodes:
+                yield from self._windows(batch, shift, first, last)
+                self.next = max(self.next, (int(batch.numbers[-1]) + shift + 1) << _BITS)
+                if last is not None and self._ordinal >= last:
+                    break
+            episodes.raise_error()
+            if last is not None:
+                episodes.close()
+                if (found := self._ordinal) < last:
+                    reason = f"the files have {found} windows of an epoch, but {last} were counted"
+                    raise CorruptRecordError(reason, expected=last, got=found, advice="open the files again")
 
-    def _of_pool(self, pool: RowPool) -> Iterator[RowPool]:
-        """The windows of some episodes."""
+    def _windows(self, batch: NumberedBatch, shift: int, first: int, last: int | None) -> Iterator[NumberedBatch]:
+        """The windows of some episodes, those from `first` to `last` of all."""
         try:
-            episodes = _Episodes(pool.rows, self._form)
+            episodes = _Episodes(batch.rows, self._form)
         except RowFault as fault:
             if fault.row:
-                yield from self._of_pool(pool.slice(0, fault.row))
-            raise self._episodes.row_error(fault.at(int(pool.numbers[fault.row]))) from fault.__cause__
+                yield from self._windows(batch.slice(0, fault.row), shift, first, last)
+            raise self._opened[-1].row_error(fault.at(int(batch.numbers[fault.row]))) from fault.__cause__
         for rows, windows, part in episodes.parts():
             if windows.max(initial=0) >> _BITS:
                 raise ValueError(say("an episode has more than {} windows: pass a larger {stride=}", 1 << _BITS))
-            numbers = (pool.numbers[rows] << _BITS) + windows
-            wanted = np.flatnonzero(numbers >= self._begin)
-            if len(wanted):
-                rows, windows, numbers = rows[wanted], windows[wanted], numbers[wanted]
+            numbers = (batch.numbers[rows] + shift << _BITS) + windows
+            wanted = numbers >= self._begin
+            wanted[: max(0, first - self._ordinal)] = False
+            if last is not None:
+                wanted[max(0, last - self._ordinal) :] = False
+            self._ordinal += len(rows)
+            chosen = np.flatnonzero(wanted)
+            if len(chosen) < len(rows):
+                rows, windows, numbers = rows[chosen], windows[chosen], numbers[chosen]
+            if len(rows):
                 self.next = int(numbers[-1]) + 1
-                size = pool.row_bytes[rows] * self._form.length / np.maximum(part.steps[rows], 1)
-                yield RowPool(numbers, part.windows(rows, windows), size)
+                size = batch.row_bytes[rows] * self._form.length / np.maximum(part.steps[rows], 1)
+                yield NumberedBatch(numbers, part.windows(rows, windows), size)
+
+    def _episode(self, fault: RowFault) -> tuple[EpochReader, RowFault]:
+        """The episodes among which a window is, and its fault as that of its episode."""
+        run, episode = divmod(fault.row >> _BITS, self._per_run) if self._per_run else (0, fault.row >> _BITS)
+        return self._opened[run - self._first_run], fault.at(episode)
 
     @property
     def failed(self) -> bool:
-        return self._error is not None or self._episodes.failed
+        return self._error is not None or any(episodes.failed for episodes in self._opened)
 
-    @property
-    def report(self) -> ReadReport:
-        return self._episodes.report
+    def reports(self) -> list[ReadReport]:
+        return [report for episodes in self._opened for report in episodes.reports()]
 
     @property
     def goes_on(self) -> bool:
-        return self._episodes.goes_on
+        return any(episodes.goes_on for episodes in self._opened)
 
     def leave_out(self, fault: RowFault) -> bool:
-        return self._episodes.leave_out(fault.at(fault.row >> _BITS))
+        episodes, of_episode = self._episode(fault)
+        return episodes.leave_out(of_episode)
 
     def row_error(self, fault: RowFault) -> TFRecordError:
-        return self._episodes.row_error(fault.at(fault.row >> _BITS))
+        episodes, of_episode = self._episode(fault)
+        return episodes.row_error(of_episode)
 
     def close(self) -> None:
-        self._episodes.close()
+        for episodes in self._opened[-1:]:
+            episodes.close()
 
 
-class WindowRandomRows:
-    """Windows by number, for which the lengths of all episodes are read; see `RandomRows`."""
+class WindowLookup(PartLookup):
+    """Windows by number, for which the lengths of all episodes are read."""
 
-    def __init__(self, windows: Windows, **representation: Any) -> None:
-        self.scan = windows
-        self._options = row_options(windows.options, **representation)
-        TableRepresentation(windows.schema, self._options, complete=False)  # refuses names and types
-        self._rows = RandomRows(windows.scan)
+    def __init__(self, windows: Windows) -> None:
+        self._windows, self._episodes = windows, ScanLookup(windows.scan)
         steps = [np.empty(0, np.int64)]
-        with open_scan(windows.scan.select([windows.form.names[0]])) as reader:
+        with open_scan(windows.scan.only([windows.form.names[0]])) as reader:
             steps += [step_counts(batch, [windows.form.names[0]]) for batch in reader]
-        self._ends = np.cumsum(windows.form.counts(np.concatenate(steps)))
+        self._counts = windows.form.counts(np.concatenate(steps))
+        self._ends = np.cumsum(self._counts)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._windows.schema
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
 
-    def row(self, number: int) -> None:
-        """See `RandomRows.row`; windows are made by `arrays`."""
-
-    def arrays(self, rows: Any) -> dict[str, Any]:
-        """See `RandomRows.arrays`."""
-        rows = row_numbers(rows, len(self))
-        of_rows = self._ends.searchsorted(rows, side="right")
+    def table(self, numbers: Array) -> pa.Table:
+        of_rows = self._ends.searchsorted(numbers, side="right")
         first = np.concatenate([[0], self._ends])[of_rows]
-        numbers, places = np.unique(of_rows, return_inverse=True)
-        table = self._rows.table(numbers).combine_chunks()
+        episodes, places = np.unique(of_rows, return_inverse=True)
+        table = self._episodes.table(episodes).combine_chunks()
         batches = table.to_batches() or empty_batches(table.schema)
         try:
-            made = _Episodes(batches[0], self.scan.form).windows(places, rows - first)
+            made = _Episodes(batches[0], self._windows.form).windows(places, numbers - first)
         except RowFault as fault:
-            raise self._rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
-        representation = TableRepresentation(self.scan.schema, self._options, complete=False)
-        try:
-            return slice_columns(representation.represent([made]), 0, len(rows))
-        except RowFault as fault:
-            raise self._rows.row_error(fault.at(int(of_rows[fault.row]))) from fault.__cause__
+            raise self._episodes.row_error(fault.at(int(episodes[fault.row]))) from fault.__cause__
+        return pa.Table.from_batches([made])
 
+    def describe(self) -> str:
+        return self._windows.describe()
 
-Trainable = Scan | Mixture | Windows
-"""What batches for training are made of."""
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        return self._episodes.row_error(fault.at(int(self._ends.searchsorted(fault.row, side="right"))))
+
+    def column(self, name: str) -> list[pa.Array]:
+        of_rows = int64_array(np.repeat(np.arange(len(self._counts)), self._counts))
+        chunks = self._episodes.column(name)
+        values: list[pa.Array] = pa.chunked_array(chunks).take(of_rows).chunks if chunks else chunks
+        return values
+
+    def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+        columns = [*dict.fromkeys([*names, self._windows.form.names[0]])]
+        some = self._windows.only(columns)
+        found = [measure(batch) for batch in some.batches()]
+        return np.concatenate(found or [measure(empty_batches(some.schema)[0])])
+
+    def of(self, scan: Scan) -> Self:
+        lookup = copy(self)
+        lookup._windows, lookup._episodes = self._windows.each(lambda _: scan), self._episodes.of(scan)
+        return lookup
+
+    @property
+    def bytes_read(self) -> int:
+        return self._episodes.bytes_read
+
+    @property
+    def mean_bytes(self) -> float:
+        return self._episodes.mean_bytes * max(1, self._windows.form.length // self._windows.form.stride)

@@ -266,6 +266,8 @@ class ShardedSink(Sink):
     def publish_indexes(self) -> None:  # the dataset is complete without them
         for shard in self._shards.values():
             shard.publish_indexes()
+        if self._shard_options["write_index"]:
+            self._dataset.withdraw_indexes()
         self._dataset.warn_of_left()
 
     def _abort(self) -> None:

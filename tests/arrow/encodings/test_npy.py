@@ -90,5 +90,5 @@ def test_a_header_may_claim_any_shape() -> None:
 
 def test_bfloat16_has_no_npy_header(tmp_path: Any) -> None:
     tfr.write_tfrecord({"x": [b""]}, tmp_path / "a")
-    with pytest.raises(tfr.SchemaError, match='"npy" does not store bfloat16'):
+    with pytest.raises(tfr.errors.SchemaError, match='"npy" does not store bfloat16'):
         tfr.read_table(tmp_path / "a", schema={"x": tfr.tensor("bfloat16", (2,), encoding="npy")})

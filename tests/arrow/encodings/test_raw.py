@@ -25,5 +25,5 @@ class TestRaw(BytesEncodingSuite):
         np.testing.assert_array_equal(tfr.read_arrays(path, schema=schema)["x"], [array.reshape(2, 3)] * 2)
         for other in ({"x/shape": [3, 2]}, {"x/dtype": b"uint32"}):
             path = self.foreign(tmp_path / "b", [good, {**good, **other}])
-            with pytest.raises(tfr.DecodeError, match=r"record 1.*feature 'x'"):
+            with pytest.raises(tfr.errors.DecodeError, match=r"record 1.*feature 'x'"):
                 tfr.read_arrays(path, schema=schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,7 +37,8 @@ PLAIN = {
 
 @settings(max_examples=rounds(200))
 @given(st.data())
-def test_single_values_and_lists_come_back(engine: str, tmp_path: Path, data: st.DataObject) -> None:
+def test_single_values_and_lists_come_back(engine: str, new_folder: Callable[[], Path], data: st.DataObject) -> None:
+    tmp_path = new_folder()
     type_, values = data.draw(st.sampled_from(TYPES))
     as_list = data.draw(st.booleans())
     cell = st.lists(values, max_size=3) if as_list else values
@@ -63,12 +65,12 @@ def _bits(rows: list[Any], type_: pa.DataType) -> list[Any]:
     ("cell", "type_", "message"),
     [
         (b"\xff", pa.int16(), "not a TensorProto"),
-        (tfr.serialize_tensor(np.int32(1)), pa.int16(), "of int32"),
-        (tfr.serialize_tensor(np.zeros(2, "i2")), pa.int16(), "the shape"),
-        (tfr.serialize_tensor(np.int16(1)), pa.list_(pa.int16()), "the shape"),
-        (tfr.serialize_tensor(np.int16(1)), pa.string(), "of int16, not of string"),
-        (tfr.serialize_tensor(["a"]), pa.string(), "the shape"),
-        (tfr.serialize_tensor(np.array(b"\xff", object)), pa.string(), "not a valid string"),
+        (tfr.io.serialize_tensor(np.int32(1)), pa.int16(), "of int32"),
+        (tfr.io.serialize_tensor(np.zeros(2, "i2")), pa.int16(), "the shape"),
+        (tfr.io.serialize_tensor(np.int16(1)), pa.list_(pa.int16()), "the shape"),
+        (tfr.io.serialize_tensor(np.int16(1)), pa.string(), "of int16, not of string"),
+        (tfr.io.serialize_tensor(["a"]), pa.string(), "the shape"),
+        (tfr.io.serialize_tensor(np.array(b"\xff", object)), pa.string(), "not a valid string"),
     ],
 )
 def test_what_is_no_such_tensor_names_its_record(
@@ -82,7 +84,7 @@ def test_what_is_no_such_tensor_names_its_record(
     with tfr.RecordWriter(tmp_path / "b") as writer:
         for payload in (first, second, tfr.encode_example({"x": cell})):
             writer.write(payload)
-    with pytest.raises(tfr.DecodeError, match=message) as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=message) as caught:
         tfr.read_table(tmp_path / "b")
     assert (caught.value.record, caught.value.feature) == (2, "x")
 
@@ -94,14 +96,14 @@ class TestTensorProtos(BytesEncodingSuite):
     hostile: ClassVar = [
         b"",
         b"\xff",
-        tfr.serialize_tensor(np.zeros(3, "u4")),
-        tfr.serialize_tensor(np.zeros((3, 1), "i4")),
-        tfr.serialize_tensor(["a", "b", "c"]),
-        tfr.serialize_tensor(np.zeros(3, "i4"))[:-1],
+        tfr.io.serialize_tensor(np.zeros(3, "u4")),
+        tfr.io.serialize_tensor(np.zeros((3, 1), "i4")),
+        tfr.io.serialize_tensor(["a", "b", "c"]),
+        tfr.io.serialize_tensor(np.zeros(3, "i4"))[:-1],
     ]
 
     def elsewhere(self, array: np.ndarray[Any, Any]) -> dict[str, Any]:
-        return {"x": tfr.serialize_tensor(array)}
+        return {"x": tfr.io.serialize_tensor(array)}
 
 
 # ---- many cells at once are as each on its own
@@ -124,13 +126,15 @@ def check(cells: DecodedCells, expected: list[np.ndarray]) -> None:
 @given(arrays(), st.integers(1, 4), st.sampled_from([np.int32, np.int64]))
 def test_one_shape(array: np.ndarray, rows: int, offsets: Any) -> None:
     expected = [array, *(array[..., ::-1] if array.ndim else array for _ in range(rows - 1))]
-    check(decoded([tfr.serialize_tensor(each) for each in expected], array.dtype.name, array.shape, offsets), expected)
+    check(
+        decoded([tfr.io.serialize_tensor(each) for each in expected], array.dtype.name, array.shape, offsets), expected
+    )
 
 
 @given(st.sampled_from(sorted(NUMBERS)).flatmap(lambda name: st.lists(arrays(name), min_size=1, max_size=4)))
 def test_many_shapes(tensors: list[np.ndarray]) -> None:
     rank = tensors[0].ndim
-    items = [tfr.serialize_tensor(each) for each in tensors]
+    items = [tfr.io.serialize_tensor(each) for each in tensors]
     other = next((row for row, each in enumerate(tensors) if each.ndim != rank), None)
     if other is None:
         check(decoded(items, tensors[0].dtype.name, (None,) * rank), tensors)
@@ -143,8 +147,8 @@ def test_many_shapes(tensors: list[np.ndarray]) -> None:
 def test_values_in_fields() -> None:
     one, two = np.array([7, 7, 7], "uint8"), np.array([1, 2, 3], "uint8")
     repeated = proto(4, (3,), field(7, varint(7)))
-    check(decoded([repeated, tfr.serialize_tensor(two)], "uint8", (3,)), [one, two])
-    check(decoded([tfr.serialize_tensor(two), repeated], "uint8", (3,)), [two, one])
+    check(decoded([repeated, tfr.io.serialize_tensor(two)], "uint8", (3,)), [one, two])
+    check(decoded([tfr.io.serialize_tensor(two), repeated], "uint8", (3,)), [two, one])
 
 
 @pytest.mark.parametrize("row", [0, 1, 4])
@@ -155,12 +159,12 @@ def test_values_in_fields() -> None:
         (b"\xff", "no TensorProto|not a TensorProto"),
         (proto(10, (2,), content(b"\0\1\0")), "3 bytes of content"),
         (proto(11, (2,), content(b"ab")), "DT_QINT8"),
-        (tfr.serialize_tensor(["a", "b"]), "of string"),
-        (tfr.serialize_tensor(np.array([True, False]))[:-1] + b"\x02", "a byte is not a bool"),
+        (tfr.io.serialize_tensor(["a", "b"]), "of string"),
+        (tfr.io.serialize_tensor(np.array([True, False]))[:-1] + b"\x02", "a byte is not a bool"),
     ],
 )
 def test_a_damaged_row_is_named(row: int, bad: bytes, reason: str) -> None:
-    items = [tfr.serialize_tensor(np.array([True, False]))] * 5
+    items = [tfr.io.serialize_tensor(np.array([True, False]))] * 5
     items[row] = bad
     with pytest.raises(RowFault, match=reason) as caught:
         decoded(items, "bool", (2,))
@@ -168,7 +172,7 @@ def test_a_damaged_row_is_named(row: int, bad: bytes, reason: str) -> None:
 
 
 def test_a_row_of_another_dtype() -> None:
-    items = [tfr.serialize_tensor(np.zeros(2, name)) for name in ("int16", "int16", "uint16")]
+    items = [tfr.io.serialize_tensor(np.zeros(2, name)) for name in ("int16", "int16", "uint16")]
     with pytest.raises(RowFault, match="is of uint16, not of int16") as caught:
         decoded(items, "int16", (2,))
     assert (caught.value.row, caught.value.expected, caught.value.got) == (2, "int16", "uint16")
@@ -184,7 +188,7 @@ def test_few_bytes_do_not_unfold_without_end(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", sorted(NUMBERS))
 def test_every_dtype(name: str) -> None:
     expected = [np.arange(6).astype(dtype(name)).reshape(2, 3)] * 3
-    check(decoded([tfr.serialize_tensor(each) for each in expected], name, (2, 3)), expected)
+    check(decoded([tfr.io.serialize_tensor(each) for each in expected], name, (2, 3)), expected)
 
 
 # ---- strings, as text or bytes of one width
@@ -199,7 +203,7 @@ def test_strings_come_back(data: st.DataObject) -> None:
     rank = data.draw(st.integers(0, 2))
     shapes = npst.array_shapes(min_dims=rank, max_dims=rank, min_side=0)
     tensors = data.draw(st.lists(npst.arrays(name, shapes, elements=cells), max_size=3))
-    found = decoded([tfr.serialize_tensor(each) for each in tensors], name, (None,) * rank)
+    found = decoded([tfr.io.serialize_tensor(each) for each in tensors], name, (None,) * rank)
     assert found.data.tobytes() == b"".join(each.tobytes() for each in tensors)
     assert found.sizes.tolist() == [each.nbytes for each in tensors]
     assert found.shapes is not None
@@ -210,13 +214,13 @@ def test_strings_come_back(data: st.DataObject) -> None:
     ("cell", "name", "reason"),
     [
         (b"\xff", "S3", "TensorProto"),
-        (tfr.serialize_tensor(np.int8(1)), "S3", "of int8, not of string"),
-        (tfr.serialize_tensor(["abcd"]), "S3", "4 characters, S3 has 3"),
-        (tfr.serialize_tensor(["äöüß"]), "U3", "4 characters, U3 has 3"),
-        (tfr.serialize_tensor([b"\xff"]), "U3", "not text"),
+        (tfr.io.serialize_tensor(np.int8(1)), "S3", "of int8, not of string"),
+        (tfr.io.serialize_tensor(["abcd"]), "S3", "4 characters, S3 has 3"),
+        (tfr.io.serialize_tensor(["äöüß"]), "U3", "4 characters, U3 has 3"),
+        (tfr.io.serialize_tensor([b"\xff"]), "U3", "not text"),
     ],
 )
 def test_a_damaged_string_names_its_row(cell: bytes, name: str, reason: str) -> None:
     with pytest.raises(RowFault, match=reason) as caught:
-        decoded([tfr.serialize_tensor(["a"]), cell], name, (None,))
+        decoded([tfr.io.serialize_tensor(["a"]), cell], name, (None,))
     assert caught.value.row == 1

@@ -57,7 +57,7 @@ def test_threads_write_while_pandas_is_being_imported(tmp_path: Path, imports: s
     [
         ([b"\xffa", "b", None], pa.binary()),
         ([pd.DataFrame({"x": [1, 2]})], pa.struct({"x": pa.list_(pa.int64())})),
-        ([tfr.Example(), tfr.Example()], pa.binary()),
+        ([tfr.train.Example(), tfr.train.Example()], pa.binary()),
         ([2**70, 1], pa.string()),
         ([1, "a", None], pa.string()),
     ],
@@ -192,14 +192,14 @@ def test_text_of_fixed_width_keeps_its_inner_nuls(text: list[Any], tmp_path: Pat
     masked = np.ma.masked_array(values, [False, True])
     assert table_of_arrays({"x": masked}).table["x"].to_pylist() == [expected[0], None]
     np.save(tmp_path / "x.npy", values)
-    assert tfr.from_npy(tmp_path / "x.npy").read_all()["x"].to_pylist() == expected
+    assert tfr.formats.open_npy(tmp_path / "x.npy").read_all()["x"].to_pylist() == expected
     np.savez(tmp_path / "z.npz", x=values)
-    assert tfr.from_npz(tmp_path / "z.npz").read_all()["x"].to_pylist() == expected
+    assert tfr.formats.open_npz(tmp_path / "z.npz").read_all()["x"].to_pylist() == expected
     for folder, cells in [("single", [values[0], values[1]]), ("lists", [values[:1], values[1:]])]:
         (tmp_path / folder).mkdir()
         for number, cell in enumerate(cells):
             np.save(tmp_path / folder / f"{number}.npy", cell)
-        read = tfr.from_npy(tmp_path / folder).read_all()[folder].to_pylist()
+        read = tfr.formats.open_npy(tmp_path / folder).read_all()[folder].to_pylist()
         assert read == [cell.tolist() for cell in cells]
 
 
@@ -227,7 +227,7 @@ def test_values_that_arrow_would_change_are_refused(
 ) -> None:
     cells = pd.Series(values, dtype=object)
     data = pd.DataFrame({"x": cells}) if as_frame else {"x": cells.to_numpy()}
-    with pytest.raises(tfr.EncodeError, match=message):
+    with pytest.raises(tfr.errors.EncodeError, match=message):
         tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
 
 

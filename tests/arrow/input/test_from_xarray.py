@@ -56,13 +56,17 @@ def test_another_dimension_as_rows(tmp_path: Path) -> None:
 def test_variables_of_other_dimensions_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     data = DATA.assign(mask=(("lat", "lon"), np.ones((4, 5))))
-    with pytest.raises(tfr.EncodeError, match=r"'mask': its dimensions are \(lat, lon\).*rows are those of 'time'"):
+    with pytest.raises(
+        tfr.errors.EncodeError, match=r"'mask': its dimensions are \(lat, lon\).*rows are those of 'time'"
+    ):
         tfr.write_tfrecord(data, path, record_dim="time")
-    with pytest.raises(tfr.EncodeError, match=r"share no dimension.*code\(time\), mask\(lat, lon\).*record_dim="):
+    with pytest.raises(
+        tfr.errors.EncodeError, match=r"share no dimension.*code\(time\), mask\(lat, lon\).*record_dim="
+    ):
         tfr.write_tfrecord(data, path)
-    with pytest.raises(tfr.EncodeError, match="record_dim='day': no variable has this dimension"):
+    with pytest.raises(tfr.errors.EncodeError, match="record_dim='day': no variable has this dimension"):
         tfr.write_tfrecord(DATA, path, record_dim="day")
-    with pytest.raises(tfr.EncodeError, match="single values"):
+    with pytest.raises(tfr.errors.EncodeError, match="single values"):
         tfr.write_tfrecord(DATA[["crs"]], path)
     with pytest.raises(TypeError, match=r"record_dim= is for objects of xarray, and this is builtins\.dict"):
         tfr.write_tfrecord({"x": [1]}, path, record_dim="x")
@@ -80,7 +84,7 @@ def test_data_arrays(tmp_path: Path) -> None:
         ({"x": array, "y": array[::-1]}, "do not have the same coordinates"),
         ({"x": array, "label": [1, 2]}, "feature 'label': has 2 values, where 'time' has 3"),
     ):
-        with pytest.raises(tfr.EncodeError, match=reason):
+        with pytest.raises(tfr.errors.EncodeError, match=reason):
             tfr.write_tfrecord(data, path, overwrite=True)
     for other in (array.rename(None), array.variable, xr.DataTree(DATA)):
         with pytest.raises(TypeError, match="name"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import warnings
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import types as t
 
@@ -177,16 +178,19 @@ def _is_time(text: str, seconds: Fraction) -> bool:
     return int(hours) * 3600 + int(minutes) * 60 + Fraction(rest) == seconds
 
 
-@settings(max_examples=rounds(3000), suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=rounds(3000))
 @given(data=st.data())
-def test_values_read_back_are_those_of_the_source_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+def test_values_read_back_are_those_of_the_source_or_refused(
+    new_folder: Callable[[], Path], data: st.DataObject
+) -> None:
+    tmp_path = new_folder()
     source, target = data.draw(st.sampled_from(TYPES)), data.draw(st.sampled_from(TYPES))
     rows = data.draw(st.lists(st.none() | values(source), min_size=1, max_size=3))
     array, path = array_of(source, rows), tmp_path / "x.tfrecord"
     refused = None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", tfr.PrecisionWarning)
+            warnings.simplefilter("ignore", tfr.errors.PrecisionWarning)
             tfr.write_tfrecord(pa.table({"x": array}), path, schema={"x": tfr.scalar(target)}, float64="raw")
     except (EncodeError, SchemaError) as error:
         refused = error
@@ -284,7 +288,7 @@ def test_a_cast_that_can_be_reversed_is_done(array: pa.Array, declared: pa.DataT
 
 def test_rounding_to_a_declared_float16_is_reported(tmp_path: Path) -> None:
     path, data, schema = tmp_path / "x.tfrecord", {"x": np.array([0.5, 0.1, 0.2], "f4")}, {"x": tfr.scalar("float16")}
-    with pytest.warns(tfr.PrecisionWarning, match=r"float16.*'x' \(2 values\)"):
+    with pytest.warns(tfr.errors.PrecisionWarning, match=r"float16.*'x' \(2 values\)"):
         assert tfr.write_tfrecord(data, path, schema=schema).rounded == {"x": 2}
     with pytest.raises(EncodeError, match="float16") as caught:
         tfr.write_tfrecord(data, path, schema=schema, float64="error")

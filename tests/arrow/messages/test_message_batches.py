@@ -167,7 +167,10 @@ def test_unknown_fields_are_counted_by_place(tmp_path: Path) -> None:
     assert unknown == {"inner.9": 4, "1000": 2, "1": 1}
     path = write(tmp_path / "a.tfrecord", [payload] * 3)
     reader = tfr.open_reader(path, record_type=message_class("kinds.All"), batch_size=2)
-    with reader, pytest.warns(tfr.SchemaWarning, match=r"does not have, by number: inner.9 \(6 times\), 1000 \(3"):
+    with (
+        reader,
+        pytest.warns(tfr.errors.SchemaWarning, match=r"does not have, by number: inner.9 \(6 times\), 1000 \(3"),
+    ):
         reader.read_all()
     assert reader.report.unknown_fields == {"inner.9": 6, "1000": 3}
     with tfr.open_random(path, record_type=message_class("kinds.All")) as records:
@@ -199,13 +202,13 @@ def test_damaged_messages_are_left_out_or_end_the_read(tmp_path: Path) -> None:
     made = message_class("kinds.All")
     payloads = [made(i32=i).SerializeToString() if i % 3 else b"\xff" for i in range(1, 100)]
     path = write(tmp_path / "a.tfrecord", payloads)
-    with pytest.raises(tfr.DecodeError, match=r"record 2: .*a varint is truncated") as info:
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 2: .*a varint is truncated") as info:
         tfr.read_table(path, record_type=made)
     assert info.value.records_intact == 2
-    with pytest.warns(tfr.DamagedDataWarning):
+    with pytest.warns(tfr.errors.DamagedDataWarning):
         table = tfr.read_table(path, record_type=made, on_error="skip", columns=["i32"])
     assert table["i32"].to_pylist() == [i for i in range(1, 100) if i % 3]
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         assert len(tfr.read_table(path, record_type=made, on_error="stop")) == 2
 
 
@@ -242,7 +245,7 @@ def test_a_message_in_itself_is_bytes(tmp_path: Path) -> None:
     table = tfr.read_table(path, record_type=made)
     assert table.to_pylist() == [{"children": [each.SerializeToString() for each in inner], "value": 3}]
     assert table.schema.field("children").metadata == {b"tfrecord_io.message": b"kinds.Tree"}
-    with pytest.raises(tfr.SchemaError, match="cannot become"):
+    with pytest.raises(tfr.errors.SchemaError, match="cannot become"):
         tfr.write_tfrecord({"children": [[{"value": 1}]]}, tmp_path / "b.tfrecord", record_type=made)
     assert tfr.read_table(path, record_type=made, columns=["!children"]).to_pylist() == [{"value": 3}]
 
@@ -250,15 +253,15 @@ def test_a_message_in_itself_is_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "error", "match"),
     [
-        ({"i32": [1, 2**40]}, tfr.EncodeError, "record 1: feature 'i32'"),
-        ({"nothing": [1]}, tfr.SchemaError, "has no such field"),
-        ({"text": [1]}, tfr.SchemaError, "cannot become string"),
-        ({"color": ["RED", "PINK"]}, tfr.EncodeError, "'PINK' is no value of the enum; it has: RED, GREEN"),
-        ({"number": [1], "name": ["x"]}, tfr.EncodeError, "'number' and 'name' are members of one oneof"),
-        (pa.table({"texts": [["a", None]]}), tfr.EncodeError, "an element is null"),
-        (pa.table({"inner": [{"b": 1}]}), tfr.SchemaError, "has no field 'b'"),
-        ({"json": ["{", "1"]}, tfr.EncodeError, "not the JSON of a google.protobuf.Struct"),
-        ({"real": [1e300]}, tfr.EncodeError, "no float of 32 bits"),
+        ({"i32": [1, 2**40]}, tfr.errors.EncodeError, "record 1: feature 'i32'"),
+        ({"nothing": [1]}, tfr.errors.SchemaError, "has no such field"),
+        ({"text": [1]}, tfr.errors.SchemaError, "cannot become string"),
+        ({"color": ["RED", "PINK"]}, tfr.errors.EncodeError, "'PINK' is no value of the enum; it has: RED, GREEN"),
+        ({"number": [1], "name": ["x"]}, tfr.errors.EncodeError, "'number' and 'name' are members of one oneof"),
+        (pa.table({"texts": [["a", None]]}), tfr.errors.EncodeError, "an element is null"),
+        (pa.table({"inner": [{"b": 1}]}), tfr.errors.SchemaError, "has no field 'b'"),
+        ({"json": ["{", "1"]}, tfr.errors.EncodeError, "not the JSON of a google.protobuf.Struct"),
+        ({"real": [1e300]}, tfr.errors.EncodeError, "no float of 32 bits"),
     ],
 )
 def test_what_messages_do_not_hold_is_an_error(tmp_path: Path, data: Any, error: type[Exception], match: str) -> None:
@@ -269,9 +272,9 @@ def test_what_messages_do_not_hold_is_an_error(tmp_path: Path, data: Any, error:
 
 def test_required_fields_are_needed(tmp_path: Path) -> None:
     made = message_class("legacy.Old")
-    with pytest.raises(tfr.SchemaError, match="requires the field"):
+    with pytest.raises(tfr.errors.SchemaError, match="requires the field"):
         tfr.write_tfrecord({"count": [1]}, tmp_path / "a.tfrecord", record_type=made)
-    with pytest.raises(tfr.EncodeError, match="record 1: feature 'id': a required field cannot be null"):
+    with pytest.raises(tfr.errors.EncodeError, match="record 1: feature 'id': a required field cannot be null"):
         tfr.write_tfrecord(pa.table({"id": [1, None]}), tmp_path / "a.tfrecord", record_type=made)
 
 
@@ -297,10 +300,10 @@ def test_columns_of_similar_types_are_cast(tmp_path: Path) -> None:
 
 def test_floats_are_rounded_with_a_warning(tmp_path: Path) -> None:
     made, path = message_class("kinds.All"), tmp_path / "a.tfrecord"
-    with pytest.warns(tfr.PrecisionWarning):
+    with pytest.warns(tfr.errors.PrecisionWarning):
         report = tfr.write_tfrecord({"real": [0.5, 0.1]}, path, record_type=made)
     assert report.rounded == {"real": 1}
-    with pytest.raises(tfr.EncodeError, match="no float of 32 bits"):
+    with pytest.raises(tfr.errors.EncodeError, match="no float of 32 bits"):
         tfr.write_tfrecord({"real": [0.5, 0.1]}, path, record_type=made, float64="error")
 
 
@@ -309,9 +312,9 @@ def test_floats_are_rounded_with_a_warning(tmp_path: Path) -> None:
     [
         (5, ValueError, "or a message class"),
         (("x", "y", "z"), ValueError, "or a message class"),
-        ((b"\xff", "x"), tfr.SchemaError, "not a serialized FileDescriptorSet"),
-        ((b"", "x"), tfr.SchemaError, "has no message 'x'"),
-        ((DESCRIPTORS, "kinds.Alle"), tfr.SchemaError, "it has: 'kinds.All'"),
+        ((b"\xff", "x"), tfr.errors.SchemaError, "not a serialized FileDescriptorSet"),
+        ((b"", "x"), tfr.errors.SchemaError, "has no message 'x'"),
+        ((DESCRIPTORS, "kinds.Alle"), tfr.errors.SchemaError, "it has: 'kinds.All'"),
         ((DESCRIPTORS, 5), TypeError, "the full name of a message"),
         ((5, "x"), TypeError, "the path or the bytes of a descriptor set"),
     ],
@@ -383,7 +386,7 @@ def test_mutants_of_messages_are_read_as_protobuf_reads_them(name: str) -> None:
 def _same_when_written(made: Any, name: str, table: pa.RecordBatch, expected: Any) -> bool:
     """True if the message is the same, False if it has the same known fields and JSON."""
     fields = fields_of(message_type(name), table.schema)
-    with suppress(tfr.EncodeError) if not expected.IsInitialized() else nullcontext():  # without required fields
+    with suppress(tfr.errors.EncodeError) if not expected.IsInitialized() else nullcontext():  # without required fields
         framed, _ = MessageEncoder(fields, table, 0, get_engine(), None).encode(0, 1)
         found = made.FromString(bytes(framed)[12:-4])
         if found == expected:
@@ -430,7 +433,7 @@ def test_types_that_double_at_each_level_are_refused() -> None:
         for number in (1, 2) if level < 29 else ():
             message.field.add(name=f"f{number}", number=number, label=1, type=11, type_name=f".x.M{level + 1}")
     descriptors = descriptor_pb2.FileDescriptorSet(file=[file])
-    with pytest.raises(tfr.SchemaError, match="more than 100000 fields"):
+    with pytest.raises(tfr.errors.SchemaError, match="more than 100000 fields"):
         tfr.read_table(_file_of(b""), record_type=(descriptors, "x.M0"))
 
 

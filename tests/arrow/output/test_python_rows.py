@@ -122,7 +122,7 @@ def test_values_that_fit_a_declared_type_and_others(tmp_path: Path, name: str, n
     records = [example(y=int64s(1), **({} if value is None else {"x": value})) for value in VALUES]
     path = written(tmp_path / "a.tfrecord", records)
     compare(path, schema={"x": wrapped[nesting]})
-    compare(path, schema=tfr.Schema([tfr.Field("x", wrapped[nesting], required=True)]))
+    compare(path, schema=tfr.Schema([tfr.typing.Field("x", wrapped[nesting], required=True)]))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float16", "bool", "complex64", "bfloat16"])

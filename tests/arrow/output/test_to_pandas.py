@@ -172,7 +172,7 @@ def test_sparse_columns_come_back(tmp_path: Path, dtype: str, fill: float) -> No
 
 def test_sparse_columns_that_are_read_without_gaps_are_named(tmp_path: Path) -> None:
     frame = pd.DataFrame({"when": pd.arrays.SparseArray(pd.to_datetime(["2020", "2021"]))})
-    with pytest.warns(tfr.SchemaWarning, match="column 'when' is Sparse.*read without gaps"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="column 'when' is Sparse.*read without gaps"):
         tfr.write_tfrecord(frame, tmp_path / "a")
     assert tfr.read_tfrecord(tmp_path / "a")["when"].tolist() == frame["when"].tolist()
 
@@ -368,3 +368,19 @@ def test_many_columns_of_structs_cause_no_warning_of_pandas(recwarn: pytest.Warn
     assert list(frame.columns) == table.column_names
     assert frame["x7"].tolist() == [{"a": 7}, None]
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("backend", [None, "numpy_nullable"])
+@pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()])
+def test_bytes_that_rarely_repeat_are_as_pyarrow_makes_them(type_: pa.DataType, backend: Any) -> None:
+    values = [None if row % 7 == 0 else b"%d" % row * (row % 5) for row in range(3000)]
+    array = pa.array([b"before", *values], type_)[1:]
+    column = pa.chunked_array([array[:10], array[10:10], array[10:]])
+    table = pa.table({"n": range(3000), "x": column, "same": pa.array([b"x"] * 3000), "y": column})
+    frame = to_pandas(table, backend)
+    assert list(frame.columns) == table.column_names
+    assert [*frame["x"]] == values == [*frame["y"]]
+    assert frame["x"].dtype == object
+    assert len(set(map(id, frame["same"]))) == 1  # one object, as in pyarrow
+    assert [*to_pandas(table, "pyarrow")["x"]] == [pd.NA if value is None else value for value in values]
+    assert frame.drop(columns=["x", "y"]).equals(to_pandas(table.select(["n", "same"]), backend))

@@ -26,7 +26,7 @@ def reading(path: Path, paths: list[str], options: dict[str, Any]) -> None:
         for batch in reader:
             print(batch.num_rows)
         print(reader.read_all(), reader.read_pandas("numpy_nullable"), reader.schema)
-    inferred: tfr.InferredSchema = tfr.infer_schema(path, stable_types=True)
+    inferred: tfr.typing.InferredSchema = tfr.infer_schema(path, stable_types=True)
     print(inferred.evidence, tfr.describe(path, sample="all").columns[0].maximum)
 
 
@@ -55,7 +55,7 @@ def random_access(path: Path) -> None:
 
 
 def writing(path: Path, options: dict[str, Any]) -> None:
-    report: tfr.WriteReport = tfr.write_tfrecord({"x": [1, 2], "y": np.zeros((2, 3))}, path, overwrite=True)
+    report: tfr.typing.WriteReport = tfr.write_tfrecord({"x": [1, 2], "y": np.zeros((2, 3))}, path, overwrite=True)
     print(report.records, report.files[0].path, report.columns)
     tfr.write_tfrecord([{"x": 1, "name": "a"}, {"x": 2, "name": "b"}], f"{path}@8", mode="overwrite")
     tfr.write_tfrecord(tfr.open_reader(path), io.BytesIO(), float64="raw", column_encoding={"x": "tensor_proto"})
@@ -75,19 +75,19 @@ def other_calls(path: Path) -> None:
     tfr.convert("a.npy", path, compression="gzip", shards=2)
     tfr.convert(path, "a.npy", column="x", limit=5)
     tfr.convert([path, "b.tfrecord"], "a.npz", columns=["x*"], compressed=True, batch_size=10)
-    tfr.to_npy(path, "x.npy", "x", overwrite=True, columns=["x"])
-    tfr.to_npz(path, "x.npz", compressed=True, schema={"x": "int64"})
-    with tfr.from_npy({"image": "images.npy", "label": "labels.npy"}) as stream:
+    tfr.formats.write_npy(path, "x.npy", "x", overwrite=True, columns=["x"])
+    tfr.formats.write_npz(path, "x.npz", compressed=True, schema={"x": "int64"})
+    with tfr.formats.open_npy({"image": "images.npy", "label": "labels.npy"}) as stream:
         tfr.write_tfrecord(stream, path)
-    count: int = tfr.count_records(path, check_crc=True, compression="infer")
+    count: int = tfr.count(path, check_crc=True, compression="infer")
     ok: bool = tfr.verify(path, record_type="sequence_example").ok
     print(count, ok, tfr.read_metadata(path).files[0].compression)
     schema = tfr.Schema({"x": tfr.tensor("uint8", (28, 28)), "y": "int32", "z": tfr.list_(float, 3)})
     print(schema["x"].type, [field.column for field in schema], schema.names, tfr.Schema(schema).select(["x"]))
-    description = {"a": tfr.FixedLenFeature([], "int64", 0), "b": tfr.VarLenFeature("string")}
-    print(tfr.parse_example([b"", b""], description), tfr.decode_example(b"")["a"])
+    description = {"a": tfr.io.FixedLenFeature([], "int64", 0), "b": tfr.io.VarLenFeature("string")}
+    print(tfr.io.parse_example([b"", b""], description), tfr.decode_example(b"")["a"])
     try:
         tfr.read_table(path)
-    except tfr.CorruptRecordError as error:
+    except tfr.errors.CorruptRecordError as error:
         print(error.path, error.record, error.records_intact)
     print(tfr.__version__.split("."))

@@ -24,7 +24,7 @@ tfr.iter_arrays(path, batch_size=5, drop_remainder=True)  # error: mypy, pyright
 tfr.open_random(path, limit=5)  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, num_shards=2)  # error: mypy, pyright
 tfr.convert("a.npy", path, nrows=5)  # error: mypy, pyright
-tfr.count_records(path, columns=["a"])  # error: mypy, pyright
+tfr.count(path, columns=["a"])  # error: mypy, pyright
 
 # values that a keyword does not have
 tfr.read_tfrecord(path, dtype_backend="polars")  # error: mypy, pyright
@@ -81,7 +81,7 @@ tfr.encode_example([("a", 1)])  # error: mypy, pyright
 # results used as something else
 number: int = tfr.read_arrays(path)  # error: mypy, pyright
 first: str = tfr.write_tfrecord({"x": [1]}, path)  # error: mypy, pyright
-text: str = tfr.count_records(path)  # error: mypy, pyright
+text: str = tfr.count(path)  # error: mypy, pyright
 tfr.read_arrays(path)["x"].head()  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path).rows  # error: mypy, pyright
 tfr.open_reader(path).read()  # error: mypy, pyright

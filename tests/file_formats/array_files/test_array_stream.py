@@ -32,15 +32,15 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_a_consumed_stream_does_not_empty_a_file(npy: Path, tmp_path: Path) -> None:
-    stream = tfr.from_npy(npy)
+    stream = tfr.formats.open_npy(npy)
     assert tfr.write_tfrecord(stream, tmp_path / "x.tfrecord").records == ROWS
     with pytest.raises(ValueError, match="the stream has been consumed; open it again"):
         tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
-    assert tfr.count_records(tmp_path / "x.tfrecord") == ROWS
+    assert tfr.count(tmp_path / "x.tfrecord") == ROWS
 
 
 def test_every_way_to_read_a_consumed_stream_raises(npy: Path) -> None:
-    stream = tfr.from_npy(npy)
+    stream = tfr.formats.open_npy(npy)
     assert sum(map(len, stream)) == ROWS
     ways: list[Callable[[], object]] = [
         stream.read_all,
@@ -56,7 +56,7 @@ def test_every_way_to_read_a_consumed_stream_raises(npy: Path) -> None:
 
 
 def test_the_rest_of_a_stream_can_be_read_but_not_written_as_a_whole(npy: Path, tmp_path: Path) -> None:
-    stream = tfr.from_npy(npy)
+    stream = tfr.formats.open_npy(npy)
     first = next(stream)
     for way in (lambda: tfr.write_tfrecord(stream, tmp_path / "x.tfrecord"), lambda: pa.table(stream)):
         with pytest.raises(ValueError, match="a part of the stream has been consumed"):
@@ -77,24 +77,26 @@ def test_damage_is_raised_each_time(archive: Path, tmp_path: Path) -> None:
     content = bytearray(archive.read_bytes())
     content[len(content) // 2] ^= 0xFF
     archive.write_bytes(content)
-    stream = tfr.from_npz(archive)
-    with pytest.raises(tfr.DecodeError, match="damaged"):
+    stream = tfr.formats.open_npz(archive)
+    with pytest.raises(tfr.errors.DecodeError, match="damaged"):
         stream.read_all()
-    with pytest.raises(tfr.DecodeError, match="damaged"):
+    with pytest.raises(tfr.errors.DecodeError, match="damaged"):
         stream.read_next_batch()
     with pytest.raises(ValueError, match="consumed"):
         tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
 
 
 def test_repr_shows_rows_files_and_columns(archive: Path, npy: Path) -> None:
-    with tfr.from_npz(archive) as stream:
-        assert repr(stream) == "<tfrecord_io.ArrayStream 100,000 rows of 1 file (x: tensor<float32>[3], y: int64)>"
+    with tfr.formats.open_npz(archive) as stream:
+        assert (
+            repr(stream) == "<tfrecord_io.typing.ArrayStream 100,000 rows of 1 file (x: tensor<float32>[3], y: int64)>"
+        )
         next(stream)
         assert "1 file, partly consumed (" in repr(stream)
         stream.read_all()
         assert ", consumed (" in repr(stream)
     assert ", closed (" in repr(stream)
-    assert "2 files (a: int64, b: int64)" in repr(tfr.from_npy({"a": npy, "b": npy}))
+    assert "2 files (a: int64, b: int64)" in repr(tfr.formats.open_npy({"a": npy, "b": npy}))
 
 
 # ---- open files
@@ -127,7 +129,11 @@ def no_file_stays_open() -> Iterator[None]:
 def test_a_garbage_collected_stream_closes_its_files(archive: Path, npy: Path, tmp_path: Path, begun: bool) -> None:
     (tmp_path / "objects").mkdir()
     np.save(tmp_path / "objects" / "1.npy", np.ones((2, 2)))
-    for stream in (tfr.from_npz(archive), tfr.from_npy([npy]), tfr.from_npy(tmp_path / "objects")):
+    for stream in (
+        tfr.formats.open_npz(archive),
+        tfr.formats.open_npy([npy]),
+        tfr.formats.open_npy(tmp_path / "objects"),
+    ):
         if begun:
             next(stream)
     del stream
@@ -135,10 +141,10 @@ def test_a_garbage_collected_stream_closes_its_files(archive: Path, npy: Path, t
 
 @pytest.mark.usefixtures("no_file_stays_open")
 def test_a_failed_write_closes_the_files(archive: Path, tmp_path: Path) -> None:
-    with pytest.raises(tfr.SchemaError):
-        tfr.write_tfrecord(tfr.from_npz(archive), tmp_path / "x.tfrecord", schema={"no": "int64"})
+    with pytest.raises(tfr.errors.SchemaError):
+        tfr.write_tfrecord(tfr.formats.open_npz(archive), tmp_path / "x.tfrecord", schema={"no": "int64"})
     with pytest.raises(FileNotFoundError):
-        tfr.from_npy({"x": archive.with_suffix(".npy"), "y": tmp_path / "no.npy"})
+        tfr.formats.open_npy({"x": archive.with_suffix(".npy"), "y": tmp_path / "no.npy"})
 
 
 @pytest.mark.usefixtures("no_file_stays_open")
@@ -146,9 +152,9 @@ def test_damage_closes_the_files(archive: Path) -> None:
     content = bytearray(archive.read_bytes())
     content[len(content) // 2] ^= 0xFF
     archive.write_bytes(content)
-    stream = tfr.from_npz(archive)
-    with pytest.raises(tfr.DecodeError):
+    stream = tfr.formats.open_npz(archive)
+    with pytest.raises(tfr.errors.DecodeError):
         stream.read_all()
     archive.write_bytes(content[:-30])
-    with pytest.raises(tfr.DecodeError):
-        tfr.from_npz(archive)
+    with pytest.raises(tfr.errors.DecodeError):
+        tfr.formats.open_npz(archive)

@@ -39,7 +39,7 @@ def test_npz_archives_round_trip(
     )
     folder = tmp_path_factory.mktemp("npz")
     (np.savez_compressed if deflated else np.savez)(folder / "x.npz", **arrays)
-    tfr.write_tfrecord(tfr.from_npz(folder / "x.npz"), folder / "x.tfrecord")
+    tfr.write_tfrecord(tfr.formats.open_npz(folder / "x.npz"), folder / "x.tfrecord")
     actual = tfr.read_arrays(folder / "x.tfrecord")
     assert actual.keys() == arrays.keys()
     assert all(equal(actual[name], arrays[name]) for name in arrays)
@@ -48,7 +48,7 @@ def test_npz_archives_round_trip(
 def test_one_file_one_column(tmp_path: Path) -> None:
     array = np.asfortranarray(np.arange(60, dtype=">i2").reshape(10, 3, 2))
     np.save(tmp_path / "x.npy", array)
-    with tfr.from_npy(tmp_path / "x.npy") as stream:
+    with tfr.formats.open_npy(tmp_path / "x.npy") as stream:
         assert (stream.schema.names, stream.num_rows) == (["x"], 10)
         tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
     assert equal(tfr.read_arrays(tmp_path / "x.tfrecord")["x"], array)
@@ -57,24 +57,24 @@ def test_one_file_one_column(tmp_path: Path) -> None:
 def test_files_are_zipped_by_their_leading_axis(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((3, 2)))
     np.save(tmp_path / "y.npy", np.arange(3))
-    assert tfr.from_npy([tmp_path / "x.npy", tmp_path / "y.npy"]).schema.names == ["x", "y"]
-    assert tfr.from_npy({"a": tmp_path / "y.npy"}).read_all().to_pydict() == {"a": [0, 1, 2]}
+    assert tfr.formats.open_npy([tmp_path / "x.npy", tmp_path / "y.npy"]).schema.names == ["x", "y"]
+    assert tfr.formats.open_npy({"a": tmp_path / "y.npy"}).read_all().to_pydict() == {"a": [0, 1, 2]}
     np.save(tmp_path / "y.npy", np.arange(4))
-    with pytest.raises(tfr.EncodeError, match=r"has 4 rows, but 'x' .* has 3") as caught:
-        tfr.from_npy([tmp_path / "x.npy", tmp_path / "y.npy"])
+    with pytest.raises(tfr.errors.EncodeError, match=r"has 4 rows, but 'x' .* has 3") as caught:
+        tfr.formats.open_npy([tmp_path / "x.npy", tmp_path / "y.npy"])
     assert caught.value.feature == "y"
 
 
 def test_a_scalar_array_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array(3.0))
-    with pytest.raises(tfr.EncodeError, match="no axis that counts rows"):
-        tfr.from_npy(tmp_path / "x.npy")
+    with pytest.raises(tfr.errors.EncodeError, match="no axis that counts rows"):
+        tfr.formats.open_npy(tmp_path / "x.npy")
 
 
 def test_a_structured_array_becomes_a_column_per_field(tmp_path: Path) -> None:
     records = np.array([(1, [0.5, 1.5]), (2, [2.5, 3.5])], [("id", "i4"), ("xy", "f4", (2,))])
     np.save(tmp_path / "x.npy", records)
-    tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord")
+    tfr.write_tfrecord(tfr.formats.open_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord")
     actual = tfr.read_arrays(tmp_path / "x.tfrecord")
     assert equal(actual["id"], records["id"])
     assert equal(actual["xy"], records["xy"])
@@ -83,7 +83,7 @@ def test_a_structured_array_becomes_a_column_per_field(tmp_path: Path) -> None:
 def test_structured_arrays_with_several_axes(tmp_path: Path) -> None:
     records = np.asfortranarray(np.arange(12, dtype=np.int32).view([("id", "i4"), ("x", "f4")]).reshape(3, 2))
     np.save(tmp_path / "x.npy", records)
-    tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord")
+    tfr.write_tfrecord(tfr.formats.open_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord")
     actual = tfr.read_arrays(tmp_path / "x.tfrecord")
     assert all(equal(actual[name], records[name]) for name in ("id", "x"))
 
@@ -91,8 +91,8 @@ def test_structured_arrays_with_several_axes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("other", [np.zeros(3), np.zeros(3, [("id", "i4")])], ids=["a column", "a field"])
 def test_a_field_named_like_another_column_is_an_error(tmp_path: Path, other: np.ndarray) -> None:
     np.savez(tmp_path / "x.npz", a=np.zeros(3, [("id", "i4"), ("x", "f4")]), id=other)
-    with pytest.raises(tfr.EncodeError, match="two arrays would become columns of this name") as caught:
-        tfr.from_npz(tmp_path / "x.npz")
+    with pytest.raises(tfr.errors.EncodeError, match="two arrays would become columns of this name") as caught:
+        tfr.formats.open_npz(tmp_path / "x.npz")
     assert caught.value.feature == "id"
 
 
@@ -103,7 +103,7 @@ def test_each_object_in_a_folder_is_a_row(tmp_path: Path) -> None:
     ]
     for i, arrays in enumerate(given_arrays):
         np.savez(tmp_path / f"{i}.npz", **arrays)
-    tfr.write_tfrecord(tfr.from_npz(tmp_path), tmp_path / "x.tfrecord")
+    tfr.write_tfrecord(tfr.formats.open_npz(tmp_path), tmp_path / "x.tfrecord")
     actual = tfr.read_arrays(tmp_path / "x.tfrecord")
     assert actual["label"].tolist() == list(range(12))
     assert all(equal(actual["a"][i], arrays["a"]) for i, arrays in enumerate(given_arrays))
@@ -126,7 +126,7 @@ def test_objects_that_differ_raise_before_anything_is_written(
     np.savez(tmp_path / "1.npz", a=np.zeros((2, 3)))
     np.savez(tmp_path / "2.npz", **second)
     with pytest.raises(tfr.TFRecordError, match=reason) as caught:
-        tfr.from_npz(tmp_path)
+        tfr.formats.open_npz(tmp_path)
     assert caught.value.path is not None
     assert "2.npz" in caught.value.path
 
@@ -135,33 +135,33 @@ def test_objects_that_differ_raise_before_anything_is_written(
 def test_objects_and_pickles_are_never_read(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([{"a": 1}], object), allow_pickle=True)
     np.savez(tmp_path / "x.npz", x=np.array([{"a": 1}], object))
-    with pytest.raises(tfr.DecodeError, match="objects, which are pickles"):
-        tfr.from_npy(tmp_path / "x.npy")
-    with pytest.raises(tfr.DecodeError, match="objects, which are pickles") as caught:
-        tfr.from_npz(tmp_path / "x.npz")
+    with pytest.raises(tfr.errors.DecodeError, match="objects, which are pickles"):
+        tfr.formats.open_npy(tmp_path / "x.npy")
+    with pytest.raises(tfr.errors.DecodeError, match="objects, which are pickles") as caught:
+        tfr.formats.open_npz(tmp_path / "x.npz")
     assert caught.value.path.endswith("x.npz: x.npy")
 
 
 @pytest.mark.fault(54)
 def test_damaged_archives_raise(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(b"PK nonsense")
-    with pytest.raises(tfr.DecodeError, match=r"not an \.npz archive"):
-        tfr.from_npz(tmp_path / "x.npz")
+    with pytest.raises(tfr.errors.DecodeError, match=r"not an \.npz archive"):
+        tfr.formats.open_npz(tmp_path / "x.npz")
     whole = io.BytesIO()
     np.savez(whole, x=np.arange(1000))
     damaged = bytearray(whole.getvalue())
     damaged[400] ^= 1
     (tmp_path / "x.npz").write_bytes(damaged)
-    with pytest.raises(tfr.DecodeError, match="damaged"):
-        tfr.from_npz(tmp_path / "x.npz").read_all()
+    with pytest.raises(tfr.errors.DecodeError, match="damaged"):
+        tfr.formats.open_npz(tmp_path / "x.npz").read_all()
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("readme.txt", "nothing")
-    with pytest.raises(tfr.DecodeError, match=r"no \.npy members"):
-        tfr.from_npz(tmp_path / "x.npz")
+    with pytest.raises(tfr.errors.DecodeError, match=r"no \.npy members"):
+        tfr.formats.open_npz(tmp_path / "x.npz")
 
 
 def test_idx_files_of_the_golden_data(data: Path, tmp_path: Path) -> None:
-    stream = tfr.from_idx(data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz")
+    stream = tfr.formats.open_idx(data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz")
     tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
     actual = tfr.read_arrays(tmp_path / "x.tfrecord")
     with gzip.open(data / "train-images-idx3-ubyte.gz") as file:
@@ -173,22 +173,22 @@ def test_idx_files_of_the_golden_data(data: Path, tmp_path: Path) -> None:
 
 def test_lists_of_files(data: Path, tmp_path: Path) -> None:
     files = [data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz"]
-    assert tfr.from_idx(files).schema.names == tfr.from_idx(*files).schema.names == ["image", "label"]
-    assert tfr.from_idx(files, names=["a", "b"]).schema.names == ["a", "b"]
+    assert tfr.formats.open_idx(files).schema.names == tfr.formats.open_idx(*files).schema.names == ["image", "label"]
+    assert tfr.formats.open_idx(files, names=["a", "b"]).schema.names == ["a", "b"]
     np.savez(tmp_path / "x.npz", x=np.arange(3))
     with pytest.raises(TypeError, match=r"one archive or a folder of them, not a list.*tfr\.open_writer"):
-        tfr.from_npz([tmp_path / "x.npz", tmp_path / "x.npz"])  # type: ignore[arg-type]
+        tfr.formats.open_npz([tmp_path / "x.npz", tmp_path / "x.npz"])  # type: ignore[arg-type]
     with tfr.open_writer(tmp_path / "x.tfrecord") as writer:
         for _ in range(2):
-            writer.write(tfr.from_npz(tmp_path / "x.npz"))
+            writer.write(tfr.formats.open_npz(tmp_path / "x.npz"))
     assert tfr.read_arrays(tmp_path / "x.tfrecord")["x"].tolist() == [0, 1, 2] * 2
 
 
 def test_missing_files_raise(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no such file"):
-        tfr.from_npy(tmp_path / "none.npy")
+        tfr.formats.open_npy(tmp_path / "none.npy")
     with pytest.raises(FileNotFoundError, match=r"no \.npz files"):
-        tfr.from_npz(tmp_path)
+        tfr.formats.open_npz(tmp_path)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -200,7 +200,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, order: str) -> None:
     tracemalloc.start()
     try:
         assert (
-            tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord", threads=2).records == 120_000
+            tfr.write_tfrecord(tfr.formats.open_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord", threads=2).records
+            == 120_000
         )
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:

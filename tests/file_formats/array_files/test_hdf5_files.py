@@ -92,7 +92,7 @@ def test_slices_of_chunks_of_several_lengths(tmp_path: Path) -> None:
     batches = []
     with tfr.open_writer(tmp_path / "a.tfrecord") as writer:
         from tfrecord_io.file_formats.convert import open_format
-        from tfrecord_io.format.formats import HDF5
+        from tfrecord_io.format.format_registry import HDF5
 
         with open_format(HDF5, [str(tmp_path / "a.h5")]) as stream:
             for batch in stream:
@@ -134,13 +134,13 @@ def test_arrays_of_other_lengths_are_excluded_by_columns(tmp_path: Path) -> None
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"], file["y"], file["scale"], file["mean"] = [1, 2, 3], [4, 5, 6], 2.5, [0.5, 1.5]
     target = tmp_path / "a.tfrecord"
-    with pytest.raises(tfr.EncodeError, match=r"mean.*has 2 rows|has 3 rows.*mean.*exclude it with columns="):
+    with pytest.raises(tfr.errors.EncodeError, match=r"mean.*has 2 rows|has 3 rows.*mean.*exclude it with columns="):
         tfr.convert(tmp_path / "a.h5", target, columns="!scale")
-    with pytest.raises(tfr.EncodeError, match=r"a single value: .*exclude it with columns="):
+    with pytest.raises(tfr.errors.EncodeError, match=r"a single value: .*exclude it with columns="):
         tfr.convert(tmp_path / "a.h5", target)
     assert tfr.convert(tmp_path / "a.h5", target, columns=["y"], filters=[("x", ">", 1)]).records == 2
     assert tfr.read_table(target).to_pydict() == {"y": [5, 6]}
-    with pytest.raises(tfr.FeatureNotFoundError, match="nonsense"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="nonsense"):
         tfr.convert(tmp_path / "a.h5", target, columns=["nonsense"])
 
 
@@ -149,13 +149,13 @@ def test_values_that_no_column_holds(tmp_path: Path) -> None:
         file["x"] = [1, 2]
         file.create_dataset("refs", data=[file["x"].ref] * 2, dtype=h5py.ref_dtype)
         file["cube"] = np.full((2, 1, 1), "a", h5py.string_dtype())
-    with pytest.raises(tfr.EncodeError, match="references cannot be stored in a TFRecord"):
+    with pytest.raises(tfr.errors.EncodeError, match="references cannot be stored in a TFRecord"):
         tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns="refs")
-    with pytest.raises(tfr.EncodeError, match="with 3 axes"):
+    with pytest.raises(tfr.errors.EncodeError, match="with 3 axes"):
         tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns="cube")
     with h5py.File(tmp_path / "b.h5", "w") as file:
         file["x"] = np.array([b"\xff"], h5py.string_dtype())
-    with pytest.raises(tfr.DecodeError, match=r"b\.h5: x.*record 0: text that is not UTF-8"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"b\.h5: x.*record 0: text that is not UTF-8"):
         tfr.convert(tmp_path / "b.h5", tmp_path / "a.tfrecord")
 
 
@@ -169,7 +169,7 @@ def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
         ({"a//b": [1]}, "its name cannot be that of a dataset"),
     ):
         tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
-        with pytest.raises(tfr.EncodeError, match=reason):
+        with pytest.raises(tfr.errors.EncodeError, match=reason):
             tfr.convert(tmp_path / "a.tfrecord", target)
         assert not target.exists()
 
@@ -177,7 +177,7 @@ def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [["a", "b", "c\0d"], [["a"], ["b"], ["\0"]], np.array([["a"], ["b"], ["a\0b"]])])
 def test_text_with_a_nul_names_the_record(tmp_path: Path, text: Any) -> None:
     tfr.write_tfrecord({"x": text}, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.EncodeError, match="a text has a NUL, which HDF5 cannot store") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="a text has a NUL, which HDF5 cannot store") as caught:
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5", batch_size=1)
     assert (caught.value.feature, caught.value.record) == ("x", 2)
     assert not (tmp_path / "a.h5").exists()
@@ -214,7 +214,7 @@ def test_other_files_are_not_opened(tmp_path: Path) -> None:
             make(file)
             file["own"] = np.arange(8)
         assert tfr.convert(path, tmp_path / "a.tfrecord", columns="!x").columns == ("own",)
-        with pytest.raises(tfr.DecodeError, match=rf"{number}\.h5: x: .*is.* not opened"):
+        with pytest.raises(tfr.errors.DecodeError, match=rf"{number}\.h5: x: .*is.* not opened"):
             tfr.convert(path, tmp_path / "a.tfrecord")
     with h5py.File(tmp_path / "own.h5", "w") as file:
         file["y"] = np.arange(8)
@@ -258,7 +258,7 @@ def test_shapes_without_values(tmp_path: Path) -> None:
     for name, reason in (("x", "max_expansion=1000000 leaves"), ("rows", "rows without a value"), ("row", "a record")):
         with pytest.raises(tfr.TFRecordError, match=reason):
             tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], max_expansion=1_000_000)
-    with pytest.raises(tfr.DecodeError, match="pass max_expansion=1000000"):
+    with pytest.raises(tfr.errors.DecodeError, match="pass max_expansion=1000000"):
         tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], max_expansion=1000)
     tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], max_expansion=1_000_000)
 
@@ -276,7 +276,7 @@ def test_what_takes_too_much_is_refused_before_a_row_is_read(
         raise AssertionError("a row is read")
 
     monkeypatch.setattr(h5py.Dataset, "__getitem__", read)
-    with pytest.raises(tfr.DecodeError, match="max_expansion=1000000 leaves room"):
+    with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1000000 leaves room"):
         tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], max_expansion=1_000_000)
 
 
@@ -362,5 +362,5 @@ def test_damaged_files_raise_errors_of_this_package(tmp_path: Path) -> None:
 def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[hdf5\]'"):
+    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[hdf5\]'"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5")

@@ -76,7 +76,7 @@ def test_another_dimension_some_columns_and_stored_values(tmp_path: Path, kind: 
     assert raw["t2m"].attrs["scale_factor"] == 0.01
     assert raw["t2m"].values[1, 0, 0] == -32768
     assert xr.decode_cf(raw[["t2m"]])["t2m"].values.tolist()[0] == pytest.approx(T2M[0], abs=0.006)
-    with pytest.raises(tfr.EncodeError, match="record_dim='x': no variable has this dimension"):
+    with pytest.raises(tfr.errors.EncodeError, match="record_dim='x': no variable has this dimension"):
         arrays(path, record_dim="x")
     for record_dim, rows in ((None, 3), ("lon", 2)):  # which rows there are does not depend on the columns
         assert arrays(path, columns=["lat"], record_dim=record_dim)["lat"].values.tolist() == [[51.5]] * rows
@@ -163,7 +163,7 @@ def test_packed_values_without_names_of_dimensions(tmp_path: Path) -> None:
         file["grid/v"].attrs.update({"scale_factor": np.array([0.1]), "_FillValue": np.array([255], "u1")})
         file["n"] = [1, 2, 3]
     np.testing.assert_allclose(arrays(tmp_path / "a.h5")["grid/v"], [0.1, 0.2, np.nan])
-    with pytest.raises(tfr.EncodeError, match=r"record_dim='x': its dimensions have no names"):
+    with pytest.raises(tfr.errors.EncodeError, match=r"record_dim='x': its dimensions have no names"):
         arrays(tmp_path / "a.h5", record_dim="x")
 
 
@@ -172,7 +172,7 @@ def test_without_xarray_packed_values_are_an_error(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, "xarray", None)
     target = tmp_path / "b.tfrecord"
     with pytest.raises(
-        tfr.MissingDependencyError, match=r"'(v|time)'.*pip install 'tfrecord_io\[xarray\]'; decode_cf=False"
+        tfr.errors.MissingDependencyError, match=r"'(v|time)'.*pip install 'tfrecord_io\[xarray\]'; decode_cf=False"
     ):
         tfr.convert(path, target)
     assert not target.exists()
@@ -182,7 +182,12 @@ def test_without_xarray_packed_values_are_an_error(tmp_path: Path, monkeypatch: 
 
 def test_what_cannot_be_decoded(tmp_path: Path) -> None:
     for units, calendar, error, reason in (
-        ("fortnights since 2020-01-01", "standard", tfr.DecodeError, "t: units of .* cannot be read.*decode_cf=False"),
+        (
+            "fortnights since 2020-01-01",
+            "standard",
+            tfr.errors.DecodeError,
+            "t: units of .* cannot be read.*decode_cf=False",
+        ),
         ("days since 2020-01-01", "360_day", tfr.TFRecordError, "decode_cf=False"),
     ):
         with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -216,7 +221,7 @@ def test_attributes_of_any_type_are_errors_or_do_no_harm(tmp_path: Path) -> None
 def test_arrays_that_share_no_dimension_are_not_joined_by_position(tmp_path: Path) -> None:
     data = xr.Dataset({"t": (("time", "lat"), np.eye(3)), "area": ("lat", np.arange(3.0))}, {"lat": np.arange(3.0)})
     data.to_zarr(tmp_path / "a.zarr", zarr_format=2)
-    with pytest.raises(tfr.EncodeError, match=r"'area': its dimensions are \(lat\).*exclude it with columns="):
+    with pytest.raises(tfr.errors.EncodeError, match=r"'area': its dimensions are \(lat\).*exclude it with columns="):
         arrays(tmp_path / "a.zarr", record_dim="time")
     np.testing.assert_array_equal(
         arrays(tmp_path / "a.zarr", record_dim="time", columns="!area")["lat"], [[0, 1, 2]] * 3
@@ -256,7 +261,7 @@ def test_an_array_without_names_does_not_join_other_dimensions_by_position(tmp_p
     data = xr.Dataset({"a": (("y", "x"), np.arange(4.0).reshape(2, 2)), "b": (("x",), [1.0, 2.0])})
     data.to_zarr(path, zarr_format=2, consolidated=False)
     pytest.importorskip("zarr").open_group(path, zarr_format=2).create_array("c", data=np.array([7, 8]))
-    with pytest.raises(tfr.EncodeError, match=r"no names.*'y'"):
+    with pytest.raises(tfr.errors.EncodeError, match=r"no names.*'y'"):
         tfr.convert(path, tmp_path / "all.tfrecord")
     tfr.convert(path, tmp_path / "some.tfrecord", columns=["a", "c"])
     assert tfr.read_table(tmp_path / "some.tfrecord").to_pydict() == {"a": [[0, 1], [2, 3]], "c": [7, 8]}

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as nps
 
 import tfrecord_io as tfr
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.file_formats.array_files.open_array import open_npy
+from tfrecord_io.file_formats.array_files.open_array import npy_array
 from tfrecord_io.format.dtypes import MAGIC, header
 
 arrays = nps.arrays(
@@ -46,13 +46,13 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 @given(arrays, st.sampled_from([(1, 0), (2, 0), (3, 0)]), st.booleans())
 def test_whole_arrays_are_read(array: np.ndarray, version: tuple[int, int], fortran: bool) -> None:
     given_array = np.asarray(array, order="F") if fortran else array
-    assert same(open_npy(saved(given_array, version), "x").read(), array)
+    assert same(npy_array(saved(given_array, version), "x").read(), array)
 
 
 @given(arrays.filter(lambda array: array.ndim > 0 and len(array) > 0), st.integers(1, 6), st.booleans(), st.booleans())
 def test_blocks_are_the_array(array: np.ndarray, rows: int, fortran: bool, seekable: bool) -> None:
     file = saved(np.asfortranarray(array) if fortran else array)
-    blocks = list(open_npy(file, "x", seekable=seekable).blocks(rows))
+    blocks = list(npy_array(file, "x", seekable=seekable).blocks(rows))
     assert [len(block) for block in blocks[:-1]] == [rows] * (len(blocks) - 1)
     assert same(np.concatenate(blocks).astype(array.dtype), array)
 
@@ -91,7 +91,7 @@ def made(text: str, version: bytes = b"\1\0") -> io.BytesIO:
 )
 def test_hostile_headers_are_refused(file: io.BytesIO, reason: str) -> None:
     with pytest.raises(DecodeError, match=reason) as caught:
-        open_npy(file, "x.npy")
+        npy_array(file, "x.npy")
     assert caught.value.path == "x.npy"
 
 
@@ -100,11 +100,11 @@ def test_a_truncated_file_raises_with_its_size(seekable: bool, tmp_path: Path) -
     for array in (np.arange(100.0), np.asfortranarray(np.arange(100.0).reshape(10, 10))):
         cut = saved(array).getvalue()[:-100]
         with pytest.raises(DecodeError, match=r"ends after 700 bytes of values; its shape .* of float64 has 800"):
-            list(open_npy(io.BytesIO(cut), "x", seekable=seekable).blocks(100))
+            list(npy_array(io.BytesIO(cut), "x", seekable=seekable).blocks(100))
 
 
 def test_a_large_stated_shape_allocates_only_a_block() -> None:
-    opened = open_npy(made("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 8)}"), "x")
+    opened = npy_array(made("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 8)}"), "x")
     with pytest.raises(DecodeError, match="ends after 0 bytes"):
         next(opened.blocks(10))
 
@@ -112,8 +112,8 @@ def test_a_large_stated_shape_allocates_only_a_block() -> None:
 def test_archives_and_dicts_saved_as_npy_get_advice(tmp_path: Path) -> None:
     with open(tmp_path / "archive.npy", "wb") as file:
         np.savez(file, x=np.arange(3))
-    with pytest.raises(tfr.DecodeError, match=r"an archive as np\.savez writes it.*rename it to \.npz"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"an archive as np\.savez writes it.*rename it to \.npz"):
         tfr.convert(tmp_path / "archive.npy", tmp_path / "x.tfrecord")
     np.save(tmp_path / "dict.npy", {"x": np.arange(3)}, allow_pickle=True)
-    with pytest.raises(tfr.DecodeError, match=r"one object, such as a dict.*np\.savez\(file, \*\*arrays\)"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"one object, such as a dict.*np\.savez\(file, \*\*arrays\)"):
         tfr.convert(tmp_path / "dict.npy", tmp_path / "x.tfrecord")

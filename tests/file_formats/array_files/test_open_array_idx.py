@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.file_formats.array_files.open_array import idx_name, open_idx
-from tfrecord_io.format.formats import IDX, format_of_name
+from tfrecord_io.file_formats.array_files.open_array import idx_array, idx_name
+from tfrecord_io.format.format_registry import IDX, format_of_name
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
@@ -27,7 +27,7 @@ def idx(array: np.ndarray, code: int) -> bytes:
 @pytest.mark.parametrize("shape", [(5,), (4, 3), (3, 2, 2), (0, 2)])
 def test_arrays_of_each_type_are_read(code: int, shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape)).reshape(shape)
-    blocks = list(open_idx(io.BytesIO(idx(array, code)), "x").blocks(2))
+    blocks = list(idx_array(io.BytesIO(idx(array, code)), "x").blocks(2))
     actual = np.concatenate(blocks) if blocks else np.empty(shape)
     assert np.array_equal(actual, array)
     assert actual.shape == shape
@@ -36,12 +36,12 @@ def test_arrays_of_each_type_are_read(code: int, shape: tuple[int, ...]) -> None
 @pytest.mark.parametrize("data", [b"", b"\0\0\x08", b"\x93NUMPY", b"\0\0\x07\x01\0\0\0\1", b"\0\0\x08\x03\0\0\0\1"])
 def test_other_files_raise(data: bytes) -> None:
     with pytest.raises(DecodeError, match="IDX file"):
-        open_idx(io.BytesIO(data), "x")
+        idx_array(io.BytesIO(data), "x")
 
 
 def test_a_truncated_file_raises() -> None:
     with pytest.raises(DecodeError, match="ends after 3 bytes of values"):
-        list(open_idx(io.BytesIO(bytes([0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3])), "x").blocks(9))
+        list(idx_array(io.BytesIO(bytes([0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3])), "x").blocks(9))
 
 
 def test_columns_are_named_after_the_files() -> None:

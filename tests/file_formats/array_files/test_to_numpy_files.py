@@ -25,7 +25,7 @@ dtypes = st.one_of(
 def test_arrays_round_trip(tmp_path_factory: pytest.TempPathFactory, array: np.ndarray, compressed: bool) -> None:
     folder = tmp_path_factory.mktemp("npy")
     tfr.write_tfrecord({"x": array, "n": np.arange(len(array))}, folder / "x.tfrecord", float64="raw")
-    report = tfr.to_npy(folder / "x.tfrecord", folder / "x.npy", "x")
+    report = tfr.formats.write_npy(folder / "x.tfrecord", folder / "x.npy", "x")
     assert (report.records, report.columns) == (len(array), ("x",))
     assert report.bytes == (folder / "x.npy").stat().st_size
     actual = np.load(folder / "x.npy", allow_pickle=False)
@@ -34,7 +34,7 @@ def test_arrays_round_trip(tmp_path_factory: pytest.TempPathFactory, array: np.n
         array.shape,
         np.ascontiguousarray(array).tobytes(),
     )
-    tfr.to_npz(folder / "x.tfrecord", folder / "x.npz", compressed=compressed)
+    tfr.formats.write_npz(folder / "x.tfrecord", folder / "x.npz", compressed=compressed)
     with np.load(folder / "x.npz", allow_pickle=False) as archive:
         assert archive["x"].tobytes() == actual.tobytes()
         assert archive["n"].tolist() == list(range(len(array)))
@@ -42,7 +42,7 @@ def test_arrays_round_trip(tmp_path_factory: pytest.TempPathFactory, array: np.n
 
 def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": ["a", "böse", ""] * 50_000}, tmp_path / "x.tfrecord")
-    tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1000)
+    tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1000)
     actual = np.load(tmp_path / "x.npy")
     assert actual.dtype == np.dtype("U4")
     assert actual.tolist() == ["a", "böse", ""] * 50_000
@@ -50,13 +50,13 @@ def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:
 
 def test_lists_of_one_length_are_an_axis(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [[1, 2], [3, 4], [5, 6]]}, tmp_path / "x.tfrecord")
-    tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1)
+    tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1)
     assert np.load(tmp_path / "x.npy").tolist() == [[1, 2], [3, 4], [5, 6]]
 
 
 def test_no_records_are_an_empty_array(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.zeros((4, 2, 2), np.int16)}, tmp_path / "x.tfrecord")
-    tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", limit=0)
+    tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", limit=0)
     actual = np.load(tmp_path / "x.npy")
     assert (actual.shape, actual.dtype) == ((0, 2, 2), np.int16)
 
@@ -75,16 +75,16 @@ def test_values_that_do_not_form_an_array_are_refused_and_leave_no_file(
     tmp_path: Path, column: list[object], reason: str, record: int | None
 ) -> None:
     tfr.write_tfrecord({"x": column}, tmp_path / "x.tfrecord")
-    with pytest.raises(tfr.EncodeError, match=reason) as caught:
-        tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
+    with pytest.raises(tfr.errors.EncodeError, match=reason) as caught:
+        tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
     assert caught.value.record == record
     assert [path.name for path in tmp_path.iterdir()] == ["x.tfrecord"]
 
 
 def test_files_without_columns_are_refused(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.empty(0)}, tmp_path / "none.tfrecord")
-    with pytest.raises(tfr.FeatureNotFoundError, match="the files have no column"):
-        tfr.to_npy(tmp_path / "none.tfrecord", tmp_path / "x.npy")
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="the files have no column"):
+        tfr.formats.write_npy(tmp_path / "none.tfrecord", tmp_path / "x.npy")
 
 
 STRUCTURED = [
@@ -112,8 +112,8 @@ def test_structured_arrays_round_trip(tmp_path: Path, array: np.ndarray) -> None
 
 def test_rows_that_differ_in_shape_are_no_structured_array(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2], "y": [[1], [2, 3]]}, tmp_path / "x.tfrecord")
-    with pytest.raises(tfr.EncodeError, match="several shapes"):
-        tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
+    with pytest.raises(tfr.errors.EncodeError, match="several shapes"):
+        tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
     assert not (tmp_path / "x.npy").exists()
 
 
@@ -150,7 +150,7 @@ def test_bytes_are_refused_with_advice_to_store_them_raw(tmp_path: Path) -> None
     np.save(tmp_path / "x.npy", np.array([b"a", b"abc"]))
     tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
     with pytest.raises(
-        tfr.EncodeError, match=r'\(S3\) are restored of write_tfrecord\(…, column_encoding=\{"x": "raw"\}\)'
+        tfr.errors.EncodeError, match=r'\(S3\) are restored of write_tfrecord\(…, column_encoding=\{"x": "raw"\}\)'
     ):
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy")
 
@@ -158,16 +158,16 @@ def test_bytes_are_refused_with_advice_to_store_them_raw(tmp_path: Path) -> None
 def test_filters_keep_rows(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     tfr.write_tfrecord({"x": list(range(10)), "y": [[1]] * 9 + [[1, 2]], "s": ["a", "b"] * 5}, path)
-    assert tfr.to_npy(path, tmp_path / "x.npy", "x", filters=[("s", "==", "b")], limit=3).records == 3
+    assert tfr.formats.write_npy(path, tmp_path / "x.npy", "x", filters=[("s", "==", "b")], limit=3).records == 3
     assert np.load(tmp_path / "x.npy").tolist() == [1, 3, 5]
-    report = tfr.to_npz(path, tmp_path / "x.npz", filters=[("x", "<", 4)], columns=["y"])
+    report = tfr.formats.write_npz(path, tmp_path / "x.npz", filters=[("x", "<", 4)], columns=["y"])
     assert (report.records, report.columns) == (4, ("y",))
     with np.load(tmp_path / "x.npz") as archive:
         assert archive["y"].shape[0] == 4
     report = tfr.convert(path, tmp_path / "none.npy", column="x", filters=[("x", ">", 10)])
     assert report.records == len(np.load(tmp_path / "none.npy")) == 0
-    with pytest.raises(tfr.EncodeError, match="have the shape") as caught:
-        tfr.to_npy(path, tmp_path / "y.npy", "y", filters=[("x", ">", 5)], batch_size=1, schema=RAGGED)
+    with pytest.raises(tfr.errors.EncodeError, match="have the shape") as caught:
+        tfr.formats.write_npy(path, tmp_path / "y.npy", "y", filters=[("x", ">", 5)], batch_size=1, schema=RAGGED)
     assert caught.value.record == 9
     assert not (tmp_path / "y.npy").exists()
 
@@ -181,11 +181,11 @@ def test_arrays_stay_inside_an_archive(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({name: [1, 2], "y": [3, 4]}, tmp_path / "x.tfrecord")
     expected = f"{name}.npy"
     if name == "..":  # a plain file, "...npy"
-        tfr.to_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz")
+        tfr.formats.write_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz")
         assert expected in zipfile.ZipFile(tmp_path / "x.npz").namelist()
         return
-    with pytest.raises(tfr.EncodeError, match="its name cannot be that of a file in an archive") as caught:
-        tfr.to_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz")
+    with pytest.raises(tfr.errors.EncodeError, match="its name cannot be that of a file in an archive") as caught:
+        tfr.formats.write_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz")
     assert caught.value.feature == name
     assert not (tmp_path / "x.npz").exists()
-    assert tfr.to_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz", columns=["y"]).columns == ("y",)
+    assert tfr.formats.write_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz", columns=["y"]).columns == ("y",)

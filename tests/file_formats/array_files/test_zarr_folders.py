@@ -92,7 +92,7 @@ def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
         ({"../x": [1]}, "its name cannot be that of an array"),
     ):
         tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
-        with pytest.raises(tfr.EncodeError, match=reason):
+        with pytest.raises(tfr.errors.EncodeError, match=reason):
             tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.zarr")
         assert os.listdir(tmp_path) == ["a.tfrecord"]
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
@@ -108,7 +108,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError, match="is a folder"):
         tfr.convert(tmp_path / "file.zarr", tmp_path / "a.tfrecord")
     (tmp_path / "empty.zarr").mkdir()
-    with pytest.raises(tfr.DecodeError):
+    with pytest.raises(tfr.errors.DecodeError):
         tfr.convert(tmp_path / "empty.zarr", tmp_path / "a.tfrecord")
 
 
@@ -123,11 +123,11 @@ def test_nothing_outside_of_the_folder_is_read(tmp_path: Path) -> None:
     made.create_array("x", data=np.arange(8, dtype=np.uint8), compressors=None)
     (path / "x" / "0").unlink()
     (path / "x" / "0").symlink_to(tmp_path / "secret")
-    with pytest.raises(tfr.DecodeError, match="a symbolic link leads out of the folder"):
+    with pytest.raises(tfr.errors.DecodeError, match="a symbolic link leads out of the folder"):
         tfr.convert(path, tmp_path / "a.tfrecord")
     (path / "x" / "0").unlink()
     os.mkfifo(path / "x" / "0")
-    with pytest.raises(tfr.DecodeError, match="not a regular file"):
+    with pytest.raises(tfr.errors.DecodeError, match="not a regular file"):
         tfr.convert(path, tmp_path / "a.tfrecord")
     array = json.loads((path / "x" / ".zarray").read_text())
     for name in ("../secret", "/etc", "x/../../secret"):
@@ -186,7 +186,7 @@ def test_damaged_metadata_and_chunks_raise_errors_of_this_package(tmp_path: Path
 def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
     monkeypatch.setitem(sys.modules, "zarr", None)
-    with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[zarr\]'"):
+    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[zarr\]'"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.zarr")
 
 
@@ -200,5 +200,5 @@ def test_codecs_may_raise_anything(tmp_path: Path) -> None:
     content = bytearray(chunk.read_bytes())
     content[4:8] = b"\0\0\0\xf0"
     chunk.write_bytes(content)
-    with pytest.raises(tfr.DecodeError, match=r"a\.zarr: x.*damaged"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"a\.zarr: x.*damaged"):
         tfr.convert(tmp_path / "a.zarr", tmp_path / "a.tfrecord")

@@ -18,7 +18,7 @@ from pyarrow import feather, orc
 import tfrecord_io as tfr
 from tfrecord_io.file_formats.convert import open_format
 from tfrecord_io.file_formats.tables.columnar_files import OrcWriter
-from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.format.format_registry import FORMATS
 
 
 def open_files(folder: Path) -> list[str]:
@@ -43,7 +43,7 @@ def open_files(folder: Path) -> list[str]:
 def test_files_with_other_columns_are_not_concatenated(tmp_path: Path, second: dict[str, object], reason: str) -> None:
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "1.parquet")
     pq.write_table(pa.table(second), tmp_path / "2.parquet")
-    with pytest.raises(tfr.SchemaError, match=reason) as caught:
+    with pytest.raises(tfr.errors.SchemaError, match=reason) as caught:
         tfr.convert([tmp_path / "1.parquet", tmp_path / "2.parquet"], tmp_path / "x.tfrecord")
     assert caught.value.path.endswith("2.parquet")
     assert not (tmp_path / "x.tfrecord").exists()
@@ -73,7 +73,7 @@ def test_a_value_that_parquet_and_orc_cannot_hold_names_column_and_record(
         pytest.skip("it writes another time without an error")
     source = tmp_path / "x.tfrecord"
     tfr.write_tfrecord({"n": [1, 2], "x": UNFIT[name]}, source)
-    with pytest.raises(tfr.EncodeError, match=r"out of range for this file format.*columns=") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=r"out of range for this file format.*columns=") as caught:
         tfr.convert(source, tmp_path / f"x{suffix}", batch_size=1)
     assert (caught.value.path, caught.value.record, caught.value.feature) == (str(source), 1, "x")
     assert "9223372036854775807" not in str(caught.value)
@@ -109,7 +109,7 @@ NO_VALUES = pa.ExtensionArray.from_storage(
 )
 def test_a_type_that_a_format_does_not_have_names_the_column(tmp_path: Path, suffix: str, column: pa.Array) -> None:
     tfr.write_tfrecord(pa.table({"n": [1], "x": column}), tmp_path / "x.tfrecord")
-    with pytest.raises(tfr.EncodeError, match=r"a column of .* cannot be stored in this file format") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=r"a column of .* cannot be stored in this file format") as caught:
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / f"x{suffix}")
     assert caught.value.feature == "x"
     assert "write an Arrow file" in str(caught.value)
@@ -183,7 +183,7 @@ def test_an_error_of_the_sink_of_an_orc_file_is_raised(failing: int) -> None:
 def test_the_first_version_of_feather_is_named(tmp_path: Path) -> None:
     path, target = str(tmp_path / "a.feather"), str(tmp_path / "b.feather")
     feather.write_feather(pa.table({"x": [1, 2]}), path, version=1)
-    with pytest.raises(tfr.DecodeError, match=r"a\.feather: Feather version 1; rewrite it: pyarrow\.feather"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"a\.feather: Feather version 1; rewrite it: pyarrow\.feather"):
         tfr.convert(path, tmp_path / "a.tfrecord")
     feather.write_feather(feather.read_table(path), target)  # the advice
     assert tfr.convert(target, tmp_path / "a.tfrecord").records == 2

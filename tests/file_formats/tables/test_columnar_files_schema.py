@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 ROWS = 3
 COLUMNS: dict[str, tuple[Any, Any]] = {
     "image": ([b"\xff", b"", None], tfr.image()),
-    "text": (["ä", "", None], tfr.text()),
+    "text": (["ä", "", None], tfr.scalar("string")),
     "filled": ([1, 2, None], tfr.scalar("int64", default=7)),
     "renamed": ([1, 2, 3], tfr.scalar("uint8", feature="other/name")),
     "required": ([0.5, 1.5, 2.5], tfr.scalar("float32", required=True)),

@@ -27,7 +27,7 @@ from tfrecord_io.file_formats.convert import open_format
 from tfrecord_io.file_formats.tables import csv_files
 from tfrecord_io.file_formats.tables.csv_files import rows_end
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import StorageOptions
 
 ROWS = st.lists(
@@ -86,7 +86,7 @@ def test_large_text_in_utf_16(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"a,b\n"[::-1] + b"\n", "a,b\n1,2\n".encode("utf-16-le")[:-1], b"a\0\n\0\0\xd8x\0"])
 def test_text_that_is_not_as_its_byte_order_mark_says(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.csv").write_bytes(b"\xff\xfe" + data)
-    with pytest.raises(tfr.DecodeError, match=r"a\.csv: .*byte order mark says UTF-16"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"a\.csv: .*byte order mark says UTF-16"):
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
 
 
@@ -124,9 +124,9 @@ def test_columns_are_selected_in_both_directions(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == [{"c": 2, "a": 1}]
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b.csv", columns=["!a"])
     assert (tmp_path / "b.csv").read_text() == '"c"\n2\n'
-    with pytest.raises(tfr.FeatureNotFoundError):
+    with pytest.raises(tfr.errors.FeatureNotFoundError):
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["z"])
-    with pytest.raises(tfr.FeatureNotFoundError):
+    with pytest.raises(tfr.errors.FeatureNotFoundError):
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema_overrides={"z": "string"})
 
 
@@ -149,7 +149,9 @@ def test_columns_that_csv_cannot_hold_are_refused(tmp_path: Path, column: Any) -
     tfr.write_tfrecord(pa.table({"ok": [1], "x": column}), tmp_path / "a.tfrecord")
     name = "x/a" if isinstance(column, list) and isinstance(column[0], dict) else "x"
     if name == "x":
-        with pytest.raises(tfr.EncodeError, match=r"exclude the column with columns=, or write JSON lines") as caught:
+        with pytest.raises(
+            tfr.errors.EncodeError, match=r"exclude the column with columns=, or write JSON lines"
+        ) as caught:
             tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.csv")
         assert caught.value.feature == "x"
         assert not (tmp_path / "a.csv").exists()
@@ -171,7 +173,7 @@ def test_damage_names_row_and_column(
 ) -> None:
     set_limits(monkeypatch, csv_block_bytes=24, csv_streamed_bytes=24)
     (tmp_path / "a.csv").write_text(content)
-    with pytest.raises(tfr.DecodeError, match=reason) as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=reason) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
     assert (caught.value.path, caught.value.record, caught.value.feature) == (str(tmp_path / "a.csv"), record, feature)
     assert not (tmp_path / "a.tfrecord").exists()
@@ -180,7 +182,7 @@ def test_damage_names_row_and_column(
 @pytest.mark.parametrize("text", ['2,"5 feet\n3,x\n4,y\n', '2,"5 feet', '2,"a""\n'])
 def test_quotes_without_an_end_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(f"id,text\n1,ok\n{text}")
-    with pytest.raises(tfr.DecodeError, match=r"a quoted cell in the row that begins with '2,.* has no end"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"a quoted cell in the row that begins with '2,.* has no end"):
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
     assert not (tmp_path / "a.tfrecord").exists()
 
@@ -193,7 +195,7 @@ def test_quotes_that_have_one_are_read(tmp_path: Path, last: str) -> None:
 
 def test_a_header_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("größe,b\n1,2\n".encode("latin1"))
-    with pytest.raises(tfr.DecodeError, match=r"the header is not UTF-8.*iconv -f latin1") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=r"the header is not UTF-8.*iconv -f latin1") as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
     assert caught.value.path == str(tmp_path / "a.csv")
 
@@ -220,7 +222,9 @@ def test_large_files_are_streamed() -> None:
 
 def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,id\n1,9007199254740993\n2,\n3,9223372036854775808\n")
-    with pytest.raises(tfr.DecodeError, match=r"9223372036854775808.*schema_overrides=\{'id': 'string'\}") as caught:
+    with pytest.raises(
+        tfr.errors.DecodeError, match=r"9223372036854775808.*schema_overrides=\{'id': 'string'\}"
+    ) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", float64="raw")
     assert caught.value.feature == "id"
     tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["n"])
@@ -286,7 +290,7 @@ def test_empty_lines_before_the_header_are_left_out(tmp_path: Path, suffix: str,
     tfr.convert(path, tmp_path / "x.tfrecord")
     assert tfr.read_table(tmp_path / "x.tfrecord").to_pydict() == {"x": [1, None, 2]}
     path.write_bytes(f"{begin}x\n1\ny\n".encode())
-    with pytest.raises(tfr.DecodeError) as caught:
+    with pytest.raises(tfr.errors.DecodeError) as caught:
         tfr.convert(path, tmp_path / "x.tfrecord", schema_overrides={"x": "int64"})
     assert caught.value.record == 1
 
@@ -340,7 +344,7 @@ def test_leading_zeros_are_lost_with_a_warning_only(
 def test_the_warning_about_leading_zeros_says_how_to_keep_them(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,zip\nAda,01234\nAlan,7\n")
     with pytest.warns(
-        tfr.SchemaWarning, match=r"column 'zip': the leading zeros of '01234'.*schema_overrides={'zip': 'st"
+        tfr.errors.SchemaWarning, match=r"column 'zip': the leading zeros of '01234'.*schema_overrides={'zip': 'st"
     ) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
     assert len(caught) == 1

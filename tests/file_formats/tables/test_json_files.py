@@ -74,13 +74,13 @@ def test_types_are_declared(tmp_path: Path) -> None:
     assert [str(type_) for type_ in read.schema.types][:2] == ["timestamp[s]", "int8"]
     assert pa.types.is_dictionary(read.schema.field("c").type)
     tensor = tfr.tensor("float32", (2, 2))
-    with pytest.raises(tfr.SchemaError, match="cannot hold"):
+    with pytest.raises(tfr.errors.SchemaError, match="cannot hold"):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"n": tensor})
 
 
 def test_a_line_that_is_cut_off_is_not_valid_json(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a":')
-    with pytest.raises(tfr.DecodeError, match=r"record 1: not valid JSON: Invalid value$"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 1: not valid JSON: Invalid value$"):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
 
 
@@ -89,14 +89,14 @@ def test_a_line_that_is_cut_off_is_not_valid_json(tmp_path: Path) -> None:
 )
 def test_text_that_is_no_date_or_time_is_refused(tmp_path: Path, type_: str, text: str) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"when": text}) + "\n")
-    with pytest.raises(tfr.DecodeError, match=text):
+    with pytest.raises(tfr.errors.DecodeError, match=text):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"when": type_})
 
 
 def test_a_schema_names_columns_that_the_first_lines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(monkeypatch, json_block_bytes=16)
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n' * 5 + '{"a": 2, "b": "x"}\n')
-    with pytest.raises(tfr.DecodeError, match=r"a field that the first lines do not have.*schema=") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=r"a field that the first lines do not have.*schema=") as caught:
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
     assert caught.value.path == str(tmp_path / "a.jsonl")
     assert not (tmp_path / "a.tfrecord").exists()
@@ -131,7 +131,7 @@ def test_a_tensor_becomes_nested_lists_and_back(tmp_path: Path) -> None:
 )
 def test_damage_names_the_row(tmp_path: Path, content: str, record: int | None, reason: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(tfr.DecodeError, match=reason) as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=reason) as caught:
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
     assert (caught.value.path, caught.value.record) == (str(tmp_path / "a.jsonl"), record)
     assert not (tmp_path / "a.tfrecord").exists()
@@ -154,7 +154,7 @@ def test_lines_are_not_split_between_blocks(tmp_path: Path, monkeypatch: pytest.
             tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
             assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == rows
     set_limits(monkeypatch, json_line_bytes=30, json_block_bytes=10)
-    with pytest.raises(tfr.DecodeError, match="a line is longer"):
+    with pytest.raises(tfr.errors.DecodeError, match="a line is longer"):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
 
 
@@ -173,7 +173,7 @@ def test_rows_without_fields_are_kept(tmp_path: Path) -> None:
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b.jsonl")
     assert (tmp_path / "b.jsonl").read_text() == "{}\n" * 3
     for name in ("a.csv", "a.parquet"):
-        with pytest.raises(tfr.EncodeError, match=r"without columns.*\.jsonl"):
+        with pytest.raises(tfr.errors.EncodeError, match=r"without columns.*\.jsonl"):
             tfr.convert(tmp_path / "a.tfrecord", tmp_path / name)
         assert not (tmp_path / name).exists()
 
@@ -189,7 +189,7 @@ def test_rows_without_fields_are_kept(tmp_path: Path) -> None:
 def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path, line: str, declared: str, read: Any) -> None:
     values = ["9007199254740993", "-9223372036854775809"]
     (tmp_path / "a.jsonl").write_text("\n".join(line % value for value in values))
-    with pytest.raises(tfr.DecodeError, match=values[1]) as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=values[1]) as caught:
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", float64="raw")
     assert caught.value.feature == "id"
     assert f"'id': '{declared}'" in str(caught.value)
@@ -245,7 +245,7 @@ def test_float16_is_declared_at_any_depth(tmp_path: Path) -> None:
     tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord", schema_overrides=types)
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(table)
     (tmp_path / "x.jsonl").write_text('{"x": [1.5, 65519]}\n{"x": [65520]}\n')
-    with pytest.raises(tfr.DecodeError, match="a number is too large for float16"):
+    with pytest.raises(tfr.errors.DecodeError, match="a number is too large for float16"):
         tfr.convert(tmp_path / "x.jsonl", tmp_path / "x.tfrecord", schema={"x": "list<float16>"})
 
 
@@ -280,6 +280,6 @@ def test_durations_are_read_as_they_are_written(unit: str, values: list[int | No
 )
 def test_text_that_is_no_duration_of_the_unit(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.jsonl").write_text(json.dumps({"x": text}) + "\n")
-    with pytest.raises(tfr.DecodeError, match="duration") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="duration") as caught:
         tfr.convert(tmp_path / "x.jsonl", tmp_path / "x.tfrecord", schema_overrides={"x": pa.duration("s")})
     assert caught.value.path == str(tmp_path / "x.jsonl")

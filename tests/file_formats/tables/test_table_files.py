@@ -93,7 +93,7 @@ def test_columns_of_folders_are_those_of_reading(root: Path, form: str) -> None:
 def test_keywords_apply_to_columns_of_folders(root: Path, keywords: dict[str, Any]) -> None:
     try:
         expected = tfr.read_table(root.parent / "records", **keywords)
-    except tfr.FeatureNotFoundError:  # of a glob in schema_overrides=, which has to match a feature too
+    except tfr.errors.FeatureNotFoundError:  # of a glob in schema_overrides=, which has to match a feature too
         expected = tfr.read_table(root.parent / "records", schema_overrides={"year": "float32", "label": "binary"})
         keywords = {"schema_overrides": {"year": "float32", "label": "binary"}}
     assert converted(root, **keywords).equals(expected)
@@ -109,7 +109,7 @@ def test_other_folders_are_left_out(root: Path) -> None:
 def test_a_declared_schema_has_types_of_folders(root: Path) -> None:
     first = tfr.read_table(root.parent / "records").schema.field(0)
     name, schema = first.name, pa.schema({"year": pa.string(), first.name: first.type})
-    with pytest.warns(tfr.SchemaWarning, match="leaves out"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="leaves out"):
         table = converted(root, schema=schema)
     assert table.equals(tfr.read_table(root.parent / "records", schema=schema).select(["year", name]))
 
@@ -158,14 +158,16 @@ def test_a_column_with_the_name_of_a_folder(tmp_path: Path) -> None:
     for suffix in ("parquet", "csv", "jsonl"):
         (tmp_path / suffix / "x=1").mkdir(parents=True)
         WRITERS[suffix](pa.table({"x": [1]}), tmp_path / suffix / "x=1" / f"a.{suffix}")
-        with pytest.raises(tfr.SchemaError, match=r"x=1/a\..*: feature 'x': a feature and the directory 'x=1' both"):
+        with pytest.raises(
+            tfr.errors.SchemaError, match=r"x=1/a\..*: feature 'x': a feature and the directory 'x=1' both"
+        ):
             converted(tmp_path / suffix)
 
 
 def test_types_that_folders_cannot_have(tmp_path: Path) -> None:
     (tmp_path / "day=1").mkdir()
     pq.write_table(pa.table({"x": [1]}), tmp_path / "day=1" / "a.parquet")
-    with pytest.raises(tfr.SchemaError, match="'day=1' is not a value of the declared type date32"):
+    with pytest.raises(tfr.errors.SchemaError, match="'day=1' is not a value of the declared type date32"):
         converted(tmp_path, schema={"day": "date32", "x": "int64"})
     with pytest.raises(TypeError, match="schema_overrides= declares 'x', but is only for columns of folders"):
         converted(tmp_path, schema_overrides={"x": "int8"})
@@ -185,7 +187,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path, suffix: str) -> Non
         WRITERS[suffix](table, path)
     message = rf"a.{suffix}: feature 'a': 2 columns have this name; rename them in the file, or exclude them"
     for keywords in ({}, {"columns": ["a"]}, {"filters": [("b", "==", 2)]}, {"schema": {"a": "int64", "b": "int64"}}):
-        with pytest.raises(tfr.EncodeError, match=message):
+        with pytest.raises(tfr.errors.EncodeError, match=message):
             converted(path, **keywords)
     for keywords in ({"columns": ["b"]}, {"columns": ["!a"]}, {"columns": ["b"], "filters": [("b", "==", 2)]}):
         assert converted(path, **keywords).to_pydict() == {"b": [2]}  # the advice works
@@ -193,7 +195,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path, suffix: str) -> Non
 
 def test_columns_without_a_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,,\n1,2,3\n")
-    with pytest.raises(tfr.EncodeError, match="feature '': 2 columns have this name"):
+    with pytest.raises(tfr.errors.EncodeError, match="feature '': 2 columns have this name"):
         converted(tmp_path / "a.csv")
 
 

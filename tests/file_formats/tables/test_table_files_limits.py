@@ -29,14 +29,16 @@ MANY: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("name", MANY)
 def test_too_many_columns(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(MANY[name]())
-    with pytest.raises(tfr.SchemaError, match=r"more than 100000 different columns or fields; raise max_features="):
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"more than 100000 different columns or fields; raise max_features="
+    ):
         tfr.convert(tmp_path / name, tmp_path / "a.tfrecord")
     assert not (tmp_path / "a.tfrecord").exists()
 
 
 def test_rows_with_few_of_many_columns(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("".join(f'{{"k{i}": 1}}\n' for i in range(20_000)))
-    with pytest.raises(tfr.DecodeError, match=r"20000 rows of 20000 different fields.*max_expansion="):
+    with pytest.raises(tfr.errors.DecodeError, match=r"20000 rows of 20000 different fields.*max_expansion="):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
 
 
@@ -44,7 +46,7 @@ def test_limits_are_keywords(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n")
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"b": {"c": 2}}\n')
     for name in ("a.csv", "a.jsonl"):
-        with pytest.raises(tfr.SchemaError, match="more than 2 different"):
+        with pytest.raises(tfr.errors.SchemaError, match="more than 2 different"):
             tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", max_features=2)
         tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", max_features=3, overwrite=True)
     with pytest.raises(ValueError, match="max_features=0"):
@@ -58,9 +60,9 @@ def test_later_rows_are_parsed_in_parts(tmp_path: Path) -> None:
     tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord", max_expansion=7 * 8 * 3)
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(tfr.read_table(tmp_path / "a.tfrecord"))
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [*rows, {"a": "x"}])) + "\n")
-    with pytest.raises(tfr.DecodeError) as whole:
+    with pytest.raises(tfr.errors.DecodeError) as whole:
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "c.tfrecord", schema_overrides={"a": "int64"})
-    with pytest.raises(tfr.DecodeError) as parts:
+    with pytest.raises(tfr.errors.DecodeError) as parts:
         tfr.convert(
             *(tmp_path / "a.jsonl", tmp_path / "c.tfrecord"), schema_overrides={"a": "int64"}, max_expansion=7 * 8 * 3
         )

@@ -15,7 +15,7 @@ from tfrecord_io.file_formats.tables.untyped_columns import may_be_rounded, refu
 @pytest.mark.parametrize("text", [str(2**63), str(-(2**63) - 1), "+" + "9" * 5000])
 def test_integers_beyond_int64_are_refused(text: str) -> None:
     assert may_be_rounded(pa.array([[float(text)], None], pa.list_(pa.float64())))
-    with pytest.raises(tfr.DecodeError, match="does not fit int64") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="does not fit int64") as caught:
         refuse_rounding(["1", text], "x", pa.list_(pa.float64()), "a.jsonl")
     assert (caught.value.feature, caught.value.got) == ("x", text)
 
@@ -44,7 +44,7 @@ def test_numbers_do_not_become_infinities(
     tmp_path: Path, name: str, text: str, keywords: dict[str, Any], place: tuple[str, int]
 ) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(tfr.DecodeError, match="the number is too large for") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="the number is too large for") as caught:
         tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", float64="raw", **keywords)
     assert (caught.value.feature, caught.value.record) == place
     assert caught.value.path == str(tmp_path / name)

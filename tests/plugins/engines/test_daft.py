@@ -26,7 +26,7 @@ class TestDaft(AdapterSuite):
     keeps_class = False
 
     def open(self, path: Any, **keywords: Any) -> Any:
-        return tfr.read_daft(path, max_bytes=4000, **keywords)  # a task for each file
+        return tfr.dataset(path, **keywords).to_daft(max_bytes=4000)  # a task for each file
 
     def rows(self, opened: Any, names: list[str] | None = None) -> dict[str, list[Any]]:
         table = (opened if names is None else opened.select(*names)).to_arrow()
@@ -55,7 +55,7 @@ class TestDaft(AdapterSuite):
         assert (schema.field("ints").type, schema.field("images").type.shape) == (pa.int16(), [2, 2])
 
     def test_tasks_may_be_parts_of_files(self, path: Path, table: pa.Table) -> None:
-        opened = tfr.read_daft(path, max_bytes=1000)
+        opened = tfr.dataset(path).to_daft(max_bytes=1000)
         self.assert_rows(self.rows(opened), pa.concat_tables([table] * 3).unify_dictionaries())
         assert self.rows(opened.limit(7), ["ints"])["ints"] == [1, 2, 3, 4, 5, 1, 2]
 
@@ -64,12 +64,12 @@ class TestDaft(AdapterSuite):
         part = tfr.dataset("*.tfrecord").filter([("ints", ">", 3)]).select(["text", "int"])
         assert self.rows(part.to_daft()) == {"text": ["é", "b"] * 3, "int": [4, None] * 3}
         with pytest.raises(ValueError, match="cannot be split"):
-            tfr.read_daft("*.tfrecord", limit=3)
+            tfr.dataset("*.tfrecord", limit=3).to_daft()
 
 
 def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}, tmp_path / "in.tfrecord")
-    frame = tfr.read_daft(tmp_path / "in.tfrecord")
+    frame = tfr.dataset(tmp_path / "in.tfrecord").to_daft()
     opened = opened_scans(monkeypatch)
     assert frame.where(daft.col("a") > 1).select("b").to_pydict() == {"b": [5, 6]}
     assert [scan.compiled.schema.names for scan in opened] == [["a", "b"]]
@@ -77,7 +77,7 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_reading_stops_after_the_first_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"n": range(1000)}, tmp_path / "in.tfrecord")
-    frame = tfr.read_daft(tmp_path / "in.tfrecord")
+    frame = tfr.dataset(tmp_path / "in.tfrecord").to_daft()
     opened = opened_scans(monkeypatch)
     assert frame.limit(2).to_pydict() == {"n": [0, 1]}
     assert [scan.options.limit for scan in opened] == [2]
@@ -152,7 +152,7 @@ def test_a_condition_keeps_the_rows_that_daft_keeps_after_reading(
         except daft.exceptions.DaftCoreException as error:
             return error
 
-    frame = tfr.read_daft(files)
+    frame = tfr.dataset(files).to_daft()
     after = kept(daft.from_arrow(frame.to_arrow()))
     if isinstance(after, str):
         assert kept(frame) == after
@@ -166,7 +166,7 @@ def test_a_condition_keeps_the_rows_that_daft_keeps_after_reading(
 def test_columns_of_every_kind(tmp_path: Path) -> None:
     table = pa.table({name: values for name, values in columns().items() if name != "team"})
     tfr.write_tfrecord(table, tmp_path / "in.tfrecord")
-    report = tfr.write_daft(tfr.read_daft(tmp_path / "in.tfrecord"), tmp_path / "out")
+    report = tfr.write_tfrecord(tfr.dataset(tmp_path / "in.tfrecord").to_daft(), tmp_path / "out")
     assert report.records == 5
     again, before = tfr.read_table(tmp_path / "out@*"), tfr.read_table(tmp_path / "in.tfrecord")
     assert again.schema.types == before.schema.types
@@ -175,15 +175,15 @@ def test_columns_of_every_kind(tmp_path: Path) -> None:
 
 def test_a_shard_for_each_partition(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": range(1000)}, tmp_path / "in.tfrecord")
-    frame = tfr.read_daft(tmp_path / "in.tfrecord").into_batches(100)
-    report = tfr.write_daft(frame, tmp_path / "out/")
+    frame = tfr.dataset(tmp_path / "in.tfrecord").to_daft().into_batches(100)
+    report = tfr.write_tfrecord(frame, tmp_path / "out/")
     assert {file.records for file in report.files} == {100}
     assert sorted(tfr.read_table(tmp_path / "out/")["n"].to_pylist()) == [*range(1000)]
 
 
 def test_no_rows(tmp_path: Path) -> None:
     frame = daft.from_pydict({"n": [1, 2], "text": ["a", "b"]}).where(daft.col("n") > 2)
-    assert tfr.write_daft(frame, tmp_path / "out/").records == 0
+    assert tfr.write_tfrecord(frame, tmp_path / "out/").records == 0
     assert tfr.read_table(tmp_path / "out/").schema.names == ["n", "text"]
 
 
@@ -215,8 +215,8 @@ def test_an_attempt_that_is_repeated_is_there_once(tmp_path: Path) -> None:
 
 def test_an_error_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="EncodeError: record 0: feature 'x': float32 cannot hold"):
-        tfr.write_daft(daft.from_pydict({"x": [0.1]}), tmp_path / "out/", float64="error")
+        tfr.write_tfrecord(daft.from_pydict({"x": [0.1]}), tmp_path / "out/", float64="error")
     with pytest.raises(FileNotFoundError):
         tfr.read_table(tmp_path / "out/")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'shards'"):
-        tfr.write_daft(daft.from_pydict({"x": [1]}), tmp_path / "out/", shards=3)
+    with pytest.raises(TypeError, match="shards=3: only a writer in one process has this keyword"):
+        tfr.write_tfrecord(daft.from_pydict({"x": [1]}), tmp_path / "out/", shards=3)

@@ -26,13 +26,13 @@ def cluster() -> Iterator[None]:
 
 class TestDaftOnRay(DistributedSuite):
     def read(self, path: str, **keywords: Any) -> Any:
-        return tfr.read_daft(path, max_bytes=5000, **keywords)
+        return tfr.dataset(path, **keywords).to_daft(max_bytes=5000)
 
     def count_and_sum(self, frame: Any) -> tuple[int, int]:
         return frame.count_rows(), frame.sum("n").to_pydict()["n"][0]
 
     def write(self, frame: Any, path: str, **keywords: Any) -> None:
-        tfr.write_daft(frame, path, **keywords)
+        tfr.write_tfrecord(frame, path, **keywords)
 
     def dying(self, frame: Any, marker: str) -> Any:
         @daft.func.batch(return_dtype=daft.DataType.int64())

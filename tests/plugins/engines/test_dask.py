@@ -29,7 +29,7 @@ def scheduler() -> Any:
 
 class TestDask(AdapterSuite):
     def open(self, path: Any, **keywords: Any) -> dd.DataFrame:
-        return tfr.read_dask(path, npartitions=3, **keywords)
+        return tfr.dataset(path, **keywords).to_dask(npartitions=3)
 
     def rows(self, opened: dd.DataFrame, names: list[str] | None = None) -> dict[str, list[Any]]:
         frame = (opened if names is None else opened[names]).compute()
@@ -65,11 +65,11 @@ class TestDask(AdapterSuite):
 
     def test_sizes_of_partitions(self, path: Path) -> None:
         size = tfr.dataset(path).bytes
-        assert tfr.read_dask(path).npartitions == 1
-        assert tfr.read_dask(path, max_bytes=size // 3).npartitions >= 3
-        assert tfr.read_dask(path, npartitions=2).npartitions == 2
+        assert tfr.dataset(path).to_dask().npartitions == 1
+        assert tfr.dataset(path).to_dask(max_bytes=size // 3).npartitions >= 3
+        assert tfr.dataset(path).to_dask(npartitions=2).npartitions == 2
         with pytest.raises(ValueError, match="cannot be split"):
-            tfr.read_dask(path, limit=3)
+            tfr.dataset(path, limit=3).to_dask()
 
     def test_a_part_of_a_dataset(self, path: Path) -> None:
         part = tfr.dataset(path).filter([("ints", ">", 3)]).select(["text", "int"]).to_dask(npartitions=3)
@@ -88,8 +88,8 @@ def test_a_shard_for_each_partition(tmp_path: Path) -> None:
     table = pa.table(columns())
     for name in "abc":
         tfr.write_tfrecord(table, tmp_path / f"{name}.tfrecord")
-    frame = tfr.read_dask(tmp_path / "*.tfrecord", npartitions=3)
-    report = tfr.write_dask(frame, tmp_path / "out")
+    frame = tfr.dataset(tmp_path / "*.tfrecord").to_dask(npartitions=3)
+    report = tfr.write_tfrecord(frame, tmp_path / "out")
     assert [file.records for file in report.files] == [5, 5, 5]
     again = tfr.read_table(tmp_path / "out@3")
     assert again.schema.types == tfr.read_table(tmp_path / "*.tfrecord").schema.types
@@ -98,37 +98,37 @@ def test_a_shard_for_each_partition(tmp_path: Path) -> None:
 
 def test_frames_of_pandas_and_their_index(tmp_path: Path) -> None:
     local = pd.DataFrame({"x": [1.5, None, 2.5], "name": ["a", None, "c"]}, index=pd.Index([10, 20, 30], name="key"))
-    report = tfr.write_dask(dd.from_pandas(local, npartitions=3), tmp_path / "out", float64="raw", overwrite=True)
+    report = tfr.write_tfrecord(dd.from_pandas(local, npartitions=3), tmp_path / "out", float64="raw", overwrite=True)
     assert report.index == ("key",)
     pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "out@3"), local, check_dtype=False)
 
 
 def test_partitions_without_rows_get_no_shard(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [*range(100)]}, tmp_path / "in@4")
-    frame = tfr.read_dask(tmp_path / "in@4", npartitions=4)
-    report = tfr.write_dask(frame[frame["n"] >= 60], tmp_path / "out", index=False)
+    frame = tfr.dataset(tmp_path / "in@4").to_dask(npartitions=4)
+    report = tfr.write_tfrecord(frame[frame["n"] >= 60], tmp_path / "out", index=False)
     assert [file.records for file in report.files] == [15, 25]
     assert tfr.read_table(tmp_path / "out@2")["n"].to_pylist() == [*range(60, 100)]
-    tfr.write_dask(frame[frame["n"] > 100], tmp_path / "none", index=False)
+    tfr.write_tfrecord(frame[frame["n"] > 100], tmp_path / "none", index=False)
     assert tfr.read_table(tmp_path / "none@1").schema.types == [pa.int64()]
 
 
 def test_only_the_columns_that_are_written_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"a": [1, 2], "b": [3, 4]}, tmp_path / "in@2")
-    frame = tfr.read_dask(tmp_path / "in@2", npartitions=2)
+    frame = tfr.dataset(tmp_path / "in@2").to_dask(npartitions=2)
     opened = opened_scans(monkeypatch)
-    assert tfr.write_dask(frame[["b"]], tmp_path / "out").columns == ("b",)
+    assert tfr.write_tfrecord(frame[["b"]], tmp_path / "out").columns == ("b",)
     assert [scan.compiled.schema.names for scan in opened] == [["b"], ["b"]]
 
 
 def test_an_error_of_a_partition_leaves_nothing(tmp_path: Path) -> None:
     frame = dd.from_pandas(pd.DataFrame({"x": [0.5, 0.25, 0.1, 1.0]}), npartitions=2)
-    with pytest.raises(tfr.EncodeError, match="x") as caught:
-        tfr.write_dask(frame, tmp_path / "d" / "out", float64="error")
+    with pytest.raises(tfr.errors.EncodeError, match="x") as caught:
+        tfr.write_tfrecord(frame, tmp_path / "d" / "out", float64="error")
     assert caught.value.record == 0
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(TypeError, match="unexpected keyword argument 'shards'"):
-        tfr.write_dask(frame, tmp_path / "out", shards=3)
+    with pytest.raises(TypeError, match="shards=3: only a writer in one process has this keyword"):
+        tfr.write_tfrecord(frame, tmp_path / "out", shards=3)
 
 
 def test_several_partitions_use_a_thread_each(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_several_partitions_use_a_thread_each(tmp_path: Path) -> None:
 
 def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "a.tfrecord", [example(a=int64s(n), b=int64s(-n), c=int64s(0)) for n in range(9)])
-    frame = tfr.read_dask(path, npartitions=2)
+    frame = tfr.dataset(path).to_dask(npartitions=2)
     opened = opened_scans(monkeypatch)
     assert int(frame[frame["a"] > 6]["b"].sum().compute()) == -15
     assert {tuple(sorted(scan.compiled.schema.names)) for scan in opened} == {("a", "b")}
@@ -150,7 +150,7 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_partition_pickles_small(tmp_path: Path) -> None:
     for number in range(300):
         written(tmp_path / f"train-{number:05d}-of-00300.tfrecord", [example(n=int64s(number))])
-    frame = tfr.read_dask(tmp_path, npartitions=3)
+    frame = tfr.dataset(tmp_path).to_dask(npartitions=3)
     assert frame.npartitions == 3
     assert all(len(pickle.dumps(frame.partitions[at].dask)) < 30_000 for at in range(3))
 
@@ -159,5 +159,5 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
     monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[dask\]'"):
-        tfr.read_dask(tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[dask\]'"):
+        tfr.dataset(tmp_path / "a.tfrecord").to_dask()

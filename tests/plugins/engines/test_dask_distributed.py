@@ -11,6 +11,7 @@ import tfrecord_io as tfr
 from suites.distributed_suite import DistributedSuite, dying, failing
 
 pytest.importorskip("distributed")
+pytestmark = pytest.mark.complete  # a cluster for each test takes seconds
 
 
 @pytest.fixture(autouse=True)
@@ -25,13 +26,13 @@ def cluster() -> Iterator[None]:
 
 class TestDaskDistributed(DistributedSuite):
     def read(self, path: str, **keywords: Any) -> Any:
-        return tfr.read_dask(path, npartitions=6, **keywords)
+        return tfr.dataset(path, **keywords).to_dask(npartitions=6)
 
     def count_and_sum(self, frame: Any) -> tuple[int, int]:
         return len(frame), int(frame["n"].sum().compute())
 
     def write(self, frame: Any, path: str, **keywords: Any) -> None:
-        tfr.write_dask(frame, path, **keywords)
+        tfr.write_tfrecord(frame, path, **keywords)
 
     def dying(self, frame: Any, marker: str) -> Any:
         return frame.map_partitions(dying, marker, meta=frame._meta)

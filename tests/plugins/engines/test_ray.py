@@ -40,7 +40,7 @@ class TestRay(AdapterSuite):
     keeps_class = False  # an error is Ray's, and of our class too; its attributes are those of the cause
 
     def open(self, path: Any, **keywords: Any) -> Any:
-        return tfr.read_ray(path, override_num_blocks=3, **keywords)
+        return tfr.dataset(path, **keywords).to_ray(override_num_blocks=3)
 
     def rows(self, opened: Any, names: list[str] | None = None) -> dict[str, list[Any]]:
         table = table_of(opened if names is None else opened.select_columns(names))
@@ -73,7 +73,7 @@ class TestRay(AdapterSuite):
         opened = self.open(path)
         damaged = path.parent / "b.tfrecord"
         damaged.write_bytes(damaged.read_bytes()[:-1])
-        with pytest.raises(tfr.TruncatedRecordError, match=r"b\.tfrecord"):
+        with pytest.raises(tfr.errors.TruncatedRecordError, match=r"b\.tfrecord"):
             self.rows(opened)
 
     def test_batches_hold_arrays(self, path: Path) -> None:
@@ -86,7 +86,7 @@ class TestRay(AdapterSuite):
         part = tfr.dataset("*.tfrecord").filter([("ints", ">", 3)]).select(["text", "int"])
         assert self.rows(part.to_ray()) == {"text": ["é", "b"] * 3, "int": [4, None] * 3}
         with pytest.raises(ValueError, match="cannot be split"):
-            tfr.read_ray("*.tfrecord", limit=3)
+            tfr.dataset("*.tfrecord", limit=3).to_ray()
 
 
 def test_only_what_is_needed_is_decoded(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_shard_for_each_task(tmp_path: Path) -> None:
     table = pa.table(columns())
     for name in "abc":
         tfr.write_tfrecord(table, tmp_path / f"{name}.tfrecord")
-    report = tfr.write_ray(tfr.read_ray(tmp_path / "*.tfrecord", override_num_blocks=3), tmp_path / "out")
+    report = tfr.write_tfrecord(tfr.dataset(tmp_path / "*.tfrecord").to_ray(override_num_blocks=3), tmp_path / "out")
     assert report.records == 15
     again, before = tfr.read_table(tmp_path / "out@*"), tfr.read_table(tmp_path / "*.tfrecord")
     assert again.schema.types == before.schema.types
@@ -120,20 +120,20 @@ def test_tensors_of_ray(tmp_path: Path) -> None:
     import ray.data
 
     images = np.arange(24, dtype="uint8").reshape(4, 2, 3)
-    tfr.write_ray(ray.data.from_numpy(images), tmp_path / "images")
+    tfr.write_tfrecord(ray.data.from_numpy(images), tmp_path / "images")
     np.testing.assert_array_equal(tfr.read_arrays(tmp_path / "images@*")["data"], images)
 
 
 def test_an_error_leaves_nothing(tmp_path: Path) -> None:
     import ray.data
 
-    with pytest.raises(tfr.EncodeError, match="x"):
-        tfr.write_ray(ray.data.from_items([{"x": 0.1}]), tmp_path / "d" / "out", float64="error")
+    with pytest.raises(tfr.errors.EncodeError, match="x"):
+        tfr.write_tfrecord(ray.data.from_items([{"x": 0.1}]), tmp_path / "d" / "out", float64="error")
     assert not (tmp_path / "d" / "out-00000-of-00001").exists()
-    with pytest.raises(tfr.EncodeError, match="pickled Python objects"):
-        tfr.write_ray(ray.data.from_items([{"x": object()}]), tmp_path / "out")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'shards'"):
-        tfr.write_ray(ray.data.range(3), tmp_path / "out", shards=3)
+    with pytest.raises(tfr.errors.EncodeError, match="pickled Python objects"):
+        tfr.write_tfrecord(ray.data.from_items([{"x": object()}]), tmp_path / "out")
+    with pytest.raises(TypeError, match="shards=3: only a writer in one process has this keyword"):
+        tfr.write_tfrecord(ray.data.range(3), tmp_path / "out", shards=3)
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["first", "last"])
@@ -142,10 +142,10 @@ def test_blocks_whose_column_is_null_throughout(tmp_path: Path, values: list[Any
     import ray.data
 
     rows = [{"n": n, "x": x} for n, x in enumerate([None] * 4 + values)][::order]
-    tfr.write_ray(ray.data.from_items(rows, override_num_blocks=4), tmp_path / "out")
+    tfr.write_tfrecord(ray.data.from_items(rows, override_num_blocks=4), tmp_path / "out")
     assert tfr.read_table(tmp_path / "out@*").to_pylist() == rows
     in_one_task = ray.data.from_items(rows, override_num_blocks=4).repartition(1)
-    tfr.write_ray(in_one_task, tmp_path / "one")
+    tfr.write_tfrecord(in_one_task, tmp_path / "one")
     assert tfr.read_table(tmp_path / "one@*").to_pylist() == rows
 
 
@@ -168,13 +168,13 @@ def test_a_task_with_blocks_whose_column_is_null_throughout(tmp_path: Path, orde
 
 class TestRayDistributed(DistributedSuite):
     def read(self, path: str, **keywords: Any) -> Any:
-        return tfr.read_ray(path, override_num_blocks=6, **keywords)
+        return tfr.dataset(path, **keywords).to_ray(override_num_blocks=6)
 
     def count_and_sum(self, frame: Any) -> tuple[int, int]:
         return int(frame.count()), int(frame.sum("n"))
 
     def write(self, frame: Any, path: str, **keywords: Any) -> None:
-        tfr.write_ray(frame, path, **keywords)
+        tfr.write_tfrecord(frame, path, **keywords)
 
     def dying(self, frame: Any, marker: str) -> Any:
         return frame.map_batches(dying, fn_args=[marker], batch_size=10)

@@ -173,9 +173,9 @@ def test_names_that_no_feature_has(spark: Any, tmp_path: Path) -> None:
     frame = spark.read.format("tfrecord").schema("Id long, absent string").load(str(tmp_path / "a.tfrecord"))
     assert frame.collect() == [(2, None)]
     known = list(_arrow_schema(spark_schema(tfr.dataset(tmp_path / "a.tfrecord").schema)))
-    with pytest.warns(tfr.SchemaWarning, match=r"column 'absent' .*no such feature.*Known are id, Id, box"):
+    with pytest.warns(tfr.errors.SchemaWarning, match=r"column 'absent' .*no such feature.*Known are id, Id, box"):
         _named_as(list(_arrow_schema(frame.schema)), known)
-    with pytest.warns(tfr.SchemaWarning, match=r"column 'BOX\.left' .*Known are top"):
+    with pytest.warns(tfr.errors.SchemaWarning, match=r"column 'BOX\.left' .*Known are top"):
         _named_as([pa.field("BOX", pa.struct({"left": pa.int64()}))], known)
     with pytest.raises(Exception, match="feature 'ID': the dataset has 'id' and 'Id', which differ in case only"):
         spark.read.format("tfrecord").schema("ID long").load(str(tmp_path / "a.tfrecord")).collect()

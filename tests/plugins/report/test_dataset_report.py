@@ -47,10 +47,10 @@ def test_an_error_leaves_the_old_page(words: Path, tmp_path: Path) -> None:
     words.write_bytes(content)
     out = tmp_path / "out.html"
     out.write_text("old")
-    with pytest.raises(tfr.CorruptRecordError):
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.report(words, out)
     assert out.read_text() == "old"
-    with pytest.warns(tfr.DamagedDataWarning):
+    with pytest.warns(tfr.errors.DamagedDataWarning):
         report = tfr.report(words, out, on_error="skip")
     assert report.statistics[0].sampling.records == 2
     assert report.statistics[0].sampling.skipped == 1

@@ -135,12 +135,12 @@ def test_hostile_names_and_texts_are_escaped(columns: dict[str, list[str]], numb
 @pytest.mark.parametrize(
     "name", ["sequence", "images", "extremes", "ragged", "tensors", "tutorial", "empty", "fashion"]
 )
-@pytest.mark.filterwarnings("ignore:.*no records:tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore:.*no records:tfrecord_io.errors.SchemaWarning")
 def test_pages_of_the_golden_files_are_well_formed(data: Path, name: str) -> None:
     checked(tfr.report(data / f"{name}.tfrecord").html)
 
 
-@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
 @settings(max_examples=rounds(40))
 @given(batches())
 def test_columns_of_any_type_have_a_page(batch: pa.RecordBatch) -> None:
@@ -148,7 +148,7 @@ def test_columns_of_any_type_have_a_page(batch: pa.RecordBatch) -> None:
         path = f"{folder}/a.tfrecord"
         try:
             tfr.write_tfrecord(batch, path, float64="round")
-        except tfr.EncodeError:
+        except tfr.errors.EncodeError:
             assume(False)
         report = tfr.report(path, compare=path) if len(batch) else tfr.report(path, schema={"x": "int64"})
     checked(report.html)

@@ -107,7 +107,7 @@ def test_existing_files(tmp_path: Path) -> None:
         tfr.convert(source, target, overwrite=False)
     damaged = tmp_path / "damaged.tfrecord"
     damaged.write_bytes(source.read_bytes()[:-1])
-    with pytest.raises(tfr.TruncatedRecordError):
+    with pytest.raises(tfr.errors.TruncatedRecordError):
         tfr.convert(damaged, target)
     assert target.read_bytes() == b"kept"
     tfr.convert(source, target)
@@ -122,11 +122,11 @@ def test_damage_ends_the_read_behind_intact_records(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 4] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(tfr.CorruptRecordError, match="ArrayRecord file is damaged") as info:
+    with pytest.raises(tfr.errors.CorruptRecordError, match="ArrayRecord file is damaged") as info:
         tfr.convert(path, tmp_path / "a.tfrecord")
     assert info.value.path == str(path)
     assert info.value.record
-    with pytest.warns(tfr.StoppedEarlyWarning):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
         report = tfr.convert(path, tmp_path / "a.tfrecord", on_error="stop")
     assert report.records == info.value.record
 
@@ -134,7 +134,7 @@ def test_damage_ends_the_read_behind_intact_records(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     for content in (b"", b"nothing" * 10_000, tfrecords(tmp_path / "a.tfrecord").read_bytes() * 100):
         (tmp_path / "a.array_record").write_bytes(content)
-        with pytest.raises(tfr.CorruptRecordError):
+        with pytest.raises(tfr.errors.CorruptRecordError):
             tfr.convert(tmp_path / "a.array_record", tmp_path / "b.tfrecord")
     assert not (tmp_path / "b.tfrecord").exists()
 

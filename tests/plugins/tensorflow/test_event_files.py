@@ -25,7 +25,7 @@ def scalar(tag: str, step: int, value: float, seconds: float = TIME) -> Any:
 
 def tensor(tag: str, step: int, array: Any, plugin: str | None = None) -> Any:
     event = _Event(wall_time=TIME, step=step)
-    value = event.summary.value.add(tag=tag, tensor=tfr.serialize_tensor(array))
+    value = event.summary.value.add(tag=tag, tensor=tfr.io.serialize_tensor(array))
     if plugin is not None:
         value.metadata.plugin_data.plugin_name = plugin
     return event
@@ -49,7 +49,7 @@ def test_both_kinds_of_scalars(tmp_path: Path) -> None:
         tensor("text", 2, np.array(b"hello"), "text"),
         tensor("note", 2, np.array(b"hello")),
     )
-    table = tfr.read_events(path)
+    table = tfr.formats.read_events(path)
     assert table.schema == SCHEMA
     assert table.select(["tag", "step", "value"]).to_pylist() == [
         {"tag": "loss", "step": 1, "value": 0.5},
@@ -64,34 +64,34 @@ def test_each_directory_of_a_log_directory_is_a_run(tmp_path: Path) -> None:
     write(tmp_path / "logs/run 10/train/events.out.tfevents.2", scalar("a", 0, 3.0))
     write(tmp_path / "logs/run 2/events.out.tfevents.1", scalar("a", 0, 2.0))
     (tmp_path / "logs/notes.txt").write_text("x")
-    table = tfr.read_events(tmp_path / "logs")
+    table = tfr.formats.read_events(tmp_path / "logs")
     assert table["run"].to_pylist() == [".", "run 2", "run 10/train"]
     assert table["value"].to_pylist() == [1.0, 2.0, 3.0]
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="no event files"):
-        tfr.read_events(tmp_path / "empty")
+        tfr.formats.read_events(tmp_path / "empty")
 
 
 def test_a_record_that_is_still_written_ends_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "events.out.tfevents.1", scalar("a", 0, 1.0), scalar("a", 1, 2.0))
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.warns(tfr.StoppedEarlyWarning):
-        assert tfr.read_events(path)["value"].to_pylist() == [1.0]
-    with pytest.raises(tfr.TruncatedRecordError):
-        tfr.read_events(path, on_error="raise")
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
+        assert tfr.formats.read_events(path)["value"].to_pylist() == [1.0]
+    with pytest.raises(tfr.errors.TruncatedRecordError):
+        tfr.formats.read_events(path, on_error="raise")
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     with tfr.RecordWriter(tmp_path / "a.tfevents") as writer:
         writer.write(b"\xff\xff")
-    with pytest.raises(tfr.DecodeError, match="not an Event") as caught:
-        tfr.read_events(tmp_path / "a.tfevents")
+    with pytest.raises(tfr.errors.DecodeError, match="not an Event") as caught:
+        tfr.formats.read_events(tmp_path / "a.tfevents")
     assert caught.value.record == 0
     damaged = tensor("a", 0, np.float32(1), "scalars")
     damaged.summary.value[0].tensor = b"\xff"
     path = write(tmp_path / "b.tfevents", damaged)
-    with pytest.raises(tfr.DecodeError) as caught:
-        tfr.read_events(path)
+    with pytest.raises(tfr.errors.DecodeError) as caught:
+        tfr.formats.read_events(path)
     assert (caught.value.path, caught.value.record) == (str(path), 1)
 
 
@@ -100,7 +100,7 @@ def test_values_of_any_kind(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int, float, float]]
 ) -> None:
     path = write(tmp_path_factory.mktemp("x") / "tfevents", *(scalar(*row) for row in rows))
-    table = tfr.read_events(path)
+    table = tfr.formats.read_events(path)
     assert table.num_rows == len(rows)
     np.testing.assert_array_equal(table["value"].to_numpy(), [value for _, _, value, _ in rows])
     assert table["step"].to_pylist() == [step for _, step, _, _ in rows]

@@ -53,7 +53,7 @@ ROWS = [
 
 
 def read(path: Any, **keywords: Any) -> pa.Table:
-    return tfr.from_elwc(path, **keywords).read_all()
+    return tfr.formats.open_elwc(path, **keywords).read_all()
 
 
 def rows(path: Any, **keywords: Any) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ def test_rows_are_those_of_protobuf(engine: str, lists: list[bytes]) -> None:
     made, owners, refused = _rows_of_protobuf(lists)
     with tempfile.TemporaryDirectory() as folder:
         expected = _outcome(written(Path(folder) / "rows", made), tfr.open_reader)
-        actual = _outcome(written(Path(folder) / "lists", lists), tfr.from_elwc)
+        actual = _outcome(written(Path(folder) / "lists", lists), tfr.formats.open_elwc)
     if isinstance(actual, pa.Table):
         assert refused is None
         assert not isinstance(expected, tfr.TFRecordError), expected
@@ -141,7 +141,7 @@ def test_rows_are_those_of_protobuf(engine: str, lists: list[bytes]) -> None:
     if "the name is used in" in actual.reason or "adds a column" in actual.reason:
         return  # by damage: see below
     if isinstance(expected, pa.Table):
-        assert isinstance(actual, tfr.DecodeError)
+        assert isinstance(actual, tfr.errors.DecodeError)
         assert actual.record == refused
     else:
         assert (actual.feature, actual.expected, actual.got) == (expected.feature, expected.expected, expected.got)
@@ -177,7 +177,7 @@ def test_large_lists_and_many(engine: str, tmp_path: Path) -> None:
 
 def test_no_records_and_no_rows(engine: str, tmp_path: Path) -> None:
     for lists in ([], [b""], [elwc(context=example(query=blobs(b"a")))]):
-        with pytest.warns(tfr.SchemaWarning, match="no records"):
+        with pytest.warns(tfr.errors.SchemaWarning, match="no records"):
             assert read(written(tmp_path / "a", lists)).num_rows == 0
 
 
@@ -188,7 +188,7 @@ def test_progress_counts_the_bytes_of_the_files(tmp_path: Path) -> None:
         lambda progress: tfr.convert(path, tmp_path / "b.csv", src_format="elwc", progress=progress),
         lambda progress: tfr.convert(path, tmp_path / "c.tfrecord", src_format="elwc", progress=progress),
     ):
-        states: list[tfr.Progress] = []
+        states: list[tfr.typing.Progress] = []
         call(states.append)
         assert (states[-1].done, states[-1].total, states[-1].unit) == (
             path.stat().st_size,
@@ -196,7 +196,7 @@ def test_progress_counts_the_bytes_of_the_files(tmp_path: Path) -> None:
             "bytes",
         )
 
-    def cancel(progress: tfr.Progress) -> None:
+    def cancel(progress: tfr.typing.Progress) -> None:
         raise KeyError("cancelled")
 
     with pytest.raises(KeyError, match="cancelled"):
@@ -209,12 +209,12 @@ def test_keywords_of_readers(tmp_path: Path) -> None:
     assert rows(path, filters=[("clicks", ">=", 1), ("record", "<", 4)]) == ROWS[1:3]
     assert rows(path, offset=1, limit=2) == ROWS[1:3]
     assert rows(path, schema={"query": "binary", "clicks": "int32"})[0] == {"query": b"first", "clicks": 0}
-    batches = list(tfr.from_elwc(path, batch_size=2))
+    batches = list(tfr.formats.open_elwc(path, batch_size=2))
     assert [len(batch) for batch in batches] == [2, 2, 1]
     assert rows(path, stable_types=True)[0]["record"] == [0]
-    assert tfr.write_tfrecord(tfr.from_elwc(path), tmp_path / "flat").records == 5
+    assert tfr.write_tfrecord(tfr.formats.open_elwc(path), tmp_path / "flat").records == 5
     assert tfr.read_table(tmp_path / "flat").to_pylist() == rows(path)
-    with tfr.from_elwc(path) as reader:
+    with tfr.formats.open_elwc(path) as reader:
         assert next(reader).num_rows == 5
         assert reader.origins.locate(3) == (str(path), 3)
     for keywords, error in (
@@ -224,19 +224,19 @@ def test_keywords_of_readers(tmp_path: Path) -> None:
         ({"part": "both"}, ValueError),
     ):
         with pytest.raises(error):
-            tfr.from_elwc(path, **keywords)  # type: ignore[arg-type]
+            tfr.formats.open_elwc(path, **keywords)  # type: ignore[arg-type]
     folder = tmp_path / "hive" / "label=3"
     folder.mkdir(parents=True)
     written(folder / "a.tfrecord", LISTS)
     with pytest.raises(ValueError, match="the column 'label' of folders"):
-        tfr.from_elwc(tmp_path / "hive")
+        tfr.formats.open_elwc(tmp_path / "hive")
     assert rows(folder) == ROWS
 
 
 # Faults ------------------------------------------------------------------------------------------------------------
 
 
-def fault(path: Path, kind: type[tfr.TFRecordError] = tfr.DecodeError, **keywords: Any) -> tfr.TFRecordError:
+def fault(path: Path, kind: type[tfr.TFRecordError] = tfr.errors.DecodeError, **keywords: Any) -> tfr.TFRecordError:
     with pytest.raises(kind) as caught:
         read(path, **keywords)
     assert caught.value.path == str(path)
@@ -250,11 +250,11 @@ def test_a_record_that_is_no_list(engine: str, tmp_path: Path) -> None:
     assert "not a valid protobuf message" in error.reason
     if engine == "native":
         assert f"a field of 127 bytes, but only 0 are left at byte {len(elwc(document(4))) + 1} of" in error.reason
-    reader = tfr.from_elwc(path)
+    reader = tfr.formats.open_elwc(path)
     assert next(reader).num_rows == 5
-    with pytest.raises(tfr.DecodeError):
+    with pytest.raises(tfr.errors.DecodeError):
         next(reader)
-    with pytest.warns(tfr.StoppedEarlyWarning, match="record 5"):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 5"):
         assert rows(path, on_error="stop") == ROWS
 
 
@@ -284,7 +284,7 @@ def test_each_part_of_a_context_is_a_message(engine: str, tmp_path: Path) -> Non
 def test_a_name_in_both_parts(engine: str, tmp_path: Path) -> None:
     lists = [elwc(document(0), context=example(query=blobs(b"a"))), elwc(document(1), example(query=blobs(b"b")))]
     path = written(tmp_path / "a", [*LISTS[:1] * 3, *lists])
-    error = fault(path, tfr.SchemaError)
+    error = fault(path, tfr.errors.SchemaError)
     assert (error.record, error.feature, error.offset) == (4, "query", len(framed(*LISTS[:1] * 3, lists[0])))
     assert "the name is used in the context and in the examples" in str(error)
     assert len(rows(path, columns="!query")) == 9
@@ -293,9 +293,9 @@ def test_a_name_in_both_parts(engine: str, tmp_path: Path) -> None:
     assert rows(path, part="context")[0] == {"query": "first", "record": 0}
     for name in ("record", "position"):
         for part in ({}, {"part": "examples"}):
-            error = fault(written(tmp_path / "a", [elwc(example(**{name: int64s(1)}))]), tfr.SchemaError, **part)
+            error = fault(written(tmp_path / "a", [elwc(example(**{name: int64s(1)}))]), tfr.errors.SchemaError, **part)
             assert (error.feature, error.record) == (name, 0)
-            assert "from_elwc adds a column of this name" in str(error)
+            assert "open_elwc adds a column of this name" in str(error)
     assert (
         rows(written(tmp_path / "a", [elwc(context=example(position=int64s(1)))]), part="context")[0]["position"] == 1
     )
@@ -305,35 +305,37 @@ def test_values_that_do_not_fit_name_the_list(engine: str, tmp_path: Path) -> No
     path = written(tmp_path / "a", [*LISTS, elwc(document(1), example(clicks=floats(1)))])
     error = fault(path, tfr.TFRecordError)
     assert (error.feature, error.record, error.offset) == ("clicks", 5, len(framed(*LISTS)))
-    error = fault(path, tfr.FeatureTypeError, schema={"clicks": "int64"})
+    error = fault(path, tfr.errors.FeatureTypeError, schema={"clicks": "int64"})
     assert (error.feature, error.record, error.offset) == ("clicks", 5, len(framed(*LISTS)))
 
 
 def test_damaged_files(engine: str, tmp_path: Path) -> None:
     path = flip(written(tmp_path / "a", LISTS), len(framed(*LISTS[:2])) + 20)
-    error = fault(path, tfr.CorruptRecordError)
+    error = fault(path, tfr.errors.CorruptRecordError)
     assert (error.record, error.offset) == (2, len(framed(*LISTS[:2])))
-    reader = tfr.from_elwc(path)
+    reader = tfr.formats.open_elwc(path)
     assert next(reader).to_pylist() == ROWS[:2]
-    with pytest.raises(tfr.CorruptRecordError, match="record 2"):
+    with pytest.raises(tfr.errors.CorruptRecordError, match="record 2"):
         next(reader)
     assert len(rows(path, check_crc=False)) in (4, 5)
     path.write_bytes(framed(*LISTS)[:-3])
-    error = fault(path, tfr.TruncatedRecordError)
+    error = fault(path, tfr.errors.TruncatedRecordError)
     assert error.record == 4
     other = written(tmp_path / "b", LISTS)
-    with pytest.raises(tfr.TruncatedRecordError) as caught:
+    with pytest.raises(tfr.errors.TruncatedRecordError) as caught:
         read([other, path])
     assert (caught.value.path, caught.value.record) == (str(path), 4)
     (tmp_path / "c").write_bytes(gzip.compress(framed(*LISTS))[:-10])
-    assert fault(tmp_path / "c", tfr.CompressionError).path == str(tmp_path / "c")
+    assert fault(tmp_path / "c", tfr.errors.CompressionError).path == str(tmp_path / "c")
 
 
 def test_other_messages_get_advice(engine: str, tmp_path: Path) -> None:
     error = fault(written(tmp_path / "a", [document(1), document(2)]))
     assert error.record == 0
     assert "read tf.train.Examples with read_table" in str(error)
-    with pytest.raises(tfr.DecodeError, match="from_elwc and tfr convert --from elwc read ExampleListWithContext"):
+    with pytest.raises(
+        tfr.errors.DecodeError, match="open_elwc and tfr convert --from elwc read ExampleListWithContext"
+    ):
         tfr.read_table(written(tmp_path / "a", LISTS))
 
 
@@ -345,5 +347,5 @@ def test_a_repeated_context_is_bounded(tmp_path: Path) -> None:
     assert (error.record, error.offset) == (5, len(framed(*LISTS)))
     assert "a context of 1000" in error.reason
     assert len(rows(path, part="examples", max_expansion=1 << 20)) == 10**5 + 5
-    with pytest.raises(tfr.SchemaError, match="max_features=3"):
+    with pytest.raises(tfr.errors.SchemaError, match="max_features=3"):
         read(path, max_features=3)

@@ -1,4 +1,4 @@
-"""`convert` and ``tfr convert`` from lists of TensorFlow Ranking: what `from_elwc` reads."""
+"""`convert` and ``tfr convert`` from lists of TensorFlow Ranking: what `open_elwc` reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def test_conversion_to_other_formats(tmp_path: Path) -> None:
         if "tfrecord" not in target:
             again = tmp_path / "again"
             tfr.convert(tmp_path / target, again)
-        assert tfr.read_table(again).select(names).to_pylist() == tfr.from_elwc(path).read_all().to_pylist(), target
+        assert tfr.read_table(again).select(names).to_pylist() == tfr.formats.open_elwc(path).read_all().to_pylist(), (
+            target
+        )
     shown = convert(path, tmp_path / "b.npz", "--columns", "record", "--columns", "position")
     assert shown.exit_code == 0
     assert np.load(tmp_path / "b.npz")["record"].tolist() == [0, 2, 2, 2]

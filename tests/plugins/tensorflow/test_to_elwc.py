@@ -61,56 +61,60 @@ def test_lists_are_those_that_protobuf_parses(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.tfrecord"
         batches = pa.RecordBatchReader.from_batches(schema, table.to_batches(max_chunksize=cut))
-        report = tfr.to_elwc(batches, path, by="key", context="about")
+        report = tfr.formats.write_elwc(batches, path, by="key", context="about")
         assert (report.records, set(report.columns)) == (len(lists), set(schema.names))
         found = parsed(path)
     assert len(found) == len(lists)
     examples = [
-        tfr.decode_examples([*message.examples], schema=schema.remove(0).remove(0)).to_pylist() for message in found
+        tfr.io.decode_examples([*message.examples], schema=schema.remove(0).remove(0)).to_pylist() for message in found
     ]
     assert examples == [documents for _, documents in lists]
-    contexts = tfr.decode_examples([message.context for message in found], schema=pa.schema(list(schema)[:2]))
+    contexts = tfr.io.decode_examples([message.context for message in found], schema=pa.schema(list(schema)[:2]))
     assert contexts.to_pylist() == [
         {"key": f"k{key}" if is_text else key, "about": context[number]} for number, (key, _) in enumerate(lists)
     ]
 
 
 def test_what_is_read_is_written_back(tmp_path: Path) -> None:
-    tfr.to_elwc(ROWS, tmp_path / "a.tfrecord", by="query", context=["user"])
-    table = tfr.from_elwc(tmp_path / "a.tfrecord").read_all()
-    for data in (table, tfr.from_elwc(tmp_path / "a.tfrecord").read_pandas(), tfr.from_elwc(tmp_path / "a.tfrecord")):
-        tfr.to_elwc(data, tmp_path / "b.tfrecord", context=["query", "user"])
-        assert tfr.from_elwc(tmp_path / "b.tfrecord").read_all().equals(table)
+    tfr.formats.write_elwc(ROWS, tmp_path / "a.tfrecord", by="query", context=["user"])
+    table = tfr.formats.open_elwc(tmp_path / "a.tfrecord").read_all()
+    for data in (
+        table,
+        tfr.formats.open_elwc(tmp_path / "a.tfrecord").read_pandas(),
+        tfr.formats.open_elwc(tmp_path / "a.tfrecord"),
+    ):
+        tfr.formats.write_elwc(data, tmp_path / "b.tfrecord", context=["query", "user"])
+        assert tfr.formats.open_elwc(tmp_path / "b.tfrecord").read_all().equals(table)
 
 
 def test_files_are_those_of_other_writers(tmp_path: Path) -> None:
-    report = tfr.to_elwc(ROWS, tmp_path / "d@2.tfrecord", by="query", compression="gzip")
+    report = tfr.formats.write_elwc(ROWS, tmp_path / "d@2.tfrecord", by="query", compression="gzip")
     assert (report.records, len(report.files), report.compression) == (2, 2, "gzip")
-    assert len(tfr.from_elwc(tmp_path / "d@2.tfrecord").read_all()) == 3
+    assert len(tfr.formats.open_elwc(tmp_path / "d@2.tfrecord").read_all()) == 3
     with pytest.raises(FileExistsError):
-        tfr.to_elwc(ROWS, tmp_path / "d@2.tfrecord", by="query")
+        tfr.formats.write_elwc(ROWS, tmp_path / "d@2.tfrecord", by="query")
     assert (
-        tfr.to_elwc(
+        tfr.formats.write_elwc(
             {"query": pa.array([], pa.string()), "n": pa.array([], pa.int64())}, tmp_path / "e", by="query"
         ).records
         == 0
     )
     for keyword in ("schema", "record_type", "embed_schema", "partition_by", "mode"):
         with pytest.raises(TypeError, match=keyword):
-            tfr.to_elwc(ROWS, tmp_path / "f", by="query", **{keyword: None})
+            tfr.formats.write_elwc(ROWS, tmp_path / "f", by="query", **{keyword: None})
 
 
 def test_rounded_values_are_named_once(tmp_path: Path) -> None:
     data = {"query": ["a", "b"], "x": [0.1, 0.2], "y": [0.1, 0.3]}
-    with pytest.warns(tfr.PrecisionWarning) as caught:
-        report = tfr.to_elwc(data, tmp_path / "a", by="query", context="y")
+    with pytest.warns(tfr.errors.PrecisionWarning) as caught:
+        report = tfr.formats.write_elwc(data, tmp_path / "a", by="query", context="y")
     assert len(caught) == 1
     assert report.rounded == {"x": 2, "y": 2}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tfr.to_elwc(data, tmp_path / "b", by="query", context="y", float64="round")
-        with pytest.raises(tfr.PrecisionWarning):
-            tfr.to_elwc(data, tmp_path / "c", by="query", context="y")
+        tfr.formats.write_elwc(data, tmp_path / "b", by="query", context="y", float64="round")
+        with pytest.raises(tfr.errors.PrecisionWarning):
+            tfr.formats.write_elwc(data, tmp_path / "c", by="query", context="y")
     assert not (tmp_path / "c").exists()
 
 
@@ -124,16 +128,16 @@ def test_rounded_values_are_named_once(tmp_path: Path) -> None:
         ({}, {"by": "quary"}, "did you mean 'query'"),
         ({}, {"context": ["*"]}, "none is left for the examples"),
         ({"query": [1.5, 1.5, 2.0]}, {}, "integers, text or bytes"),
-        ({"position": [1, 2, 3]}, {}, "'position'.*from_elwc adds"),
+        ({"position": [1, 2, 3]}, {}, "'position'.*open_elwc adds"),
     ],
 )
 def test_rows_that_are_no_lists(tmp_path: Path, changes: Any, keywords: Any, message: str) -> None:
-    with pytest.raises((tfr.EncodeError, tfr.SchemaError), match=message):
-        tfr.to_elwc({**ROWS, **changes}, tmp_path / "a", **{"by": "query", **keywords})
+    with pytest.raises((tfr.errors.EncodeError, tfr.errors.SchemaError), match=message):
+        tfr.formats.write_elwc({**ROWS, **changes}, tmp_path / "a", **{"by": "query", **keywords})
     assert not (tmp_path / "a").exists()
 
 
 def test_frames_with_an_index(tmp_path: Path) -> None:
     frame = pd.DataFrame(ROWS | {"clicks": np.array([3, 0, 2], "int8")}).set_index("query")
-    assert tfr.to_elwc(frame, tmp_path / "a", by="query").records == 2
+    assert tfr.formats.write_elwc(frame, tmp_path / "a", by="query").records == 2
     assert [len(message.examples) for message in parsed(tmp_path / "a")] == [2, 1]

@@ -48,7 +48,7 @@ def columns(draw: Any) -> pa.Table:
 @given(columns(), st.integers(1, 3))
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, table: pa.Table, shards: int) -> None:
     path = tmp_path_factory.mktemp("tfds") / "mine" / "1.0.0"
-    report = tfr.write_tfds(table, path, shards=shards)
+    report = tfr.formats.write_tfds(table, path, shards=shards)
     assert (report.records, report.columns) == (table.num_rows, tuple(table.schema.names))
     back = tfr.read_table(path, split="train").select(table.schema.names)
     assert back.schema.types == table.schema.types
@@ -70,7 +70,7 @@ def test_tensors_structs_and_classes(tmp_path: Path) -> None:
     data = data.append_column("of", pa.array([{"x": 1, "y": ["a"]}, {"x": 2, "y": []}]))
     data = data.append_column("objects", pa.array([[{"k": 1, "box": [0.5, 1.0]}], []]))
     data = data.append_column("pet", pa.array(["dog", None]).dictionary_encode())
-    tfr.write_tfds(data, path)
+    tfr.formats.write_tfds(data, path)
     back = table(path, split="train")
     assert back["mask"].combine_chunks().to_numpy_ndarray().tolist() == rows["mask"].astype(int).tolist()
     assert back["grid"].combine_chunks().to_numpy_ndarray().tolist() == rows["grid"].tolist()
@@ -82,7 +82,7 @@ def test_tensors_structs_and_classes(tmp_path: Path) -> None:
     assert table(path, split="train", schema=schema)["pet"].to_pylist() == ["dog", None]
     classes = pa.chunked_array([pa.array(["cat"]).dictionary_encode(), pa.array(["dog"]).dictionary_encode()])
     data = data.set_column(data.schema.get_field_index("pet"), "pet", classes)
-    tfr.write_tfds(data, path, split="test")
+    tfr.formats.write_tfds(data, path, split="test")
     assert (path / "pet.labels.txt").read_text() == "dog\ncat\n"
     assert table(path, split="test")["pet"].to_pylist() == [1, 0]
 
@@ -90,12 +90,12 @@ def test_tensors_structs_and_classes(tmp_path: Path) -> None:
 def test_missing_values_are_optional_features(tmp_path: Path) -> None:
     path = tmp_path / "mine" / "1.0.0"
     table = pa.table({"n": pa.array([1, None], pa.int32()), "t": pa.array(["a", None]), "x": [1.0, 2.0]})
-    tfr.write_tfds(table, path, float64="round")
+    tfr.formats.write_tfds(table, path, float64="round")
     features = json.loads((path / "features.json").read_text())["featuresDict"]["features"]
     assert features["n"]["tensor"]["optional"] is features["t"]["tensor"]["optional"] is True
     assert "optional" not in features["x"]["tensor"]
     assert tfr.read_table(path, split="train")["n"].to_pylist() == [1, None]
-    tfr.write_tfds(table.slice(0, 1), path, split="test", float64="round")
+    tfr.formats.write_tfds(table.slice(0, 1), path, split="test", float64="round")
     assert '"optional": true' in (path / "features.json").read_text()
     assert tfr.read_table(path, split="train+test")["n"].to_pylist() == [1, None, 1]
 
@@ -110,8 +110,8 @@ def test_missing_values_are_optional_features(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_missing_is_an_error(tmp_path: Path, column: pa.Array, reason: str) -> None:
-    with pytest.raises(tfr.EncodeError, match=reason):
-        tfr.write_tfds({"x": column}, tmp_path / "mine" / "1.0.0")
+    with pytest.raises(tfr.errors.EncodeError, match=reason):
+        tfr.formats.write_tfds({"x": column}, tmp_path / "mine" / "1.0.0")
     assert not (tmp_path / "mine" / "1.0.0" / "dataset_info.json").exists()
 
 
@@ -128,15 +128,15 @@ def test_the_least_value_is_an_error_beside_missing_ones(tmp_path: Path, type_: 
     path = tmp_path / "mine" / "1.0.0"
     five = np.float16(5) if type_ == pa.float16() else 5
     values, missing = pa.table({"x": pa.array([five, least], type_)}), pa.table({"x": pa.array([None], type_)})
-    tfr.write_tfds(values, path)
+    tfr.formats.write_tfds(values, path)
     assert tfr.read_table(path, split="train").equals(values)
     for batches in ([*values.to_batches(), *missing.to_batches()], [pa.concat_tables([values, missing])]):
-        with pytest.raises(tfr.EncodeError, match="stands for a missing value") as caught:
-            tfr.write_tfds(iter(batches), path, overwrite=True)
+        with pytest.raises(tfr.errors.EncodeError, match="stands for a missing value") as caught:
+            tfr.formats.write_tfds(iter(batches), path, overwrite=True)
         assert (caught.value.feature, caught.value.record) == ("x", 1)
-    tfr.write_tfds(missing, path, overwrite=True)
-    with pytest.raises(tfr.EncodeError, match="the least value"):
-        tfr.write_tfds(values, path, split="test")  # the feature is optional in all splits
+    tfr.formats.write_tfds(missing, path, overwrite=True)
+    with pytest.raises(tfr.errors.EncodeError, match="the least value"):
+        tfr.formats.write_tfds(values, path, split="test")  # the feature is optional in all splits
 
 
 @pytest.mark.parametrize(
@@ -158,23 +158,23 @@ def test_the_least_value_is_an_error_beside_missing_ones(tmp_path: Path, type_: 
 )
 def test_refusals(tmp_path: Path, data: Any, keywords: dict[str, Any], reason: str) -> None:
     with pytest.raises((tfr.TFRecordError, ValueError), match=reason):
-        tfr.write_tfds(data, tmp_path / "mine" / "1.0.0", **keywords)
+        tfr.formats.write_tfds(data, tmp_path / "mine" / "1.0.0", **keywords)
 
 
 def test_splits_have_the_same_features(tmp_path: Path) -> None:
     path = tmp_path / "mine" / "1.0.0"
-    tfr.write_tfds({"x": [1]}, path)
+    tfr.formats.write_tfds({"x": [1]}, path)
     with pytest.raises(FileExistsError, match="the split 'train' exists"):
-        tfr.write_tfds({"x": [1]}, path)
-    with pytest.raises(tfr.SchemaError, match="the splits train have another feature here"):
-        tfr.write_tfds({"x": ["a"]}, path, split="test")
+        tfr.formats.write_tfds({"x": [1]}, path)
+    with pytest.raises(tfr.errors.SchemaError, match="the splits train have another feature here"):
+        tfr.formats.write_tfds({"x": ["a"]}, path, split="test")
     with pytest.raises(ValueError, match="the last directory is a version"):
-        tfr.write_tfds({"x": [1]}, tmp_path / "mine")
-    with pytest.raises(tfr.SchemaError, match="it describes the dataset 'mine'"):
-        tfr.write_tfds({"x": [1]}, path, split="test", name="other")
-    tfr.write_tfds({"x": ["a", "b"]}, path, overwrite=True, shards=2)
+        tfr.formats.write_tfds({"x": [1]}, tmp_path / "mine")
+    with pytest.raises(tfr.errors.SchemaError, match="it describes the dataset 'mine'"):
+        tfr.formats.write_tfds({"x": [1]}, path, split="test", name="other")
+    tfr.formats.write_tfds({"x": ["a", "b"]}, path, overwrite=True, shards=2)
     assert tfr.read_table(path, split="train")["x"].to_pylist() == ["a", "b"]
-    tfr.write_tfds({"x": [1]}, tmp_path / "mine" / "small" / "1.0.0", name="mine")
+    tfr.formats.write_tfds({"x": [1]}, tmp_path / "mine" / "small" / "1.0.0", name="mine")
     assert '"configName": "small"' in (tmp_path / "mine" / "small" / "1.0.0" / "dataset_info.json").read_text()
 
 
@@ -182,7 +182,7 @@ def test_mutants_of_what_is_there_are_clear_errors(tmp_path: Path) -> None:
     """Bytes of features.json and of the names of classes are changed before another split is added."""
     path = tmp_path / "mine" / "1.0.0"
     table = pa.table({"n": [1, 2], "pet": pa.array(["a", "b"]).dictionary_encode(), "boxes": [[[1.0]], []]})
-    tfr.write_tfds(table, path, float64="round")
+    tfr.formats.write_tfds(table, path, float64="round")
     originals = {name: (path / name).read_bytes() for name in ("features.json", "pet.labels.txt", "dataset_info.json")}
     rng = random.Random(9)
     values = [b"null", b"-1", b"[]", b"{}", b'"x"', b"1e999", b"\xff", b'"-1"', b"true"]
@@ -195,7 +195,7 @@ def test_mutants_of_what_is_there_are_clear_errors(tmp_path: Path) -> None:
                 text[at : at + rng.choice([0, 1, len(piece)])] = piece
             (path / name).write_bytes(text)
         try:
-            tfr.write_tfds(table.slice(0, 1), path, split="test", overwrite=True, float64="round")
+            tfr.formats.write_tfds(table.slice(0, 1), path, split="test", overwrite=True, float64="round")
             tfr.read_table(path, split="test", schema="infer")
         except tfr.TFRecordError as error:
             assert str(error)  # noqa: PT017
@@ -204,7 +204,7 @@ def test_mutants_of_what_is_there_are_clear_errors(tmp_path: Path) -> None:
 def test_episodes_come_back_from_tfds_and_go_there(data: Path, tmp_path: Path) -> None:
     table = tfr.read_table(data / "tfds" / "episodes")
     path = tmp_path / "robots" / "1.0.0"
-    tfr.write_tfds(table, path, prefix="steps", images=["steps/observation/image"])
+    tfr.formats.write_tfds(table, path, prefix="steps", images=["steps/observation/image"])
     back = tfr.read_table(path, split="train")
     assert back.select(table.schema.names).equals(table)
     steps = json.loads((path / "features.json").read_text())["featuresDict"]["features"]["steps"]
@@ -220,11 +220,11 @@ def test_columns_of_steps_have_one_length(
     columns = {"steps/a": lengths, "steps/o/b": lengths, "steps/o/c": others}
     table = pa.table({name: pa.array([[1] * n for n in each], pa.list_(pa.int64())) for name, each in columns.items()})
     if lengths == others:
-        tfr.write_tfds(table, path, prefix="steps")
+        tfr.formats.write_tfds(table, path, prefix="steps")
         assert tfr.read_table(path, split="train").select(list(columns)).equals(table)
         return
-    with pytest.raises(tfr.EncodeError, match=r"steps here, and \d in 'steps/a'") as caught:
-        tfr.write_tfds(iter([table.slice(0, 1), table.slice(1)]), path, prefix="steps")
+    with pytest.raises(tfr.errors.EncodeError, match=r"steps here, and \d in 'steps/a'") as caught:
+        tfr.formats.write_tfds(iter([table.slice(0, 1), table.slice(1)]), path, prefix="steps")
     first = next(row for row, n in enumerate(lengths) if n != others[row])
     assert (caught.value.feature, caught.value.record) == ("steps/o/c", first)
     assert not path.exists()
@@ -252,18 +252,20 @@ def image_feature(path: Path, name: str = "x") -> tuple[str, str]:
 def test_images_are_what_their_headers_state(tmp_path: Path, modes: list[str], expected: tuple[str, str]) -> None:
     images = [image_of(mode) for mode in modes]
     path = tmp_path / "mine" / "1.0.0"
-    tfr.write_tfds({"x": images, "steps/x": [images] * len(images)}, path, images=["x", "steps/x"], prefix="steps")
+    tfr.formats.write_tfds(
+        {"x": images, "steps/x": [images] * len(images)}, path, images=["x", "steps/x"], prefix="steps"
+    )
     assert image_feature(path) == expected
     other = {"x": [image_of("RGB16" if expected == ("uint8", "4") else "RGBA")], "steps/x": [images]}
-    with pytest.raises(tfr.EncodeError, match="as of the other splits") as caught:
-        tfr.write_tfds(other, path, split="test", images=["x", "steps/x"], prefix="steps")
+    with pytest.raises(tfr.errors.EncodeError, match="as of the other splits") as caught:
+        tfr.formats.write_tfds(other, path, split="test", images=["x", "steps/x"], prefix="steps")
     assert (caught.value.feature, caught.value.record) == ("x", 0)
     assert not list(path.glob("*test*"))
-    with pytest.raises(tfr.SchemaError, match="have another feature here"):
-        tfr.write_tfds({"x": images, "steps/x": [images] * len(images)}, path, split="test", prefix="steps")
+    with pytest.raises(tfr.errors.SchemaError, match="have another feature here"):
+        tfr.formats.write_tfds({"x": images, "steps/x": [images] * len(images)}, path, split="test", prefix="steps")
     field = tfr.image(mode={"1": "L", "3": "RGB", "4": "RGBA"}[expected[1]])
     tfr.write_tfrecord({"x": images}, tmp_path / "a.tfrecord", schema={"x": field})
-    tfr.write_tfds(tfr.read_table(tmp_path / "a.tfrecord"), tmp_path / "declared" / "1.0.0")
+    tfr.formats.write_tfds(tfr.read_table(tmp_path / "a.tfrecord"), tmp_path / "declared" / "1.0.0")
     assert image_feature(tmp_path / "declared" / "1.0.0") == expected
 
 
@@ -286,8 +288,8 @@ def test_images_are_what_their_headers_state(tmp_path: Path, modes: list[str], e
 )
 def test_images_that_tfds_cannot_decode(tmp_path: Path, images: list[str], mode: str | None, reason: str) -> None:
     encoded = [image_of(*name.split(".")) for name in images]
-    with pytest.raises(tfr.EncodeError, match=reason) as caught:
-        tfr.write_tfds({"x": encoded}, tmp_path / "mine" / "1.0.0", images={"x": mode})
+    with pytest.raises(tfr.errors.EncodeError, match=reason) as caught:
+        tfr.formats.write_tfds({"x": encoded}, tmp_path / "mine" / "1.0.0", images={"x": mode})
     assert (caught.value.feature, caught.value.record) == ("x", len(images) - 1)
     assert not (tmp_path / "mine").exists()
 
@@ -296,8 +298,8 @@ def test_convert_and_buckets(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "again" / "1.0.0"
     keywords: dict[str, Any] = {"split": "train[:50%]", "dst_format": "tfds", "dst_split": "small", "shards": 2}
     assert tfr.convert(data / "tfds" / "splits", path, **keywords).records == 52
-    assert tfr.count_records(tmp_path / "again", split="small") == 52
-    tfr.write_tfds({"x": [1, 2]}, "memory://buckets/mine/1.0.0")
+    assert tfr.count(tmp_path / "again", split="small") == 52
+    tfr.formats.write_tfds({"x": [1, 2]}, "memory://buckets/mine/1.0.0")
     assert tfr.read_table("memory://buckets/mine", split="train[1:]")["x"].to_pylist() == [2]
 
 
@@ -328,7 +330,9 @@ def test_a_copy_has_the_features_of_the_dataset(data: Path, tmp_path: Path, name
     assert back.select(original.column_names).to_pylist() == original.to_pylist()
     for column in columns:  # any part of the tree
         part = tmp_path / "part" / "1.0.0"
-        tfr.write_tfds(tfr.dataset(source, split="train").select([column]), part, split=f"s{columns.index(column)}")
+        tfr.formats.write_tfds(
+            tfr.dataset(source, split="train").select([column]), part, split=f"s{columns.index(column)}"
+        )
         inner, whole = features_of(part), expected
         for key in (part.replace("+", "/") for part in column.replace("c/d", "c+d").split("/")):  # a key with a slash
             assert list(inner) == [key]
@@ -345,8 +349,10 @@ def test_a_copy_has_the_features_of_the_dataset(data: Path, tmp_path: Path, name
 def test_copies_with_other_columns_and_types(data: Path, tmp_path: Path) -> None:
     source, path = data / "tfds" / "episodes", tmp_path / "mine" / "1.0.0"
     keywords: dict[str, Any] = {"split": "train", "dst_format": "tfds", "include_file_paths": "steps/from"}
-    with pytest.raises(tfr.SchemaError, match="a column of steps"):
-        tfr.write_tfds(tfr.dataset(source, split="train", include_file_paths="steps/from"), path, prefix="steps")
+    with pytest.raises(tfr.errors.SchemaError, match="a column of steps"):
+        tfr.formats.write_tfds(
+            tfr.dataset(source, split="train", include_file_paths="steps/from"), path, prefix="steps"
+        )
     tfr.convert(source, path, **keywords | {"include_file_paths": "from"})
     found, expected = features_of(path), features_of(source)
     assert found.pop("from")["pythonClassName"].endswith("Text")
@@ -367,8 +373,8 @@ def test_copies_with_other_columns_and_types(data: Path, tmp_path: Path) -> None
 def test_copies_are_added_to_splits_with_the_same_classes(data: Path, tmp_path: Path) -> None:
     source, path = data / "tfds" / "everything", tmp_path / "mine" / "1.0.0"
     rows = tfr.dataset(source, split="train").select(["label"])
-    tfr.write_tfds(rows, path)
-    tfr.write_tfds(rows, path, split="test")
+    tfr.formats.write_tfds(rows, path)
+    tfr.formats.write_tfds(rows, path, split="test")
     (path / "label.labels.txt").write_text("a\nb\n")
-    with pytest.raises(tfr.SchemaError, match="other splits have other class names"):
-        tfr.write_tfds(rows, path, split="third")
+    with pytest.raises(tfr.errors.SchemaError, match="other splits have other class names"):
+        tfr.formats.write_tfds(rows, path, split="third")

@@ -89,7 +89,9 @@ def test_a_photo_of_each_orientation_is_trained_on(tmp_path: Path, form: str, of
     annotations = write_coco(tmp_path, photos)
     orient = True if of_turned else None  # what is only mirrored has one size
     with pytest.warns(UserWarning, match="EXIF orientation") as caught:
-        tfr.write_tfrecord(tfr.from_coco(annotations, tmp_path / "photos", orient=orient), tmp_path / "a.tfrecord")
+        tfr.write_tfrecord(
+            tfr.formats.open_coco(annotations, tmp_path / "photos", orient=orient), tmp_path / "a.tfrecord"
+        )
     (text,) = (str(warning.message) for warning in caught)
     assert ("7 of 8 images keep an EXIF" if of_turned else "3 of 8 images have an EXIF") in text
     check_training(tmp_path / "a.tfrecord", 8)
@@ -113,11 +115,11 @@ def test_the_stated_size_tells_of_which_picture_boxes_are(tmp_path: Path, orient
     annotations = write_coco(tmp_path, {"a.jpg": (data, object_of(shown), shown.shape[1::-1])})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tfr.write_tfrecord(tfr.from_coco(annotations, tmp_path / "photos"), tmp_path / "a.tfrecord")
+        tfr.write_tfrecord(tfr.formats.open_coco(annotations, tmp_path / "photos"), tmp_path / "a.tfrecord")
     assert len(caught) == of_turned
     check_training(tmp_path / "a.tfrecord", 1)
-    with pytest.raises(tfr.DecodeError, match=r"pixels, but '.*' states") as error:
-        tfr.from_coco(annotations, tmp_path / "photos", orient=not of_turned).read_all()
+    with pytest.raises(tfr.errors.DecodeError, match=r"pixels, but '.*' states") as error:
+        tfr.formats.open_coco(annotations, tmp_path / "photos", orient=not of_turned).read_all()
     assert ("orient=True uses that" in str(error.value)) == of_turned
 
 
@@ -130,13 +132,14 @@ def test_without_a_size_the_caller_tells(tmp_path: Path) -> None:
         annotations = write_coco(folder, {"a.jpg": (data, box, None)})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            stream = tfr.from_coco(annotations, folder / "photos", orient=of_turned)
+            stream = tfr.formats.open_coco(annotations, folder / "photos", orient=of_turned)
             tfr.write_tfrecord(stream, folder / "a.tfrecord")
         assert len(caught) == of_turned
         check_training(folder / "a.tfrecord", 1)
     with pytest.warns(UserWarning, match="taken as those of the stored pixels"):
         tfr.write_tfrecord(
-            tfr.from_coco(tmp_path / "False" / "instances.json", tmp_path / "False" / "photos"), tmp_path / "b.tfrecord"
+            tfr.formats.open_coco(tmp_path / "False" / "instances.json", tmp_path / "False" / "photos"),
+            tmp_path / "b.tfrecord",
         )
     check_training(tmp_path / "b.tfrecord", 1)
 
@@ -152,10 +155,10 @@ def test_photos_of_yolo_are_turned(tmp_path: Path) -> None:
         line += [width / shown.shape[1], height / shown.shape[0]]
         (tmp_path / "labels" / f"{orientation}.txt").write_text("0 " + " ".join(map(str, line)))
     with pytest.warns(UserWarning, match="7 of 8 images keep an EXIF orientation"):
-        tfr.write_tfrecord(tfr.from_yolo(tmp_path, class_names=["white"]), tmp_path / "a.tfrecord")
+        tfr.write_tfrecord(tfr.formats.open_yolo(tmp_path, class_names=["white"]), tmp_path / "a.tfrecord")
     check_training(tmp_path / "a.tfrecord", 8)
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "coco", dst_format="coco")
-    stream = tfr.from_coco(tmp_path / "coco" / "instances.json", tmp_path / "coco" / "images", orient=True)
+    stream = tfr.formats.open_coco(tmp_path / "coco" / "instances.json", tmp_path / "coco" / "images", orient=True)
     with pytest.warns(UserWarning, match="keep an EXIF"):
         tfr.write_tfrecord(stream, tmp_path / "b.tfrecord")
     check_training(tmp_path / "b.tfrecord", 8)
@@ -165,7 +168,7 @@ def test_photos_of_yolo_are_turned(tmp_path: Path) -> None:
 def test_an_orientation_in_xmp_is_taken_out_too(tmp_path: Path, form: str) -> None:
     data = photo(6, form=form, xmp=True)
     annotations = write_coco(tmp_path, {f"a.{form}": (data, object_of(turned(photo(1))), (48, 32))})
-    tfr.write_tfrecord(tfr.from_coco(annotations, tmp_path / "photos"), tmp_path / "a.tfrecord")
+    tfr.write_tfrecord(tfr.formats.open_coco(annotations, tmp_path / "photos"), tmp_path / "a.tfrecord")
     check_training(tmp_path / "a.tfrecord", 1)
 
 
@@ -183,8 +186,8 @@ def test_mutants_of_photos_are_read_or_refused(tmp_path: Path, form: str) -> Non
             mutant[at] = rng.randrange(256)
         (tmp_path / "photos" / f"a.{form}").write_bytes(mutant)
         try:
-            (row,) = tfr.from_coco(annotations, tmp_path / "photos").read_all().to_pylist()
-        except tfr.DecodeError:
+            (row,) = tfr.formats.open_coco(annotations, tmp_path / "photos").read_all().to_pylist()
+        except tfr.errors.DecodeError:
             continue
         header = image_header(row["image/encoded"], "")
         assert (row["image/height"], row["image/width"]) == header.turned_size
@@ -196,7 +199,7 @@ def test_other_readers_agree(tmp_path: Path) -> None:
     photos = {f"{n}.jpg": (photo(n), object_of(turned(photo(1))), (48, 32)) for n in ORIENTATIONS}
     annotations = write_coco(tmp_path, photos)
     with pytest.warns(UserWarning, match="3 of 8"):
-        tfr.write_tfrecord(tfr.from_coco(annotations, tmp_path / "photos"), tmp_path / "a.tfrecord")
+        tfr.write_tfrecord(tfr.formats.open_coco(annotations, tmp_path / "photos"), tmp_path / "a.tfrecord")
     rows = tfr.read_arrays(tmp_path / "a.tfrecord", schema={"image/encoded": tfr.image()})["image/encoded"]
     dataset = torchvision.CocoDetection(str(tmp_path / "photos"), str(annotations))
     for (image, objects), pixels in zip(dataset, rows, strict=True):

@@ -52,7 +52,7 @@ def write(folder: Path, document: Any, *names: str) -> Path:
 
 
 def rows(folder: Path, document: Any, *names: str, **keywords: Any) -> list[dict[str, Any]]:
-    stream = tfr.from_coco(write(folder, document, *names), images=folder / "photos", **keywords)
+    stream = tfr.formats.open_coco(write(folder, document, *names), images=folder / "photos", **keywords)
     return list(stream.read_all().to_pylist())
 
 
@@ -112,7 +112,7 @@ def test_features_equal_those_of_the_script(objects: list[tuple[Any, ...]]) -> N
     with tempfile.TemporaryDirectory() as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # boxes that are left out
         folder = Path(temporary)
-        stream = tfr.from_coco(write(folder, document, "a.jpg", "b.jpg"), images=folder / "photos")
+        stream = tfr.formats.open_coco(write(folder, document, "a.jpg", "b.jpg"), images=folder / "photos")
         tfr.write_tfrecord(stream, folder / "a.tfrecord")
         found, expected = tfr.read_table(folder / "a.tfrecord"), of_the_script(document, folder / "photos")
     assert found.select(list(expected[0])).to_pylist() == expected
@@ -131,9 +131,9 @@ def test_boxes_of_whole_pixels_come_back(objects: list[tuple[int, ...]]) -> None
 
 
 def test_the_file_has_the_features_and_types_of_the_script(tmp_path: Path) -> None:
-    tfr.write_tfrecord(tfr.from_coco(write(tmp_path, coco(annotation())), tmp_path / "photos"), tmp_path / "a")
+    tfr.write_tfrecord(tfr.formats.open_coco(write(tmp_path, coco(annotation())), tmp_path / "photos"), tmp_path / "a")
     (payload,) = tfr.RecordReader(tmp_path / "a")
-    features = tfr.Example.FromString(payload).features.feature
+    features = tfr.train.Example.FromString(payload).features.feature
     kinds = {name: feature.WhichOneof("kind") for name, feature in features.items()}
     bytes_, floats, ints = "bytes_list", "float_list", "int64_list"
     assert kinds == {
@@ -185,7 +185,9 @@ def test_invalid_boxes(tmp_path: Path, box: list[float]) -> None:
     with pytest.warns(UserWarning, match="1 of 3 boxes left out, .* the first: the box of annotation 2 of image '7'"):
         (row,) = rows(tmp_path, document)
     assert row["image/object/class/text"] == ["dog", "person"]
-    with pytest.raises(tfr.DecodeError, match="annotation 2 of image '7' is empty or beyond the image") as caught:
+    with pytest.raises(
+        tfr.errors.DecodeError, match="annotation 2 of image '7' is empty or beyond the image"
+    ) as caught:
         rows(tmp_path, document, invalid_boxes="raise")
     assert caught.value.path == str(tmp_path / "instances.json")
     (row,) = rows(tmp_path, document, invalid_boxes="keep")
@@ -246,7 +248,7 @@ def without(name: str) -> Coco:
     ],
 )
 def test_what_is_not_coco_is_an_error_that_names_it(tmp_path: Path, document: Any, reason: str) -> None:
-    with pytest.raises(tfr.DecodeError) as caught:
+    with pytest.raises(tfr.errors.DecodeError) as caught:
         rows(tmp_path, document)
     assert reason in str(caught.value)
     assert caught.value.path == str(tmp_path / "instances.json")
@@ -260,8 +262,8 @@ def test_names_do_not_lead_out_of_the_folder(tmp_path: Path, name: str) -> None:
     path = tmp_path / "instances.json"
     path.write_text(json.dumps(coco(images=[{"id": 1, "file_name": name}])))
     for on_error in ("raise", "skip"):
-        with pytest.raises(tfr.DecodeError, match="image '1' does not stay below the folder of images"):
-            tfr.from_coco(path, images=tmp_path / "photos", on_error=on_error)  # type: ignore[arg-type]
+        with pytest.raises(tfr.errors.DecodeError, match="image '1' does not stay below the folder of images"):
+            tfr.formats.open_coco(path, images=tmp_path / "photos", on_error=on_error)  # type: ignore[arg-type]
 
 
 def three(**sizes: int) -> Coco:
@@ -272,19 +274,21 @@ def three(**sizes: int) -> Coco:
 def test_images_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"image '1' of .* does not exist; 2 of 3 images are missing.*skip"):
         rows(tmp_path, three(), "0.jpg")
-    with pytest.warns(tfr.DamagedDataWarning, match=r"2 of 3 images left out, the first: '.*1\.jpg' does not exist"):
+    with pytest.warns(
+        tfr.errors.DamagedDataWarning, match=r"2 of 3 images left out, the first: '.*1\.jpg' does not exist"
+    ):
         assert [row["image/source_id"] for row in rows(tmp_path, three(), on_error="skip")] == ["0"]
     (tmp_path / "photos" / "0.jpg").unlink()
     with pytest.raises(FileNotFoundError, match="is images= the right folder"):
         rows(tmp_path, three(), on_error="skip")
     with pytest.raises(FileNotFoundError, match="no such folder"):
-        tfr.from_coco(tmp_path / "instances.json", images=tmp_path / "none")
+        tfr.formats.open_coco(tmp_path / "instances.json", images=tmp_path / "none")
     with pytest.raises(NotADirectoryError):
-        tfr.from_coco(tmp_path / "instances.json", images=tmp_path / "instances.json")
+        tfr.formats.open_coco(tmp_path / "instances.json", images=tmp_path / "instances.json")
     with pytest.raises(FileNotFoundError, match="expected a COCO file"):
-        tfr.from_coco(tmp_path / "none.json", images=tmp_path / "photos")
+        tfr.formats.open_coco(tmp_path / "none.json", images=tmp_path / "photos")
     with pytest.raises(IsADirectoryError):
-        tfr.from_coco(tmp_path, images=tmp_path / "photos")
+        tfr.formats.open_coco(tmp_path, images=tmp_path / "photos")
 
 
 def test_damaged_images_and_other_sizes(tmp_path: Path) -> None:
@@ -292,22 +296,24 @@ def test_damaged_images_and_other_sizes(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     (photos / "1.jpg").write_bytes(jpeg()[:50])
     (photos / "2.jpg").write_bytes(jpeg(20, 40))
-    stream = tfr.from_coco(path, photos)
-    with pytest.raises(tfr.DecodeError, match="not an image") as caught:
+    stream = tfr.formats.open_coco(path, photos)
+    with pytest.raises(tfr.errors.DecodeError, match="not an image") as caught:
         stream.read_all()
     assert caught.value.path == str(photos / "1.jpg")
-    with pytest.warns(tfr.DamagedDataWarning, match=r"2 of 3 images left out, the first: .*1\.jpg"):
-        table = tfr.from_coco(path, photos, on_error="skip").read_all()
+    with pytest.warns(tfr.errors.DamagedDataWarning, match=r"2 of 3 images left out, the first: .*1\.jpg"):
+        table = tfr.formats.open_coco(path, photos, on_error="skip").read_all()
     assert table["image/source_id"].to_pylist() == ["0"]
     (photos / "1.jpg").write_bytes(jpeg())
-    with pytest.raises(tfr.DecodeError, match=r"has 20×40 pixels, but .* states 40×20 for image '2'"):
-        tfr.from_coco(path, photos).read_all()
-    assert tfr.from_coco(path, photos, check_sizes=False).read_all()["image/width"].to_pylist() == [40, 40, 40]
+    with pytest.raises(tfr.errors.DecodeError, match=r"has 20×40 pixels, but .* states 40×20 for image '2'"):
+        tfr.formats.open_coco(path, photos).read_all()
+    assert tfr.formats.open_coco(path, photos, check_sizes=False).read_all()["image/width"].to_pylist() == [40, 40, 40]
 
 
 def test_annotations_of_images_that_are_not_in_the_file(tmp_path: Path) -> None:
     document = coco(annotation(1), annotation(2, image_id=8), annotation(3, image_id=9))
-    with pytest.warns(tfr.DamagedDataWarning, match="2 of 3 annotations left out, the first: annotation 2: no image"):
+    with pytest.warns(
+        tfr.errors.DamagedDataWarning, match="2 of 3 annotations left out, the first: annotation 2: no image"
+    ):
         (row,) = rows(tmp_path, document, on_error="skip")
     assert row["image/object/class/label"] == [18]
 
@@ -318,7 +324,7 @@ def test_order_and_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert [row["image/filename"] for row in rows(tmp_path, document, *names)] == names
     path = tmp_path / "instances.json"
     orders = [
-        tfr.from_coco(path, tmp_path / "photos", shuffle_seed=seed, threads=threads)
+        tfr.formats.open_coco(path, tmp_path / "photos", shuffle_seed=seed, threads=threads)
         .read_all()["image/filename"]
         .to_pylist()
         for seed, threads in ((1, 1), (1, 3), (2, 1))
@@ -326,20 +332,20 @@ def test_order_and_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert orders[0] == orders[1] != orders[2]
     assert sorted(orders[0]) == sorted(orders[2]) == sorted(names)
     set_limits(monkeypatch, file_batch_bytes=2 * len(jpeg()))
-    assert [batch.num_rows for batch in tfr.from_coco(path, tmp_path / "photos")] == [2, 2, 1]
+    assert [batch.num_rows for batch in tfr.formats.open_coco(path, tmp_path / "photos")] == [2, 2, 1]
 
 
 def test_other_formats_of_images(tmp_path: Path) -> None:
     path = write(tmp_path, coco(annotation()))
     (tmp_path / "photos" / "a.jpg").write_bytes(jpeg(form="png"))
-    assert tfr.from_coco(path, tmp_path / "photos").read_all()["image/format"].to_pylist() == ["png"]
+    assert tfr.formats.open_coco(path, tmp_path / "photos").read_all()["image/format"].to_pylist() == ["png"]
 
 
 def test_keywords_are_checked(tmp_path: Path) -> None:
     path = write(tmp_path, coco())
     for keywords in ({"invalid_boxes": "cut"}, {"on_error": "stop"}, {"threads": 0}, {"shuffle_seed": -1}):
         with pytest.raises(ValueError, match=next(iter(keywords))):
-            tfr.from_coco(path, tmp_path / "photos", **keywords)  # type: ignore[arg-type]
+            tfr.formats.open_coco(path, tmp_path / "photos", **keywords)  # type: ignore[arg-type]
 
 
 def test_buckets(bucket: Bucket) -> None:
@@ -347,11 +353,11 @@ def test_buckets(bucket: Bucket) -> None:
         bucket.fs.pipe(bucket.url(f"photos/{at}.jpg"), jpeg())
     bucket.fs.pipe(bucket.url("instances.json"), json.dumps(three()).encode())
     keywords = {"storage_options": bucket.storage_options}
-    stream = tfr.from_coco(bucket.url("instances.json"), bucket.url("photos"), **keywords)
+    stream = tfr.formats.open_coco(bucket.url("instances.json"), bucket.url("photos"), **keywords)
     assert stream.read_all()["image/source_id"].to_pylist() == ["0", "1", "2"]
     bucket.fs.rm(bucket.url("photos/1.jpg"))
     with pytest.raises(FileNotFoundError, match="image '1' of"):
-        tfr.from_coco(bucket.url("instances.json"), bucket.url("photos"), **keywords)
+        tfr.formats.open_coco(bucket.url("instances.json"), bucket.url("photos"), **keywords)
 
 
 # ---- masks and key points
@@ -405,7 +411,7 @@ def test_key_points_are_those_of_the_script(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_mask_and_no_key_point_is_an_error(tmp_path: Path, document: Any, reason: str) -> None:
-    with pytest.raises(tfr.DecodeError) as caught:
+    with pytest.raises(tfr.errors.DecodeError) as caught:
         rows(tmp_path, document, masks="png")
     assert reason in str(caught.value)
     assert caught.value.path == str(tmp_path / "instances.json")
@@ -414,7 +420,7 @@ def test_what_is_no_mask_and_no_key_point_is_an_error(tmp_path: Path, document: 
 def test_images_whose_masks_cannot_be_drawn_are_left_out(tmp_path: Path) -> None:
     document = coco(annotation(1, segmentation={"size": [40, 20], "counts": [800]}), annotation(2))
     document["images"].append({"id": 9, "file_name": "b.jpg"})
-    with pytest.warns(tfr.DamagedDataWarning, match="1 of 2 images left out, the first: .* a mask of image '7'"):
+    with pytest.warns(tfr.errors.DamagedDataWarning, match="1 of 2 images left out, the first: .* a mask of image '7'"):
         assert [
             row["image/source_id"] for row in rows(tmp_path, document, "a.jpg", "b.jpg", masks="json", on_error="skip")
         ] == ["9"]

@@ -24,7 +24,9 @@ EXPECTED = (np.arange(8)[:, None] * 100 + np.arange(24) + 0.5).astype(np.float32
 
 
 def test_patches_are_in_their_places() -> None:
-    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", DATA / "image-mixer.json", channels={"series": 3})
+    image = tfr.formats.read_earth_engine(
+        DATA / "image-*.tfrecord.gz", DATA / "image-mixer.json", channels={"series": 3}
+    )
     assert {name: band.dims for name, band in image.data_vars.items()} == {
         **dict.fromkeys(["B4", "B5", "cloud"], ("y", "x")),
         "series": ("series_channel", "y", "x"),
@@ -36,17 +38,17 @@ def test_patches_are_in_their_places() -> None:
     np.testing.assert_array_equal(image["x"], 500_000 + 30 * (np.arange(24) + 0.5))
     np.testing.assert_array_equal(image["y"], 4_100_000 - 30 * (np.arange(8) + 0.5))
     assert image.attrs == {"crs": "EPSG:32610", "transform": (30, 0, 500_000, 0, -30, 4_100_000)}
-    one = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B5"])
+    one = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B5"])
     assert one.equals(image[["B5"]])
 
 
 def test_overlaps_are_cut() -> None:
-    image = tfr.read_earth_engine(DATA / "overlapping.tfrecord.gz", MIXER, kernel_size=(4, 2))
+    image = tfr.formats.read_earth_engine(DATA / "overlapping.tfrecord.gz", MIXER, kernel_size=(4, 2))
     np.testing.assert_array_equal(image["B4"], EXPECTED, strict=True)
-    with pytest.raises(tfr.DecodeError, match=r"a patch of 72 values, .* 32 pixels; pass kernel_size="):
-        tfr.read_earth_engine(DATA / "overlapping.tfrecord.gz", MIXER)
+    with pytest.raises(tfr.errors.DecodeError, match=r"a patch of 72 values, .* 32 pixels; pass kernel_size="):
+        tfr.formats.read_earth_engine(DATA / "overlapping.tfrecord.gz", MIXER)
     with pytest.raises(ValueError, match="even numbers"):
-        tfr.read_earth_engine(DATA / "overlapping.tfrecord.gz", MIXER, kernel_size=(3, 2))
+        tfr.formats.read_earth_engine(DATA / "overlapping.tfrecord.gz", MIXER, kernel_size=(3, 2))
 
 
 def test_channels_are_asked_for(tmp_path: Path) -> None:
@@ -54,21 +56,21 @@ def test_channels_are_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"B4": np.zeros((6, 16 * 8), "f4")}, path, column_encoding={"B4": "list"})
     advice = r"a patch of 128 values, .*; if it is a band of arrays, pass channels=\{\"B4\": 4\}; pass kernel_size="
-    with pytest.raises(tfr.DecodeError, match=advice):
-        tfr.read_earth_engine(path, MIXER)
-    assert tfr.read_earth_engine(path, MIXER, kernel_size=(8, 4))["B4"].dims == ("y", "x")
-    assert tfr.read_earth_engine(path, MIXER, channels={"B4": 4})["B4"].dims == ("B4_channel", "y", "x")
-    with pytest.raises(tfr.DecodeError, match=r"32 pixels of 3 channels"):
-        tfr.read_earth_engine(path, MIXER, channels={"B4": 3})
-    with pytest.raises(tfr.FeatureNotFoundError, match=r"channels= names no band"):
-        tfr.read_earth_engine(path, MIXER, channels={"B5": 4})
+    with pytest.raises(tfr.errors.DecodeError, match=advice):
+        tfr.formats.read_earth_engine(path, MIXER)
+    assert tfr.formats.read_earth_engine(path, MIXER, kernel_size=(8, 4))["B4"].dims == ("y", "x")
+    assert tfr.formats.read_earth_engine(path, MIXER, channels={"B4": 4})["B4"].dims == ("B4_channel", "y", "x")
+    with pytest.raises(tfr.errors.DecodeError, match=r"32 pixels of 3 channels"):
+        tfr.formats.read_earth_engine(path, MIXER, channels={"B4": 3})
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"channels= names no band"):
+        tfr.formats.read_earth_engine(path, MIXER, channels={"B5": 4})
     with pytest.raises(ValueError, match=r"channels=\{'B4': 0\}"):
-        tfr.read_earth_engine(path, MIXER, channels={"B4": 0})
+        tfr.formats.read_earth_engine(path, MIXER, channels={"B4": 0})
 
 
 def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     files = sorted(DATA.glob("image-0*.tfrecord.gz"))
-    image = tfr.read_earth_engine(files[::-1], MIXER, columns=["B4"])
+    image = tfr.formats.read_earth_engine(files[::-1], MIXER, columns=["B4"])
     np.testing.assert_array_equal(image["B4"], EXPECTED, strict=True)
     for names in (
         ["a-00000.tfrecord.gz", "b-00001.tfrecord.gz"],
@@ -80,8 +82,8 @@ def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
         for source, target in zip(files, renamed, strict=True):
             target.parent.mkdir(exist_ok=True)
             target.write_bytes(source.read_bytes())
-        with pytest.raises(tfr.DecodeError, match="do not give the order of their patches"):
-            tfr.read_earth_engine(renamed, MIXER, columns=["B4"])
+        with pytest.raises(tfr.errors.DecodeError, match="do not give the order of their patches"):
+            tfr.formats.read_earth_engine(renamed, MIXER, columns=["B4"])
 
 
 @settings(max_examples=40)
@@ -94,30 +96,34 @@ def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 def test_pixels_are_written_where_their_coordinates_are(
     tmp_path_factory: pytest.TempPathFactory, orders: Any, shift: float, axis: str, dtype: str
 ) -> None:
-    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B4", "cloud"])
+    image = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B4", "cloud"])
     image = image.assign_coords({name: image[name].astype(dtype) for name in ("x", "y")})
     shuffled = image.isel(y=list(orders[0]), x=list(orders[1]))
     path = tmp_path_factory.mktemp("ee") / "a.tfrecord"
     if shift:
         shuffled = shuffled.assign_coords({axis: shuffled[axis] + 30 * shift})
-        with pytest.raises(tfr.EncodeError, match=rf"'{axis}': its coordinate goes from .* centres of the pixels from"):
-            tfr.write_earth_engine(shuffled, path, MIXER)
+        with pytest.raises(
+            tfr.errors.EncodeError, match=rf"'{axis}': its coordinate goes from .* centres of the pixels from"
+        ):
+            tfr.formats.write_earth_engine(shuffled, path, MIXER)
         shuffled = shuffled.assign_coords({axis: shuffled[axis] - 30 * shift})
-    tfr.write_earth_engine(shuffled, path, MIXER)
-    written = tfr.read_earth_engine(path, MIXER)
+    tfr.formats.write_earth_engine(shuffled, path, MIXER)
+    written = tfr.formats.read_earth_engine(path, MIXER)
     np.testing.assert_array_equal(written["B4"], EXPECTED)
-    tfr.write_earth_engine(image.drop_vars(["x", "y"]), path, MIXER)
-    np.testing.assert_array_equal(tfr.read_earth_engine(path, MIXER)["B4"], EXPECTED)
+    tfr.formats.write_earth_engine(image.drop_vars(["x", "y"]), path, MIXER)
+    np.testing.assert_array_equal(tfr.formats.read_earth_engine(path, MIXER)["B4"], EXPECTED)
 
 
 def test_images_of_other_projections_are_refused(tmp_path: Path) -> None:
-    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B4"])
-    with pytest.raises(tfr.EncodeError, match="its crs is EPSG:4326, and that of the mixer file EPSG:32610"):
-        tfr.write_earth_engine(image.assign_attrs(crs="EPSG:4326"), tmp_path / "a.tfrecord", MIXER)
+    image = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B4"])
+    with pytest.raises(tfr.errors.EncodeError, match="its crs is EPSG:4326, and that of the mixer file EPSG:32610"):
+        tfr.formats.write_earth_engine(image.assign_attrs(crs="EPSG:4326"), tmp_path / "a.tfrecord", MIXER)
     rotated = {"crs": "EPSG:32610", "affine": {"doubleMatrix": [30, 1, 0, 1, -30, 0]}}
-    with pytest.raises(tfr.EncodeError, match=r"is rotated.*drop_vars"):
-        tfr.write_earth_engine(image, tmp_path / "a.tfrecord", {**MIXER, "projection": rotated})
-    tfr.write_earth_engine(image.drop_vars(["x", "y"]), tmp_path / "a.tfrecord", {**MIXER, "projection": rotated})
+    with pytest.raises(tfr.errors.EncodeError, match=r"is rotated.*drop_vars"):
+        tfr.formats.write_earth_engine(image, tmp_path / "a.tfrecord", {**MIXER, "projection": rotated})
+    tfr.formats.write_earth_engine(
+        image.drop_vars(["x", "y"]), tmp_path / "a.tfrecord", {**MIXER, "projection": rotated}
+    )
 
 
 def test_tables_are_read_as_tables() -> None:
@@ -144,16 +150,16 @@ def test_what_is_written_is_read_back(
     values = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
     plain = {"a": (("y", "x"), values[0])} | ({"b": (("z", "y", "x"), values)} if channels > 1 else {})
     path = tmp_path_factory.mktemp("ee") / "predictions.tfrecord.gz"
-    report = tfr.write_earth_engine(xr.Dataset(plain), path, mixer)
+    report = tfr.formats.write_earth_engine(xr.Dataset(plain), path, mixer)
     assert (report.records, report.compression) == (mixer["totalPatches"], "gzip")
-    image = tfr.read_earth_engine(path, mixer, channels={"b": channels} if channels > 1 else None)
+    image = tfr.formats.read_earth_engine(path, mixer, channels={"b": channels} if channels > 1 else None)
     for name, (_, expected) in plain.items():
         np.testing.assert_array_equal(image[name], expected)
 
 
 def test_exports_are_written_back_as_they_were(tmp_path: Path) -> None:
-    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, channels={"series": 3})
-    tfr.write_earth_engine(image[["B4", "series"]], tmp_path / "a.tfrecord", MIXER)
+    image = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, channels={"series": 3})
+    tfr.formats.write_earth_engine(image[["B4", "series"]], tmp_path / "a.tfrecord", MIXER)
     before = tfr.read_table(DATA / "image-*.tfrecord.gz", columns=["B4", "series"])
     assert tfr.read_table(tmp_path / "a.tfrecord").equals(before)
 
@@ -177,21 +183,23 @@ def test_exports_are_written_back_as_they_were(tmp_path: Path) -> None:
 )
 def test_damaged_mixer_files(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
     (tmp_path / "mixer.json").write_text(json.dumps({**MIXER, **change}))
-    with pytest.raises(tfr.DecodeError, match=reason):
-        tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json", columns=["B4", "B5", "cloud"])
+    with pytest.raises(tfr.errors.DecodeError, match=reason):
+        tfr.formats.read_earth_engine(
+            DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json", columns=["B4", "B5", "cloud"]
+        )
 
 
 @pytest.mark.parametrize("content", [b"", b"[" * 100_000, b"[]", b"1", b"\xff", b'{"x": 1' + b" " * (1 << 20)])
 def test_mixer_files_that_are_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "mixer.json").write_bytes(content)
-    with pytest.raises(tfr.DecodeError, match=r"mixer\.json: no mixer file of Earth Engine"):
-        tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json")
+    with pytest.raises(tfr.errors.DecodeError, match=r"mixer\.json: no mixer file of Earth Engine"):
+        tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json")
 
 
 def test_rotated_projections_have_no_coordinates() -> None:
     projection = {"crs": "EPSG:32610", "affine": {"doubleMatrix": [30, 1, 0, 1, -30, 0]}}
     mixer = {**MIXER, "projection": projection}
-    image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", mixer, columns=["B4"])
+    image = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", mixer, columns=["B4"])
     assert list(image.coords) == []
     assert image.attrs["transform"] == (30, 1, 0, 1, -30, 0)
 
@@ -205,13 +213,13 @@ def test_patches_that_are_no_image(tmp_path: Path) -> None:
         ([["a"] * 32] * 6, "has no pixels"),
     ):
         tfr.write_tfrecord({"B4": band}, path)
-        with pytest.raises(tfr.DecodeError, match=reason):
-            tfr.read_earth_engine(path, MIXER)
+        with pytest.raises(tfr.errors.DecodeError, match=reason):
+            tfr.formats.read_earth_engine(path, MIXER)
     for variable in ((("x", "y"), np.zeros((24, 8))), (("y", "x"), np.zeros((8, 23))), (("t",), np.zeros(3))):
-        with pytest.raises(tfr.EncodeError, match="its dimensions are"):
-            tfr.write_earth_engine(xr.Dataset({"a": variable}), path, MIXER)
-    with pytest.raises(tfr.EncodeError, match="cannot be uploaded"):
-        tfr.write_earth_engine(xr.Dataset({"a": (("y", "x"), np.zeros((8, 24), "M8[s]"))}), path, MIXER)
+        with pytest.raises(tfr.errors.EncodeError, match="its dimensions are"):
+            tfr.formats.write_earth_engine(xr.Dataset({"a": variable}), path, MIXER)
+    with pytest.raises(tfr.errors.EncodeError, match="cannot be uploaded"):
+        tfr.formats.write_earth_engine(xr.Dataset({"a": (("y", "x"), np.zeros((8, 24), "M8[s]"))}), path, MIXER)
 
 
 def test_mutants_of_mixer_files_raise_errors_or_do_no_harm(tmp_path: Path) -> None:
@@ -226,7 +234,7 @@ def test_mutants_of_mixer_files_raise_errors_or_do_no_harm(tmp_path: Path) -> No
             del content[draw.randrange(len(content)) :]
         (tmp_path / "mixer.json").write_bytes(content)
         try:
-            image = tfr.read_earth_engine(DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json", columns=["B4"])
-        except tfr.DecodeError:
+            image = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json", columns=["B4"])
+        except tfr.errors.DecodeError:
             continue
         assert image["B4"].size == EXPECTED.size

@@ -46,12 +46,12 @@ def episodes(tmp_path: Path) -> Path:
         }
     )
     path = tmp_path / "robots" / "1.0.0"
-    tfr.write_tfds(table, path, prefix="steps", images=["steps/observation/image"], float64="round")
+    tfr.formats.write_tfds(table, path, prefix="steps", images=["steps/observation/image"], float64="round")
     return path
 
 
 def convert(source: Path, target: Path, **keywords: Any) -> Any:
-    with pytest.warns(tfr.SchemaWarning, match="1 episode without steps"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="1 episode without steps"):
         return tfr.convert(source, target, split="train", dst_format="lerobot", fps=10, **keywords)
 
 
@@ -108,14 +108,14 @@ def test_refusals(episodes: Path, tmp_path: Path) -> None:
     target = tmp_path / "lerobot"
     with pytest.raises(TypeError, match="needs fps="):
         tfr.convert(episodes, target, split="train", dst_format="lerobot")
-    with pytest.raises(tfr.FeatureNotFoundError, match="no column of text has the tasks"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="no column of text has the tasks"):
         tfr.convert(episodes, target, split="train", dst_format="lerobot", fps=10, task="goal")
-    with pytest.raises(tfr.EncodeError, match="no episode with steps"):
+    with pytest.raises(tfr.errors.EncodeError, match="no episode with steps"):
         tfr.convert(episodes, target, split="train[1:2]", dst_format="lerobot", fps=10)
     assert not target.exists()
     ragged = tmp_path / "ragged" / "1.0.0"
-    tfr.write_tfds({"steps/x": [[[1], [2, 3]]]}, ragged, prefix="steps")
-    with pytest.raises(tfr.SchemaError, match="a list of numbers of one length"):
+    tfr.formats.write_tfds({"steps/x": [[[1], [2, 3]]]}, ragged, prefix="steps")
+    with pytest.raises(tfr.errors.SchemaError, match="a list of numbers of one length"):
         tfr.convert(ragged, target, split="train", dst_format="lerobot", fps=10)
     target.mkdir()
     (target / "a").write_text("")
@@ -159,7 +159,7 @@ def test_images_have_their_own_channels(tmp_path: Path, mode: str, channels: int
     ],
 )
 def test_images_that_lerobot_does_not_hold(tmp_path: Path, images: list[str], reason: str) -> None:
-    with pytest.raises(tfr.EncodeError, match=reason) as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=reason) as caught:
         lerobot(steps_of([image_of(*name.split(".")) for name in images]), tmp_path)
     assert (caught.value.feature, caught.value.record) == ("steps/x", len(images) - 1)
     assert not (tmp_path / "lerobot").exists()
@@ -168,7 +168,9 @@ def test_images_that_lerobot_does_not_hold(tmp_path: Path, images: list[str], re
 @pytest.mark.filterwarnings("ignore:no column is named language_instruction")
 def test_images_of_two_sizes_are_an_error_in_any_frame(tmp_path: Path) -> None:
     episodes = [[png(1)] * 5, [png_of(8, 6), png(1), png(1)]]  # statistics are of the frame in the middle
-    with pytest.raises(tfr.EncodeError, match="the image is of 6×8 with 3, the first of 4×6 with 3 channels") as caught:
+    with pytest.raises(
+        tfr.errors.EncodeError, match="the image is of 6×8 with 3, the first of 4×6 with 3 channels"
+    ) as caught:
         lerobot(pa.table({"steps/x": pa.array(episodes, pa.list_(pa.binary()))}), tmp_path)
     assert caught.value.record == 1
 
@@ -188,11 +190,11 @@ def test_tasks_are_found(tmp_path: Path, column: str, type_: pa.DataType) -> Non
 
 
 def test_tasks_that_are_none(tmp_path: Path) -> None:
-    with pytest.warns(tfr.SchemaWarning, match="the tasks of LeRobot are empty"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="the tasks of LeRobot are empty"):
         lerobot(steps_of([png(1)]), tmp_path)
     (tmp_path / "b").mkdir()
     bad = {"steps/goal": pa.array([[b"\xff"]], pa.list_(pa.binary()))}
-    with pytest.raises(tfr.EncodeError, match="a task is no text"):
+    with pytest.raises(tfr.errors.EncodeError, match="a task is no text"):
         lerobot(steps_of([png(1)], **bad), tmp_path / "b", task="goal")
 
 

@@ -54,7 +54,7 @@ def write(folder: Path, annotations: dict[str, str]) -> Path:
 
 
 def rows(folder: Path, *objects: str, **keywords: Any) -> list[dict[str, Any]]:
-    return list(tfr.from_pascal_voc(write(folder, {"a": xml(*objects)}), **keywords).read_all().to_pylist())
+    return list(tfr.formats.open_voc(write(folder, {"a": xml(*objects)}), **keywords).read_all().to_pylist())
 
 
 NAMES = st.sampled_from(["dog", "cat", "Türschild", "a & b"])
@@ -72,7 +72,7 @@ def test_features_equal_those_of_the_script(objects: list[tuple[Any, ...]]) -> N
     ]
     with tempfile.TemporaryDirectory() as temporary:
         folder = write(Path(temporary), {"a": xml(*texts)})
-        tfr.write_tfrecord(tfr.from_pascal_voc(folder), folder / "a.tfrecord")
+        tfr.write_tfrecord(tfr.formats.open_voc(folder), folder / "a.tfrecord")
         (row,) = tfr.read_table(folder / "a.tfrecord").to_pylist()
     corners = [np.array([box[at] / (40, 20)[at % 2] for _, box, _ in objects], "float32").tolist() for at in range(4)]
     assert row == {
@@ -97,7 +97,7 @@ def test_features_equal_those_of_the_script(objects: list[tuple[Any, ...]]) -> N
 
 def test_values_that_may_be_absent(tmp_path: Path) -> None:
     folder = write(tmp_path, {"a": xml(dog(), size="<width>0</width>")})
-    (row,) = tfr.from_pascal_voc(folder).read_all().to_pylist()
+    (row,) = tfr.formats.open_voc(folder).read_all().to_pylist()
     assert (row["image/height"], row["image/width"], row["image/object/bbox/xmin"]) == (20, 40, [0.25])
     assert [row[f"image/object/{name}"] for name in ("difficult", "truncated", "view")] == [[0], [0], ["Unspecified"]]
 
@@ -112,13 +112,13 @@ def test_a_folder_of_images_and_annotations(tmp_path: Path) -> None:
     for name in ("2", "10"):
         (tmp_path / f"{name}.xml").write_text(xml(dog(), filename=f"{name}.jpg"))
         (tmp_path / f"{name}.jpg").write_bytes(jpeg())
-    assert tfr.from_pascal_voc(tmp_path).read_all()["image/filename"].to_pylist() == ["2.jpg", "10.jpg"]
+    assert tfr.formats.open_voc(tmp_path).read_all()["image/filename"].to_pylist() == ["2.jpg", "10.jpg"]
     (tmp_path / "elsewhere").mkdir()
     for name in ("2", "10"):
         (tmp_path / f"{name}.jpg").rename(tmp_path / "elsewhere" / f"{name}.jpg")
-    assert tfr.from_pascal_voc(tmp_path, tmp_path / "elsewhere").read_all().num_rows == 2
+    assert tfr.formats.open_voc(tmp_path, tmp_path / "elsewhere").read_all().num_rows == 2
     with pytest.raises(FileNotFoundError, match="is images= the right folder"):
-        tfr.from_pascal_voc(tmp_path)
+        tfr.formats.open_voc(tmp_path)
 
 
 def sets(folder: Path) -> Path:
@@ -129,32 +129,32 @@ def sets(folder: Path) -> Path:
 
 
 def test_image_sets_have_the_labels_of_all_annotations(tmp_path: Path) -> None:
-    table = tfr.from_pascal_voc(sets(tmp_path), image_set="train").read_all()
+    table = tfr.formats.open_voc(sets(tmp_path), image_set="train").read_all()
     assert table["image/filename"].to_pylist() == ["2.jpg", "1.jpg"]
     assert table["image/object/class/label"].to_pylist() == [[3], [2]]
     (tmp_path / "Annotations/3.xml").write_text("<")
-    table = tfr.from_pascal_voc(tmp_path, image_set="train", class_names=["dog", "cat"]).read_all()
+    table = tfr.formats.open_voc(tmp_path, image_set="train", class_names=["dog", "cat"]).read_all()
     assert table["image/object/class/label"].to_pylist() == [[1], [2]]  # 3.xml is not read
 
 
 def test_image_sets_that_do_not_fit(tmp_path: Path) -> None:
     folder = sets(tmp_path)
     with pytest.raises(FileNotFoundError, match="no such image set"):
-        tfr.from_pascal_voc(folder, image_set="val")
+        tfr.formats.open_voc(folder, image_set="val")
     for name in ("../../secret", "..", ""):
         with pytest.raises(ValueError, match="image_set="):
-            tfr.from_pascal_voc(folder, image_set=name)
+            tfr.formats.open_voc(folder, image_set=name)
     (folder / "ImageSets/Main/val.txt").write_text("1\n../4\n")
-    with pytest.raises(tfr.DecodeError, match=r"line 2: there is no annotation '\.\./4\.xml'"):
-        tfr.from_pascal_voc(folder, image_set="val")
+    with pytest.raises(tfr.errors.DecodeError, match=r"line 2: there is no annotation '\.\./4\.xml'"):
+        tfr.formats.open_voc(folder, image_set="val")
     (folder / "ImageSets/Main/val.txt").write_text("\n")
-    with pytest.raises(tfr.DecodeError, match="the image set is empty"):
-        tfr.from_pascal_voc(folder, image_set="val")
+    with pytest.raises(tfr.errors.DecodeError, match="the image set is empty"):
+        tfr.formats.open_voc(folder, image_set="val")
 
 
 def test_classes(tmp_path: Path) -> None:
     assert rows(tmp_path, dog(), class_names=["cat", "dog"])[0]["image/object/class/label"] == [2]
-    with pytest.raises(tfr.DecodeError, match="object 0: the class 'dog' is not among class_names"):
+    with pytest.raises(tfr.errors.DecodeError, match="object 0: the class 'dog' is not among class_names"):
         rows(tmp_path, dog(), class_names=["cat"])
     with pytest.raises(ValueError, match="twice"):
         rows(tmp_path, dog(), class_names=["cat", "cat"])
@@ -210,49 +210,49 @@ EXTERNAL = "<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><annotation>&x
 )
 def test_what_is_no_annotation_is_an_error_that_names_it(tmp_path: Path, content: str, reason: str) -> None:
     write(tmp_path, {"a": xml(dog()), "b": content})
-    with pytest.raises(tfr.DecodeError) as caught:
-        tfr.from_pascal_voc(tmp_path)
+    with pytest.raises(tfr.errors.DecodeError) as caught:
+        tfr.formats.open_voc(tmp_path)
     assert reason in str(caught.value)
     assert caught.value.path == str(tmp_path / "Annotations" / "b.xml")
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="<>&!/?='\"annotationDOCTYPE[] ", max_size=200).map(str.encode))
 def test_any_bytes_are_an_element_or_an_error(content: bytes) -> None:
-    with suppress(tfr.DecodeError):
+    with suppress(tfr.errors.DecodeError):
         pascal_voc.parse_xml(content, "a.xml")
 
 
 def test_large_annotations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     set_limits(monkeypatch, annotation_bytes=100)
-    with pytest.raises(tfr.DecodeError, match="an annotation of"):
+    with pytest.raises(tfr.errors.DecodeError, match="an annotation of"):
         rows(tmp_path, dog())
 
 
 @pytest.mark.parametrize("name", ["../a.jpg", "/etc/passwd", "x/../../a.jpg", "file:///etc/passwd"])
 def test_names_do_not_lead_out_of_the_folder(tmp_path: Path, name: str) -> None:
     write(tmp_path, {"a": xml(dog(), filename=name)})
-    with pytest.raises(tfr.DecodeError, match="does not stay below the folder of images") as caught:
-        tfr.from_pascal_voc(tmp_path)
+    with pytest.raises(tfr.errors.DecodeError, match="does not stay below the folder of images") as caught:
+        tfr.formats.open_voc(tmp_path)
     assert caught.value.path == str(tmp_path / "Annotations" / "a.xml")
 
 
 def test_two_annotations_of_one_image(tmp_path: Path) -> None:
     write(tmp_path, {"a": xml(dog()), "b": xml(dog())})
-    with pytest.raises(tfr.DecodeError, match=r"the image 'a\.jpg' is also that of '.*a\.xml'") as caught:
-        tfr.from_pascal_voc(tmp_path)
+    with pytest.raises(tfr.errors.DecodeError, match=r"the image 'a\.jpg' is also that of '.*a\.xml'") as caught:
+        tfr.formats.open_voc(tmp_path)
     assert caught.value.path == str(tmp_path / "Annotations" / "b.xml")
 
 
 def test_folders_without_annotations(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"has \.xml files"):
-        tfr.from_pascal_voc(tmp_path)
+        tfr.formats.open_voc(tmp_path)
     (tmp_path / "Annotations").mkdir()
     (tmp_path / "Annotations" / "._1.xml").write_text("")  # of macOS
     with pytest.raises(FileNotFoundError, match=r"has \.xml files"):
-        tfr.from_pascal_voc(tmp_path)
+        tfr.formats.open_voc(tmp_path)
     with pytest.raises(FileNotFoundError, match="no such folder"):
-        tfr.from_pascal_voc(tmp_path / "none")
+        tfr.formats.open_voc(tmp_path / "none")
 
 
 def test_buckets(bucket: Bucket) -> None:
@@ -262,8 +262,8 @@ def test_buckets(bucket: Bucket) -> None:
         bucket.fs.pipe(bucket.url(f"VOC/JPEGImages/{at}.jpg"), jpeg())
     bucket.fs.pipe(bucket.url("VOC/ImageSets/Main/val.txt"), b"2\n")
     keywords = {"storage_options": bucket.storage_options}
-    assert tfr.from_pascal_voc(bucket.url("VOC"), **keywords).read_all().num_rows == 3
-    assert tfr.from_pascal_voc(bucket.url("VOC/"), image_set="val", **keywords).read_all().num_rows == 1
+    assert tfr.formats.open_voc(bucket.url("VOC"), **keywords).read_all().num_rows == 3
+    assert tfr.formats.open_voc(bucket.url("VOC/"), image_set="val", **keywords).read_all().num_rows == 1
 
 
 def test_suffixes_in_any_case_and_folders_of_annotations(tmp_path: Path) -> None:
@@ -276,5 +276,5 @@ def test_suffixes_in_any_case_and_folders_of_annotations(tmp_path: Path) -> None
         (folder / "Annotations" / name / "3.xml").write_text(xml())
     for image_set, expected in ((None, ["a.jpg", "2.jpg"]), ("val", ["2.jpg"])):
         with pytest.warns(UserWarning, match=r": in a folder, left out: 'more/3\.xml'$"):
-            table = tfr.from_pascal_voc(folder, image_set=image_set).read_all()
+            table = tfr.formats.open_voc(folder, image_set=image_set).read_all()
         assert table["image/source_id"].to_pylist() == expected

@@ -68,8 +68,8 @@ def write(folder: Path, *records: dict[str, Any]) -> Path:
 
 def read(folder: Path, format: str, **keywords: Any) -> pa.Table:
     if format == "coco":
-        return tfr.from_coco(folder / "instances.json", folder / "images", **keywords).read_all()
-    return (tfr.from_pascal_voc if format == "voc" else tfr.from_yolo)(folder, **keywords).read_all()
+        return tfr.formats.open_coco(folder / "instances.json", folder / "images", **keywords).read_all()
+    return (tfr.formats.open_voc if format == "voc" else tfr.formats.open_yolo)(folder, **keywords).read_all()
 
 
 FRACTIONS = st.integers(0, 2**24).map(lambda n: n / 2**24)  # the centre and size of a box in text have all digits
@@ -147,7 +147,9 @@ def test_a_coco_file_comes_back(objects: list[tuple[Any, ...]]) -> None:
         for each in document["images"]:
             (photos / each["file_name"]).write_bytes(ENCODED)
         Path(temporary, "i.json").write_text(json.dumps(document))
-        stream = tfr.from_coco(Path(temporary, "i.json"), photos, masks="json", invalid_boxes="keep", check_sizes=False)
+        stream = tfr.formats.open_coco(
+            Path(temporary, "i.json"), photos, masks="json", invalid_boxes="keep", check_sizes=False
+        )
         tfr.write_tfrecord(stream, Path(temporary, "a.tfrecord"))
         tfr.convert(Path(temporary, "a.tfrecord"), Path(temporary, "out"), dst_format="coco")
         back = json.loads(Path(temporary, "out/instances.json").read_text())
@@ -206,20 +208,20 @@ def test_what_voc_states_of_objects_comes_back(tmp_path: Path) -> None:
     (tmp_path / "voc/JPEGImages/a.png").write_bytes(ENCODED)
     xml = f"<annotation><filename>a.png</filename>{text}</annotation>"
     (tmp_path / "voc/Annotations/a.xml").write_text(xml)
-    first = tfr.from_pascal_voc(tmp_path / "voc").read_all()
+    first = tfr.formats.open_voc(tmp_path / "voc").read_all()
     assert first[f"{OBJECT}occluded"].to_pylist() == [[1, 0, 0]]
     parts: list[dict[str, Any]] = [{"name": "head", "bndbox": {"xmin": 1.5, "ymin": 2, "xmax": 9, "ymax": 7}}]
     parts += [{"name": "hand", "bndbox": {"xmin": "01"}}]
     assert [json.loads(each) for each in first[f"{OBJECT}part"][0].as_py()] == [parts, [], []]
     tfr.write_tfrecord(first, tmp_path / "a.tfrecord")
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", dst_format="voc")
-    assert tfr.from_pascal_voc(tmp_path / "out").read_all().equals(first)
+    assert tfr.formats.open_voc(tmp_path / "out").read_all().equals(first)
     with pytest.warns(UserWarning, match=r"occluded, .*part"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "coco", dst_format="coco")
     more = "<actions><jumping>1</jumping></actions>"
     (tmp_path / "voc/Annotations/a.xml").write_text(xml.replace(box, box + more))
     with pytest.warns(UserWarning, match="no column for it, here or in other annotations: actions of objects"):
-        tfr.from_pascal_voc(tmp_path / "voc").read_all()
+        tfr.formats.open_voc(tmp_path / "voc").read_all()
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ def test_what_voc_states_of_objects_comes_back(tmp_path: Path) -> None:
 def test_values_of_objects_that_are_none(tmp_path: Path, format: str, more: dict[str, Any], reason: str) -> None:
     boxes = [(0.0, 0.0, 0.5, 0.5)] * 2
     path = write(tmp_path, image("a.jpg", *boxes, **{OBJECT + name: values for name, values in more.items()}))
-    with pytest.raises(tfr.EncodeError, match=reason):
+    with pytest.raises(tfr.errors.EncodeError, match=reason):
         tfr.convert(path, tmp_path / "out", dst_format=format)
     columns = [f"!{OBJECT}{name}" for name in more]
     tfr.convert(path, tmp_path / "out", dst_format=format, columns=columns)
@@ -258,7 +260,7 @@ def test_pycocotools_reads_it(tmp_path: Path) -> None:
         first = opened.loadAnns(opened.getAnnIds(imgIds=[7]))[0]
         np.testing.assert_allclose(first["bbox"], (4, 2, 26, 16))
         assert (opened.annToMask(first) == (draw(polygon, HEIGHT, WIDTH) if column == "segmentation" else mask)).all()
-        table = tfr.from_coco(
+        table = tfr.formats.open_coco(
             tmp_path / column / "instances.json", tmp_path / column / "images", masks="png"
         ).read_all()
         pixels = np.asarray(Image.open(io.BytesIO(table[f"{OBJECT}mask"][0].as_py()[0])))
@@ -297,7 +299,7 @@ def test_labels_of_polygons_come_back(objects: list[tuple[int, list[float], list
         for place, content in (("images/a.jpg", ENCODED), ("labels/a.txt", text.encode())):
             (folder / place).parent.mkdir(parents=True)
             (folder / place).write_bytes(content)
-        stream = tfr.from_yolo(folder, class_names=["a", "b"], masks="json")
+        stream = tfr.formats.open_yolo(folder, class_names=["a", "b"], masks="json")
         tfr.write_tfrecord(stream, Path(temporary, "a.tfrecord"))
         tfr.convert(Path(temporary, "a.tfrecord"), Path(temporary, "out"), dst_format="yolo", class_names=["a", "b"])
         back = Path(temporary, "out/labels/a.txt").read_text()
@@ -358,7 +360,7 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_that_would_leave_the_folder_are_refused(tmp_path: Path, name: str, format: str) -> None:
     path = write(tmp_path, image("a.jpg"), image(name))
-    with pytest.raises(tfr.EncodeError, match="of a file cannot be used") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="of a file cannot be used") as caught:
         tfr.convert(path, tmp_path / "out", dst_format=format)
     assert (caught.value.record, caught.value.path) == (1, str(path))
     assert os.listdir(tmp_path) == ["a.tfrecord"]
@@ -367,7 +369,7 @@ def test_names_that_would_leave_the_folder_are_refused(tmp_path: Path, name: str
 @pytest.mark.parametrize("format", TARGETS)
 def test_names_that_come_twice_are_refused(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, image("a.jpg"), image("b.jpg"), image("a.jpg"))
-    with pytest.raises(tfr.EncodeError, match="written for another record") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match="written for another record") as caught:
         tfr.convert(path, tmp_path / "out", dst_format=format)
     assert caught.value.record == 2
     assert os.listdir(tmp_path) == ["a.tfrecord"]
@@ -378,7 +380,7 @@ def test_names_that_come_twice_are_refused(tmp_path: Path, format: str) -> None:
 @pytest.mark.parametrize("format", ["voc", "yolo"])
 def test_images_whose_annotations_would_have_one_name_are_refused(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, image("a.jpg"), image("b.jpg"), image("a.png"))
-    with pytest.raises(tfr.EncodeError, match=r"a\.(xml|txt)' has been written for another record") as caught:
+    with pytest.raises(tfr.errors.EncodeError, match=r"a\.(xml|txt)' has been written for another record") as caught:
         tfr.convert(path, tmp_path / "out", dst_format=format)
     assert (caught.value.record, os.listdir(tmp_path)) == (2, ["a.tfrecord"])
 
@@ -431,14 +433,14 @@ def test_images_without_objects_come_back_from_yolo(tmp_path: Path) -> None:
 def test_masks_that_are_none(tmp_path: Path, column: str, value: str) -> None:
     stored = value if column == "segmentation" else value.encode("latin1")
     path = write(tmp_path, image("a.jpg", WHOLE, **{OBJECT + column: [stored]}))
-    with pytest.raises(tfr.EncodeError, match="the mask of object 0 cannot be used"):
+    with pytest.raises(tfr.errors.EncodeError, match="the mask of object 0 cannot be used"):
         tfr.convert(path, tmp_path / "out", dst_format="coco")
 
 
 @pytest.mark.parametrize("missing", ["image/encoded", f"{OBJECT}bbox/ymin", f"{OBJECT}class/"])
 def test_columns_that_are_needed(tmp_path: Path, missing: str) -> None:
     path = write(tmp_path, {name: value for name, value in image("a.jpg", WHOLE).items() if missing not in name})
-    with pytest.raises(tfr.FeatureNotFoundError, match=missing):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=missing):
         tfr.convert(path, tmp_path / "out", dst_format="coco")
 
 
@@ -446,7 +448,7 @@ def test_labels_without_names_and_names_without_labels(tmp_path: Path) -> None:
     records = [image("a.jpg", WHOLE, label=2), image("b.jpg", WHOLE, label=1)]
     for format in TARGETS:
         unnamed = write(tmp_path, *({k: v for k, v in r.items() if k != f"{OBJECT}class/text"} for r in records))
-        with pytest.raises(tfr.EncodeError, match=r"the label . has no name.*class_names="):
+        with pytest.raises(tfr.errors.EncodeError, match=r"the label . has no name.*class_names="):
             tfr.convert(unnamed, tmp_path / "out", dst_format=format)
         tfr.convert(unnamed, tmp_path / f"{format}1", dst_format=format, class_names=["x", "y"])
         assert read(tmp_path / f"{format}1", format)[f"{OBJECT}class/text"].to_pylist() == [["y"], ["x"]]
@@ -512,7 +514,7 @@ def test_buckets_and_the_command_line(tmp_path: Path, bucket: Bucket) -> None:
     )
     assert "1 record" in result.output
     assert (tmp_path / "voc/ImageSets/Main/train.txt").read_text() == "a b\n"
-    assert len(tfr.from_pascal_voc(tmp_path / "voc", image_set="train").read_all()) == 1
+    assert len(tfr.formats.open_voc(tmp_path / "voc", image_set="train").read_all()) == 1
 
 
 # ---- mutants of annotation files: read, or refused with the file

@@ -1,4 +1,4 @@
-"""`convert` and ``tfr convert`` from COCO and Pascal VOC: what `from_coco` and `from_pascal_voc` read."""
+"""`convert` and ``tfr convert`` from COCO and Pascal VOC: what `open_coco` and `open_voc` read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 def test_coco(folder: Path) -> None:
     """With shards, compression, columns and a filter, by the function and the command."""
     source, images, target = folder / "instances.json", folder / "photos", folder / "a.tfrecord"
-    expected = tfr.from_coco(source, images=images).read_all()
+    expected = tfr.formats.open_coco(source, images=images).read_all()
     report = tfr.convert(source, target, src_format="coco", images=images)
     assert (report.records, report.columns) == (3, tuple(expected.column_names))
     assert tfr.read_table(target).to_pylist() == expected.to_pylist()
@@ -74,7 +74,7 @@ def test_coco(folder: Path) -> None:
 @LEFT_OUT
 def test_pascal_voc(folder: Path) -> None:
     """A folder in its layout is recognised; ``--from voc`` is for others."""
-    expected = tfr.from_pascal_voc(folder / "voc").read_all()
+    expected = tfr.formats.open_voc(folder / "voc").read_all()
     apart = [folder / "voc/Annotations", folder / "b.tfrecord", "--from", "voc", "--images", folder / "photos"]
     assert run(*apart).exit_code == 0
     for source, target in ((folder / "voc", "a.tfrecord"), (f"{folder}/voc/", "c.tfrecord")):

@@ -77,11 +77,11 @@ def test_a_folder_of_images_and_back(tmp_path: Path) -> None:
 def test_names_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> None:
     data = {"image/encoded": [b"a", b"b"], "image/filename": ["ok.png", name]}
     tfr.write_tfrecord(pa.table(data), tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.EncodeError, match=r"cannot be used: .*filename=None") as caught:
-        tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out" / "images")
+    with pytest.raises(tfr.errors.EncodeError, match=r"cannot be used: .*filename=None") as caught:
+        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out" / "images")
     assert (caught.value.path, caught.value.record) == (str(tmp_path / "a.tfrecord"), 1)
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == [tmp_path / "a.tfrecord"]
-    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "numbered", filename=None)
+    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "numbered", filename=None)
     assert sorted(os.listdir(tmp_path / "numbered")) == ["00000000.bin", "00000001.bin", "metadata.csv"]
 
 
@@ -91,11 +91,11 @@ def test_no_name_writes_outside(tmp_path_factory: pytest.TempPathFactory, name: 
     folder = tmp_path_factory.mktemp("names")
     try:
         tfr.write_tfrecord(pa.table({"image/encoded": [b"a"], "image/filename": [name]}), folder / "a.tfrecord")
-    except tfr.EncodeError:  # a lone surrogate
+    except tfr.errors.EncodeError:  # a lone surrogate
         return
     try:
-        tfr.to_image_folder(folder / "a.tfrecord", folder / "out", table=None)
-    except tfr.EncodeError:
+        tfr.formats.write_image_folder(folder / "a.tfrecord", folder / "out", table=None)
+    except tfr.errors.EncodeError:
         assert contents(folder).keys() == {"a.tfrecord"}
     else:
         assert contents(folder).keys() == {"a.tfrecord", f"out/{name}"}
@@ -104,18 +104,18 @@ def test_no_name_writes_outside(tmp_path_factory: pytest.TempPathFactory, name: 
 def test_names_in_all_scripts_are_accepted(tmp_path: Path) -> None:
     names = ["at\u202f3.05.png", "a\u3000b.png", "\U0001f469\u200d\U0001f4bb.png", "\u0646\u200c\u0645.png"]
     tfr.write_tfrecord({"image/encoded": [b"a"] * 4, "image/filename": names}, tmp_path / "a.tfrecord")
-    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", table=None)
+    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", table=None)
     assert contents(tmp_path / "out").keys() == set(names)
     tfr.write_tfrecord({"image/encoded": [b"a"], "image/filename": ["a\u202eb"]}, tmp_path / "b.tfrecord")
-    with pytest.raises(tfr.EncodeError, match=r"U\+202E, which changes the direction of text"):
-        tfr.to_image_folder(tmp_path / "b.tfrecord", tmp_path / "none")
+    with pytest.raises(tfr.errors.EncodeError, match=r"U\+202E, which changes the direction of text"):
+        tfr.formats.write_image_folder(tmp_path / "b.tfrecord", tmp_path / "none")
 
 
 def test_a_link_to_an_empty_folder_is_followed(tmp_path: Path) -> None:
     tfr.write_tfrecord({"image": [b"a"]}, tmp_path / "a.tfrecord")
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to("real")
-    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", table=None)
+    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", table=None)
     assert (tmp_path / "out").is_symlink()
     assert os.listdir(tmp_path / "real") == ["00000000.bin"]
 
@@ -123,8 +123,8 @@ def test_a_link_to_an_empty_folder_is_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [["a.png", "a.png"], ["a", "a/b"], ["a/b", "a"], ["a", "a/b/c"], ["a/b/c", "a/b"]])
 def test_two_files_of_one_name_are_refused(tmp_path: Path, names: list[str]) -> None:
     tfr.write_tfrecord({"image/encoded": [b"a", b"b"], "image/filename": names}, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.EncodeError, match="has been written for another record") as caught:
-        tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
+    with pytest.raises(tfr.errors.EncodeError, match="has been written for another record") as caught:
+        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
     assert caught.value.record == 1
     assert os.listdir(tmp_path) == ["a.tfrecord"]
 
@@ -132,51 +132,53 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, names: list[str]) -> 
 def test_the_folder_must_be_new_or_empty(tmp_path: Path) -> None:
     tfr.write_tfrecord({"image": [b"\xff\xd8\xff", None]}, tmp_path / "a.tfrecord")
     (tmp_path / "out").mkdir()
-    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
+    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
     assert (tmp_path / "out" / "metadata.csv").read_text() == '"image/filename"\n"00000000.jpg"\n\n'
     for taken in (tmp_path / "out", tmp_path / "a.tfrecord"):
         with pytest.raises(FileExistsError):
-            tfr.to_image_folder(tmp_path / "a.tfrecord", taken)
+            tfr.formats.write_image_folder(tmp_path / "a.tfrecord", taken)
     assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "out"]
 
 
 def test_the_table_holds_the_other_columns(tmp_path: Path) -> None:
     data = {"picture": [b"\x00\xff", b"\xff"], "name": ["a", "b"], "n": [1, 2], "tags": [["x"], ["y", "z"]]}
     tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.EncodeError, match=r"metadata\.jsonl"):
-        tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filename="name")
-    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "csv", filename="name", columns=["!tags"])
+    with pytest.raises(tfr.errors.EncodeError, match=r"metadata\.jsonl"):
+        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filename="name")
+    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "csv", filename="name", columns=["!tags"])
     assert (tmp_path / "csv" / "metadata.csv").read_text() == '"name","n"\n"a",1\n"b",2\n'
-    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filename="name", table="metadata.jsonl")
+    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filename="name", table="metadata.jsonl")
     lines = (tmp_path / "out" / "metadata.jsonl").read_text().splitlines()
     assert json.loads(lines[1]) == {"name": "b", "n": 2, "tags": ["y", "z"]}
-    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "bare", filename="name", table=None, columns=[])
+    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "bare", filename="name", table=None, columns=[])
     assert sorted(os.listdir(tmp_path / "bare")) == ["a", "b"]
     for table in ("x.txt", "../x.csv", "a/x.csv"):
         with pytest.raises(ValueError, match="table="):
-            tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "new", table=table)
+            tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "new", table=table)
 
 
 def test_columns_that_do_not_exist_or_fit(tmp_path: Path) -> None:
     tfr.write_tfrecord({"a": [b"\xff"], "b": [b"\xff"], "n": [1]}, tmp_path / "a.tfrecord")
     source, target = tmp_path / "a.tfrecord", tmp_path / "out"
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
-        ({}, tfr.FeatureNotFoundError, "columns of bytes: a, b"),
-        ({"image": "z"}, tfr.FeatureNotFoundError, "no such column"),
-        ({"image": "n"}, tfr.SchemaError, "files are bytes"),
-        ({"image": "a", "filename": "z"}, tfr.FeatureNotFoundError, "no such column"),
-        ({"image": "a", "filename": "n"}, tfr.SchemaError, "names of files are text"),
-        ({"image": "a", "columns": ["z"]}, tfr.FeatureNotFoundError, "'z'"),
+        ({}, tfr.errors.FeatureNotFoundError, "columns of bytes: a, b"),
+        ({"image": "z"}, tfr.errors.FeatureNotFoundError, "no such column"),
+        ({"image": "n"}, tfr.errors.SchemaError, "files are bytes"),
+        ({"image": "a", "filename": "z"}, tfr.errors.FeatureNotFoundError, "no such column"),
+        ({"image": "a", "filename": "n"}, tfr.errors.SchemaError, "names of files are text"),
+        ({"image": "a", "columns": ["z"]}, tfr.errors.FeatureNotFoundError, "'z'"),
     ]
     for keywords, error, reason in cases:
         with pytest.raises(error, match=reason):
-            tfr.to_image_folder(source, target, **keywords)
+            tfr.formats.write_image_folder(source, target, **keywords)
     assert not target.exists()
 
 
 def test_filters_and_limits(tmp_path: Path) -> None:
     tfr.write_tfrecord({"image": [b"\xff"] * 5, "n": list(range(5))}, tmp_path / "a.tfrecord")
-    report = tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filters=[("n", ">", 2)], columns=[])
+    report = tfr.formats.write_image_folder(
+        tmp_path / "a.tfrecord", tmp_path / "out", filters=[("n", ">", 2)], columns=[]
+    )
     assert report.records == 2
     assert sorted(os.listdir(tmp_path / "out")) == ["00000000.bin", "00000001.bin", "metadata.csv"]
 
@@ -184,14 +186,14 @@ def test_filters_and_limits(tmp_path: Path) -> None:
 def test_buckets(tmp_path: Path, bucket: Bucket) -> None:
     tfr.write_tfrecord({"image": [b"\xff", b"\xfe"], "name": ["a/1.jpg", "../1.jpg"]}, tmp_path / "a.tfrecord")
     keywords: dict[str, Any] = {"filename": "name", "dst_storage_options": bucket.storage_options}
-    with pytest.raises(tfr.EncodeError):
-        tfr.to_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords)
+    with pytest.raises(tfr.errors.EncodeError):
+        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords)
     assert not bucket.fs.exists(bucket.url("out"))
-    tfr.to_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords, limit=1)
+    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords, limit=1)
     assert bucket.fs.cat(bucket.url("out/a/1.jpg")) == b"\xff"
     assert bucket.fs.cat(bucket.url("out/metadata.csv")) == b'"name"\n"a/1.jpg"\n'
     with pytest.raises(FileExistsError):
-        tfr.to_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords, limit=1)
+        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords, limit=1)
 
 
 def test_hard_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
@@ -201,7 +203,7 @@ def test_hard_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "out" / "a").symlink_to(tmp_path / "elsewhere")
     tfr.write_tfrecord({"image/encoded": [b"a"], "image/filename": ["a/b"]}, tmp_path / "a.tfrecord")
     with pytest.raises(FileExistsError):
-        tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
+        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
     assert os.listdir(tmp_path / "elsewhere") == []
 
 
@@ -219,8 +221,8 @@ def test_a_folder_of_files_and_back(files: dict[str, bytes]) -> None:
         for name, content in files.items():
             (folder / f"{name}.bin").write_bytes(content)
         overrides = {"file/encoded": "binary"}
-        tfr.write_tfrecord(tfr.from_file_folder(folder), Path(temporary, "a.tfrecord"))
-        report = tfr.to_file_folder(
+        tfr.write_tfrecord(tfr.formats.open_file_folder(folder), Path(temporary, "a.tfrecord"))
+        report = tfr.formats.write_file_folder(
             Path(temporary, "a.tfrecord"), Path(temporary, "out"), table=None, schema_overrides=overrides
         )
         assert contents(Path(temporary, "out")) == contents(folder)
@@ -242,11 +244,11 @@ def test_files_of_any_column(tmp_path: Path) -> None:
     keywords: dict[str, Any] = {"columns": ["n"], "filters": [("n", ">", 3)]}
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "named", files="picture", filename="key", **keywords)
     assert contents(tmp_path / "named")["4/é"] == b"\xff"
-    with pytest.raises(tfr.FeatureNotFoundError, match="columns of bytes: sound, picture"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="columns of bytes: sound, picture"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="all")
-    with pytest.raises(tfr.FeatureNotFoundError, match="no such column"):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="no such column"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="x")
-    with pytest.raises(tfr.SchemaError, match="reads text as bytes"):
+    with pytest.raises(tfr.errors.SchemaError, match="reads text as bytes"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="key")
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "text", files="key", columns=[], schema_overrides={"key": "binary"})
     assert (tmp_path / "text/00000000.bin").read_text() == "0/é"
@@ -254,7 +256,9 @@ def test_files_of_any_column(tmp_path: Path) -> None:
         tfr.convert(tmp_path / "numbered", tmp_path / "b.tfrecord", files="sound")
     with pytest.raises(TypeError, match="filename= is only for"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out.parquet", filename="key")
-    tfr.to_file_folder(tmp_path / "a.tfrecord", tmp_path / "again", file="sound", filename="key", columns=["n"])
+    tfr.formats.write_file_folder(
+        tmp_path / "a.tfrecord", tmp_path / "again", file="sound", filename="key", columns=["n"]
+    )
     assert contents(tmp_path / "again")["0/é"] == HEADS[".wav"]
 
 
@@ -263,10 +267,10 @@ def test_files_in_folders_of_classes_come_back_without_the_table(tmp_path: Path)
     tfr.write_tfrecord(data, tmp_path / "a.tfrecord", schema={"file/encoded": "binary", "file/name": str, "label": int})
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="all")
     with pytest.warns(UserWarning, match="the table of the files, left out: 'metadata.csv'"):
-        stream = tfr.from_file_folder(tmp_path / "out")
+        stream = tfr.formats.open_file_folder(tmp_path / "out")
     table = stream.read_all()
     assert table.select(list(data)).to_pydict() == data
     assert table["label/text"].to_pylist() == ["cat", "dog"]
     (tmp_path / "out" / "x.csv").touch()
     with pytest.raises(ValueError, match="both in folders"):
-        tfr.from_file_folder(tmp_path / "out")
+        tfr.formats.open_file_folder(tmp_path / "out")

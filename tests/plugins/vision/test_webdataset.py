@@ -76,7 +76,7 @@ def test_samples_whose_names_begin_with_underscores(tmp_path: Path) -> None:
 def test_a_late_member_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(monkeypatch, webdataset_sample_rows=1)
     archive(tmp_path / "a.tar", SAMPLES)
-    with pytest.raises(tfr.DecodeError, match="'b/1' has a member that the first samples do not have"):
+    with pytest.raises(tfr.errors.DecodeError, match="'b/1' has a member that the first samples do not have"):
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
     assert not (tmp_path / "a.tfrecord").exists()
 
@@ -97,7 +97,7 @@ def hostile() -> dict[str, bytes]:
 @pytest.mark.parametrize("kind", hostile())
 def test_hostile_archives(tmp_path: Path, kind: str) -> None:
     (tmp_path / "a.tar").write_bytes(hostile()[kind])
-    with pytest.raises(tfr.DecodeError) as caught:
+    with pytest.raises(tfr.errors.DecodeError) as caught:
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
     assert caught.value.path == str(tmp_path / "a.tar")
     assert not (tmp_path / "a.tfrecord").exists()
@@ -108,10 +108,10 @@ def test_hostile_archives(tmp_path: Path, kind: str) -> None:
 )
 def test_members_of_a_wrong_type(tmp_path: Path, member: tuple[str, bytes]) -> None:
     archive(tmp_path / "a.tar", [member])
-    with pytest.raises(tfr.DecodeError, match=f"member '{member[0]}'"):
+    with pytest.raises(tfr.errors.DecodeError, match=f"member '{member[0]}'"):
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
     archive(tmp_path / "a.tar", [("a.jpg", b""), ("a.JPG", b"")])
-    with pytest.raises(tfr.DecodeError, match="two members"):
+    with pytest.raises(tfr.errors.DecodeError, match="two members"):
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
 
 
@@ -132,7 +132,7 @@ def test_members_that_cannot_be_read_are_named(tmp_path: Path, name: str, kind: 
         member.type = kind
         member.linkname = "a.jpg" if kind in (tarfile.LNKTYPE, tarfile.SYMTYPE) else ""
         file.addfile(member)
-    with pytest.raises(tfr.DecodeError, match=f"member '{name}': {reason}"):
+    with pytest.raises(tfr.errors.DecodeError, match=f"member '{name}': {reason}"):
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
     assert not (tmp_path / "a.tfrecord").exists()
 
@@ -166,6 +166,6 @@ def test_keys_are_text_or_integers(tmp_path: Path, type_: str, keys: list[Any]) 
 )
 def test_what_an_archive_cannot_hold(tmp_path: Path, data: dict[str, Any], reason: str) -> None:
     tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
-    with pytest.raises(tfr.EncodeError, match=reason):
+    with pytest.raises(tfr.errors.EncodeError, match=reason):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar")
     assert not (tmp_path / "a.tar").exists()

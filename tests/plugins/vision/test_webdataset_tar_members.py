@@ -85,7 +85,7 @@ def hostile() -> dict[str, tuple[bytes, str]]:
 def test_hostile_headers(tmp_path: Path, kind: str) -> None:
     content, message = hostile()[kind]
     (tmp_path / "a.tar").write_bytes(content)
-    with pytest.raises(tfr.DecodeError, match=message) as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=message) as caught:
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
     assert caught.value.path == str(tmp_path / "a.tar")
 
@@ -120,9 +120,9 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
 def test_samples_have_limits(tmp_path: Path) -> None:
     many = b"".join(header(f"a.{i}", 0) for i in range(11))
     (tmp_path / "a.tar").write_bytes(many)
-    with pytest.raises(tfr.SchemaError, match=r"more than 10 different columns.*max_features="):
+    with pytest.raises(tfr.errors.SchemaError, match=r"more than 10 different columns.*max_features="):
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord", max_features=10)
     assert len(tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord", max_features=12).columns) == 12
     (tmp_path / "b.tar").write_bytes(header("a.x", 5) + padded(b"12345") + header("a.y", 2**31 - 5))
-    with pytest.raises(tfr.DecodeError, match=r"'a\.y': with it, its sample has 2147483648 bytes"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"'a\.y': with it, its sample has 2147483648 bytes"):
         tfr.convert(tmp_path / "b.tar", tmp_path / "a.tfrecord")

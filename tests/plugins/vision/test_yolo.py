@@ -41,7 +41,7 @@ def write(folder: Path, labels: dict[str, str | None], data: str | None = DATA, 
 
 
 def rows(folder: Path, text: str, **keywords: Any) -> list[dict[str, Any]]:
-    return list(tfr.from_yolo(write(folder, {"a": text}), **keywords).read_all().to_pylist())
+    return list(tfr.formats.open_yolo(write(folder, {"a": text}), **keywords).read_all().to_pylist())
 
 
 def boxes(row: dict[str, Any]) -> list[tuple[float, ...]]:
@@ -51,7 +51,7 @@ def boxes(row: dict[str, Any]) -> list[tuple[float, ...]]:
 
 def test_boxes_classes_and_images_without_labels(tmp_path: Path) -> None:
     folder = write(tmp_path, {"a/1": "1 0.5 0.5 0.5 1\n\n0 0.25 0.25 .5 5e-1\n", "a/2": "", "b": None})
-    first, second, third = tfr.from_yolo(folder).read_all().to_pylist()
+    first, second, third = tfr.formats.open_yolo(folder).read_all().to_pylist()
     assert boxes(first) == [(0.25, 0.0, 0.75, 1.0), (0.0, 0.0, 0.5, 0.5)]
     assert first["image/object/class/text"] == ["dog", "cat"]
     assert first["image/object/class/label"] == [2, 1]
@@ -92,13 +92,13 @@ def test_polygons(tmp_path: Path) -> None:
 
 def test_key_points(tmp_path: Path) -> None:
     folder = write(tmp_path, {"a": "1 0.5 0.5 0.5 0.5 0.25 0.5 2 0 0 0\n"}, f"kpt_shape: [2, 3]\n{DATA}")
-    (row,) = tfr.from_yolo(folder).read_all().to_pylist()
+    (row,) = tfr.formats.open_yolo(folder).read_all().to_pylist()
     assert row["image/object/keypoint/x"] == [0.25, 0.0]
     assert row["image/object/keypoint/y"] == [0.5, 0.0]
     assert row["image/object/keypoint/visibility"] == [2, 0]
     assert row["image/object/keypoint/num"] == [1]
     folder = write(tmp_path, {"a": "1 0.5 0.5 0.5 0.5 0.25 0.5 0 0\n"}, f"kpt_shape: [2, 2]\n{DATA}")
-    (row,) = tfr.from_yolo(folder).read_all().to_pylist()
+    (row,) = tfr.formats.open_yolo(folder).read_all().to_pylist()
     assert row["image/object/keypoint/visibility"] == [2, 0]
 
 
@@ -108,13 +108,15 @@ def test_image_sets(tmp_path: Path, images: str) -> None:
     write(tmp_path, {"b": "0 .5 .5 1 1", "c": ""}, images=images.replace("train", "valid"))
     (tmp_path / "data.yaml").write_text(f"train: ../{images}\nval: {images.replace('train', 'valid')}\nnames: [cat]\n")
     for path in (tmp_path, tmp_path / "data.yaml"):
-        table = tfr.from_yolo(path, image_set="val").read_all()
+        table = tfr.formats.open_yolo(path, image_set="val").read_all()
         assert table["image/filename"].to_pylist() == ["b.jpg", "c.jpg"]
-        assert tfr.from_yolo(path, image_set="train").read_all()["image/object/class/label"].to_pylist() == [[1]]
-    named = tfr.from_yolo(tmp_path, image_set="valid", class_names=["x"]).read_all()
+        assert tfr.formats.open_yolo(path, image_set="train").read_all()["image/object/class/label"].to_pylist() == [
+            [1]
+        ]
+    named = tfr.formats.open_yolo(tmp_path, image_set="valid", class_names=["x"]).read_all()
     assert named["image/object/class/text"].to_pylist() == [["x"], []]
     with pytest.raises(FileNotFoundError, match="no such image set"):
-        tfr.from_yolo(tmp_path, image_set="test")
+        tfr.formats.open_yolo(tmp_path, image_set="test")
 
 
 def test_a_list_of_images(tmp_path: Path) -> None:
@@ -124,11 +126,11 @@ def test_a_list_of_images(tmp_path: Path) -> None:
         f"val: val.txt\n{DATA}".replace("val: images\n", ""),
     )
     (tmp_path / "val.txt").write_text("./images/b.jpg\nimages/train/a.jpg\n")
-    table = tfr.from_yolo(tmp_path, image_set="val").read_all()
+    table = tfr.formats.open_yolo(tmp_path, image_set="val").read_all()
     assert table["image/object/class/label"].to_pylist() == [[2], [1]]
     (tmp_path / "val.txt").write_text("../b.jpg\n")
-    with pytest.raises(tfr.DecodeError, match="does not stay below the folder"):
-        tfr.from_yolo(tmp_path, image_set="val")
+    with pytest.raises(tfr.errors.DecodeError, match="does not stay below the folder"):
+        tfr.formats.open_yolo(tmp_path, image_set="val")
 
 
 def test_names_of_classes(tmp_path: Path) -> None:
@@ -139,13 +141,13 @@ def test_names_of_classes(tmp_path: Path) -> None:
         "names: {1: 'ö: #', 0: no}",
         "names: &a [no, 'ö: #']",
     ):
-        (row,) = tfr.from_yolo(write(tmp_path, {"a": text}, data)).read_all().to_pylist()
+        (row,) = tfr.formats.open_yolo(write(tmp_path, {"a": text}, data)).read_all().to_pylist()
         assert row["image/object/class/text"] == ["ö: #"]
     (tmp_path / "data.yaml").unlink()
     with pytest.raises(FileNotFoundError, match="class_names="):
-        tfr.from_yolo(tmp_path)
+        tfr.formats.open_yolo(tmp_path)
     (tmp_path / "classes.txt").write_text("no\nyes\n")
-    (row,) = tfr.from_yolo(tmp_path).read_all().to_pylist()
+    (row,) = tfr.formats.open_yolo(tmp_path).read_all().to_pylist()
     assert row["image/object/class/text"] == ["yes"]
 
 
@@ -169,7 +171,7 @@ def test_names_of_classes(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_label_is_an_error_that_names_it(tmp_path: Path, line: str, reason: str) -> None:
-    with pytest.raises(tfr.DecodeError) as caught:
+    with pytest.raises(tfr.errors.DecodeError) as caught:
         rows(tmp_path, f"0 .5 .5 1 1\n{line}\n")
     assert "line 2: " in str(caught.value)
     assert reason in str(caught.value)
@@ -198,53 +200,53 @@ def test_what_is_no_label_is_an_error_that_names_it(tmp_path: Path, line: str, r
 )
 def test_what_is_no_data_yaml_is_an_error(tmp_path: Path, data: str, reason: str) -> None:
     folder = write(tmp_path, {"a": "0 .5 .5 1 1"}, data)
-    with pytest.raises(tfr.DecodeError, match=reason) as caught:
-        tfr.from_yolo(folder)
+    with pytest.raises(tfr.errors.DecodeError, match=reason) as caught:
+        tfr.formats.open_yolo(folder)
     assert caught.value.path == str(tmp_path / "data.yaml")
 
 
 def test_entities_that_expand_are_not_expanded(tmp_path: Path) -> None:
     levels = "\n".join(f"x{n}: &x{n} [{','.join([f'*x{n - 1}'] * 9)}]" for n in range(1, 30))
     folder = write(tmp_path, {"a": "0 .5 .5 1 1"}, f"x0: &x0 [x]\n{levels}\nnames: *x29\n")
-    with pytest.raises(tfr.DecodeError, match="lack that of a class"):
-        tfr.from_yolo(folder)
+    with pytest.raises(tfr.errors.DecodeError, match="lack that of a class"):
+        tfr.formats.open_yolo(folder)
 
 
 def test_nothing_leads_out_of_the_folder(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", {"a": "0 .5 .5 1 1"})
     for place in ("/etc", "../../x", "a/../../x", "s3://bucket/x"):
         (folder / "data.yaml").write_text(f"train: {place}\nnames: [a]\n")
-        with pytest.raises(tfr.DecodeError, match="does not stay below the folder"):
-            tfr.from_yolo(folder, image_set="train")
+        with pytest.raises(tfr.errors.DecodeError, match="does not stay below the folder"):
+            tfr.formats.open_yolo(folder, image_set="train")
     for name in ("../x", "a/b", "/etc", ".."):
         with pytest.raises(ValueError, match="expected the name of a set"):
-            tfr.from_yolo(folder, image_set=name)
+            tfr.formats.open_yolo(folder, image_set=name)
     (tmp_path / "secret.txt").write_text("0 .5 .5 1 1")
     (folder / "labels" / "a.txt").unlink()
     (folder / "labels" / "a.txt").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(tfr.DecodeError, match="a link leads out"):
-        tfr.from_yolo(folder, class_names=["a"])
+    with pytest.raises(tfr.errors.DecodeError, match="a link leads out"):
+        tfr.formats.open_yolo(folder, class_names=["a"])
     (folder / "labels" / "a.txt").unlink()
     (folder / "labels" / "a.txt").write_text("")
     (tmp_path / "secret.jpg").write_bytes(jpeg())
     (folder / "images" / "b.jpg").symlink_to(tmp_path / "secret.jpg")
-    with pytest.raises(tfr.DecodeError, match="a link leads out"):
-        tfr.from_yolo(folder, class_names=["a"])
+    with pytest.raises(tfr.errors.DecodeError, match="a link leads out"):
+        tfr.formats.open_yolo(folder, class_names=["a"])
 
 
 def test_images_and_labels_in_other_places(tmp_path: Path) -> None:
     write(tmp_path, {"b/a": "\ufeff1 .5 .5 1 1"})
     beside = (tmp_path / "images").rename(tmp_path / "photos")
     for path in (tmp_path, tmp_path / "labels"):  # in the folder `labels`, or in that of the labels itself
-        (row,) = tfr.from_yolo(path, beside, class_names=["a", "b"]).read_all().to_pylist()
+        (row,) = tfr.formats.open_yolo(path, beside, class_names=["a", "b"]).read_all().to_pylist()
         assert (row["image/filename"], row["image/object/class/text"]) == ("b/a.jpg", ["b"])
     (beside / "b" / "a.txt").write_text("0 .5 .5 1 1")
-    (row,) = tfr.from_yolo(beside, class_names=["a"]).read_all().to_pylist()  # side by side
+    (row,) = tfr.formats.open_yolo(beside, class_names=["a"]).read_all().to_pylist()  # side by side
     assert row["image/object/class/text"] == ["a"]
     with pytest.raises(FileNotFoundError, match="no such folder"):
-        tfr.from_yolo(tmp_path, tmp_path / "none", class_names=["a"])
+        tfr.formats.open_yolo(tmp_path, tmp_path / "none", class_names=["a"])
     with pytest.raises(FileNotFoundError, match=r"has no \.jpg"):
-        tfr.from_yolo(tmp_path / "labels", class_names=["a"])
+        tfr.formats.open_yolo(tmp_path / "labels", class_names=["a"])
 
 
 @pytest.mark.parametrize("train", ["../train", "train/images"])
@@ -253,17 +255,19 @@ def test_labels_next_to_the_folders_of_images(tmp_path: Path, train: str) -> Non
     for number, part in enumerate(("train", "valid")):
         write(tmp_path, {part: f"{number} .5 .5 1 1"}, images=f"{part}/images")
     (tmp_path / "data.yaml").write_text(f"train: {train}\nval: ../valid/images\nnames: [a, b]\n")
-    read = tfr.from_yolo(tmp_path).read_all()
+    read = tfr.formats.open_yolo(tmp_path).read_all()
     assert read["image/filename"].to_pylist() == ["train/images/train.jpg", "valid/images/valid.jpg"]
     assert read["image/object/class/label"].to_pylist() == [[1], [2]]
-    assert tfr.from_yolo(tmp_path, image_set="train").read_all()["image/object/class/label"].to_pylist() == [[1]]
-    (row,) = tfr.from_yolo(tmp_path, tmp_path / "valid" / "images").read_all().to_pylist()
+    assert tfr.formats.open_yolo(tmp_path, image_set="train").read_all()["image/object/class/label"].to_pylist() == [
+        [1]
+    ]
+    (row,) = tfr.formats.open_yolo(tmp_path, tmp_path / "valid" / "images").read_all().to_pylist()
     assert (row["image/filename"], row["image/object/class/label"]) == ("valid.jpg", [2])
     names = {"class_names": ["a", "b"]}
     with pytest.raises(FileNotFoundError, match=r"none of its 1 images has labels, the first in '.*valid.txt'; pass"):
-        tfr.from_yolo(tmp_path / "valid" / "images", **names)
+        tfr.formats.open_yolo(tmp_path / "valid" / "images", **names)
     write(tmp_path / "sets", {"x": "1 .5 .5 1 1"}, None, "images/train")
-    (row,) = tfr.from_yolo(tmp_path / "sets", tmp_path / "sets/images/train", **names).read_all().to_pylist()
+    (row,) = tfr.formats.open_yolo(tmp_path / "sets", tmp_path / "sets/images/train", **names).read_all().to_pylist()
     assert row["image/object/class/label"] == [2]
 
 
@@ -271,10 +275,10 @@ def test_files_that_are_no_images_are_named(tmp_path: Path) -> None:
     folder = write(tmp_path, {"a": "0 .5 .5 1 1", "b": "1 .5 .5 1 1"})
     (folder / "images" / "b.jpg").rename(folder / "images" / "b.jfif")
     (folder / "images" / "train.cache").write_bytes(b"")
-    assert tfr.from_yolo(folder).read_all()["image/filename"].to_pylist() == ["a.jpg", "b.jfif"]
+    assert tfr.formats.open_yolo(folder).read_all()["image/filename"].to_pylist() == ["a.jpg", "b.jfif"]
     (folder / "images" / "c.ppm").write_bytes(b"P6")
     with pytest.warns(UserWarning, match=r"not an image, left out: 'c\.ppm'"):
-        tfr.from_yolo(folder)
+        tfr.formats.open_yolo(folder)
 
 
 def test_boxes_beyond_the_image(tmp_path: Path) -> None:
@@ -283,7 +287,7 @@ def test_boxes_beyond_the_image(tmp_path: Path) -> None:
         assert boxes(rows(tmp_path, text)[0]) == [(0, 0, 1, 1)]
     (row,) = rows(tmp_path, text, invalid_boxes="clip")
     np.testing.assert_allclose(boxes(row)[1], (0.65, 0.25, 1, 0.75), rtol=1e-6)
-    with pytest.raises(tfr.DecodeError, match="object 2"):
+    with pytest.raises(tfr.errors.DecodeError, match="object 2"):
         rows(tmp_path, text, invalid_boxes="raise")
 
 
@@ -293,5 +297,5 @@ def test_convert_finds_the_layout_and_reads_a_bucket(tmp_path: Path, bucket: Buc
     for path in folder.rglob("*"):
         if path.is_file():
             bucket.fs.pipe(bucket.url(f"data/{path.relative_to(folder)}"), path.read_bytes())
-    stream = tfr.from_yolo(bucket.url("data"), storage_options=bucket.storage_options)
-    assert stream.read_all().equals(tfr.from_yolo(folder).read_all())
+    stream = tfr.formats.open_yolo(bucket.url("data"), storage_options=bucket.storage_options)
+    assert stream.read_all().equals(tfr.formats.open_yolo(folder).read_all())

@@ -15,6 +15,6 @@ def test_a_schema_known_from_another_file_is_compared_with_the_first_of_its_file
     joined = tmp_path / "joined.tfrecord"
     joined.write_bytes((tmp_path / "a.tfrecord").read_bytes() + (tmp_path / "b.tfrecord").read_bytes())
     for paths in ([joined], [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord", joined]):
-        with pytest.raises(tfr.SchemaError, match="differs from that of the file's first record") as caught:
+        with pytest.raises(tfr.errors.SchemaError, match="differs from that of the file's first record") as caught:
             tfr.read_table(paths)
         assert (caught.value.path, caught.value.record) == (str(joined), 1)

@@ -77,7 +77,7 @@ def test_compressed_files_are_decompressed_side_by_side(
         assert tfr.read_table(paths, threads=threads)["x"].to_pylist() == list(range(450))
         assert bool(opened) == (threads > 1)
         paths[6].write_bytes(paths[6].read_bytes()[:-9])
-        with pytest.raises(tfr.CompressionError, match="the file is truncated") as caught:
+        with pytest.raises(tfr.errors.CompressionError, match="the file is truncated") as caught:
             tfr.read_table(paths, threads=threads)
     assert caught.value.path == str(paths[6])
 
@@ -89,10 +89,10 @@ def test_the_first_file_with_an_error_is_told(engine: str, tmp_path: Path, threa
     paths[8].write_bytes(b"no records")
     paths[9].write_bytes(gzip.compress(paths[9].read_bytes())[:50])
     with blocks_of(200):
-        with pytest.raises(tfr.DecodeError) as caught:
+        with pytest.raises(tfr.errors.DecodeError) as caught:
             tfr.read_table(paths, threads=threads)
         assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(paths[7]), 1, 281)
-        with pytest.warns(tfr.StoppedEarlyWarning):
+        with pytest.warns(tfr.errors.StoppedEarlyWarning):
             assert tfr.read_table(paths, threads=threads, on_error="stop").num_rows == 281
 
 
@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_opened_in_advance(tmp_path: Path, monkeypatch: py
         return open_next(self)
 
     monkeypatch.setattr(BlockWalker, "open_next", without_file)
-    with blocks_of(200), pytest.raises(tfr.DecodeError):
+    with blocks_of(200), pytest.raises(tfr.errors.DecodeError):
         tfr.read_table(paths, threads=threads)
     numbered(tmp_path, 6, 40)
     with blocks_of(200), pytest.raises(FileNotFoundError, match="04"):
@@ -127,7 +127,7 @@ def test_rows_behind_damage_are_read_once(
     paths = [tmp_path / f"{i}" for i in range(4)]
     for path, content in zip(paths, contents, strict=True):
         path.write_bytes(content)
-    with blocks_of(500), pytest.warns(tfr.DamagedDataWarning):
+    with blocks_of(500), pytest.warns(tfr.errors.DamagedDataWarning):
         table = tfr.read_table(paths, on_error="skip", threads=threads)
     assert table["x"].to_pylist() == sorted(set(table["x"].to_pylist()))
     assert table.num_rows == 1600 - len(places)

@@ -17,14 +17,14 @@ from arrow_tables import TYPES
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema import field_makers as makers
 from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
+from tfrecord_io.schema.field_makers import image, list_, scalar, sequence, tensor
 from tfrecord_io.schema.schema import Schema
 
 EVERYTHING = Schema(
     {
         "a": scalar("int32", default=-1, required=True),
         "b": scalar("float32", default=float("nan"), feature="größe\n"),
-        "c": bytes_(default=b"\x00\xff"),
+        "c": scalar("binary", default=b"\x00\xff"),
         "d": scalar("timestamp[us, UTC]", default=dt.datetime(2020, 1, 2, 3, 4, 5, 6, dt.UTC)),
         "e": scalar("date32", default=dt.date(2020, 1, 2)),
         "f": scalar("time64[us]", default=dt.time(1, 2, 3)),
@@ -38,7 +38,7 @@ EVERYTHING = Schema(
         "n": tensor("float32", ()),
         "o": tensor("bytes", (2, 3)),
         "p": sequence(tensor("float32", (4,)), required=True),
-        "q": sequence(text(), default=["a"]),
+        "q": sequence(scalar("string"), default=["a"]),
         "r": image((None, None, 3)),
         "s": "dictionary<values=string, indices=int8, ordered=1>",
         "t": scalar("struct<x: int8, y: list<item: string>>", default={"x": 1, "y": None}),
@@ -47,12 +47,12 @@ EVERYTHING = Schema(
         "w\x1b[31m": pa.large_list(pa.large_string()),
         "x": pa.struct([("a, b: c>", pa.int8())]),
         "y": pa.list_(pa.field("item", pa.int8(), nullable=False)),
-        "z": text(default='"\\'),
+        "z": scalar("string", default='"\\'),
         "empty": scalar("int64", empty="null"),
         "empty list": list_("float32", 2, empty="null", feature="l", default=0.5),
         "empty image": image((2, 2, 3), empty="null"),
         "empty tensor": tensor("float32", (None, 2), empty="null"),
-        "empty text": text(empty="null", required=True),
+        "empty text": scalar("string", empty="null", required=True),
     }
 )
 
@@ -115,7 +115,7 @@ def test_python_source() -> None:
             "digits": tensor("uint8", (28, 28), feature="image_raw"),
             "frames": sequence(tensor("float32", (None, 2))),
             "words": sequence("string"),
-            "name": text(default="?"),
+            "name": scalar("string", default="?"),
             "photo": image((None, None, 3), required=True),
         }
     )
@@ -126,7 +126,7 @@ def test_python_source() -> None:
         '    "digits": tfr.tensor("uint8", (28, 28), feature="image_raw"),',
         '    "frames": tfr.sequence(tfr.tensor("float32", (None, 2))),',
         '    "words": tfr.sequence("string"),',
-        '    "name": tfr.text(default="?"),',
+        '    "name": tfr.scalar("string", default="?"),',
         '    "photo": tfr.image((None, None, 3), required=True),',
     ]
 

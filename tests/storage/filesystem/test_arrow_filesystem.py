@@ -50,7 +50,7 @@ def test_names_that_are_shown_are_read(tmp_path: Path, kind: str, name: str) -> 
     dataset = tfr.dataset(path, **storage)
     for read in (path, dataset.files):
         assert tfr.read_table(read, **storage).equals(TABLE)
-        assert tfr.count_records(read, **storage) == 20
+        assert tfr.count(read, **storage) == 20
         with tfr.open_random(read, **storage) as rows:
             assert rows[19] == {"n": 19}
     if "memory" not in kind:  # which pyarrow cannot pickle

@@ -242,7 +242,7 @@ def test_random_access_to_a_blob_that_was_replaced_is_an_error(azure: Bucket, op
     with tfr.open_random(azure.url("a.tfrecord"), **options) as records:
         assert records[[0]]["x"].to_pylist() == [0]
         tfr.write_tfrecord({"x": range(1000, 2000)}, azure.url("a.tfrecord"), **options)
-        with pytest.raises(tfr.ReplacedError, match="was replaced while it was read"):
+        with pytest.raises(tfr.errors.ReplacedError, match="was replaced while it was read"):
             records[[999]]
 
 
@@ -294,7 +294,7 @@ def test_one_layer_repeats_a_request(azure: Bucket, options: dict[str, Any], mon
 
     around_requests(azure, monkeypatch, handle)
     with pytest.raises(OSError, match="the network is down") as caught:
-        tfr.count_records(azure.url("a.tfrecord"), **options)
+        tfr.count(azure.url("a.tfrecord"), **options)
     assert str(caught.value.filename).startswith(azure.url())
     assert len(tried) <= 12, "four times, in a loop of three of the same library around a download"
     assert not is_transient(ServiceResponseError("after its retries"))

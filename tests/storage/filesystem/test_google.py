@@ -29,7 +29,7 @@ def opened(bucket: Bucket, name: str) -> int:
 
 
 CALLS: dict[str, Callable[[Bucket, str], Any]] = {
-    "count_records": lambda bucket, name: tfr.count_records(bucket.url(name), **options_of(bucket)),
+    "count": lambda bucket, name: tfr.count(bucket.url(name), **options_of(bucket)),
     "verify": lambda bucket, name: tfr.verify(bucket.url(name), **options_of(bucket)).ok,
     "open_random": opened,
     "read_table": lambda bucket, name: tfr.read_table(bucket.url(name), **options_of(bucket)).num_rows,
@@ -47,7 +47,7 @@ def one(google: Bucket, gcs_server: GcsServer) -> str:
 # ---- requests
 
 
-@pytest.mark.parametrize(("call", "most"), [("count_records", 2), ("verify", 3), ("open_random", 5), ("read_table", 2)])
+@pytest.mark.parametrize(("call", "most"), [("count", 2), ("verify", 3), ("open_random", 5), ("read_table", 2)])
 def test_one_object_takes_a_handful_of_requests(
     google: Bucket, gcs_server: GcsServer, one: str, call: str, most: int
 ) -> None:
@@ -91,7 +91,7 @@ def test_what_is_forbidden_is_a_permissionerror_at_once(
 
 
 @pytest.mark.parametrize("status", ["401", "403"])
-@pytest.mark.parametrize("call", ["count_records", "verify", "open_random", "read_table"])
+@pytest.mark.parametrize("call", ["count", "verify", "open_random", "read_table"])
 def test_an_object_of_a_bucket_that_may_not_be_listed(
     google: Bucket, gcs_server: GcsServer, one: str, call: str, status: str
 ) -> None:
@@ -167,7 +167,7 @@ def test_an_object_with_content_encoding_gzip(google: Bucket, gcs_server: GcsSer
         gcs_server.put(google.name, key, gzip.compress(stored.data), contentEncoding="gzip")
     assert tfr.read_table(google.url("d/"), **options_of(google)).equals(table)
     assert tfr.read_table(google.url("d/train-00000-of-00002"), **options_of(google)).equals(table.slice(0, 10))
-    assert tfr.count_records(google.url("d/"), **options_of(google)) == 20
+    assert tfr.count(google.url("d/"), **options_of(google)) == 20
     assert tfr.verify(google.url("d/"), **options_of(google)).ok
     with pytest.raises(ValueError, match="Content-Encoding"):
         tfr.open_random(google.url("d/"), **options_of(google))
@@ -192,4 +192,4 @@ def test_the_kind_of_a_bucket_is_asked_over_https(google: Bucket, gcs_server: Gc
         gcs_server.faults[:] = [Fault("storageLayout", status)]
         assert fs._sync_lookup_bucket_type(google.name) == kinds.NON_HIERARCHICAL
     assert tfr.write_tfrecord(TABLE, f"{google.name}/a@2", filesystem=fs).records == 640
-    assert tfr.count_records(f"{google.name}/a@2", filesystem=fs) == 640
+    assert tfr.count(f"{google.name}/a@2", filesystem=fs) == 640

@@ -41,5 +41,5 @@ def test_folders_with_pipes_are_read(folder: Path) -> None:
     (folder / "dangling.tfrecord").unlink()
     for path in (folder, f"{folder}/*.tfrecord"):
         assert tfr.read_table(path)["x"].to_pylist() == [1, 2]
-    with tfr.from_file_folder(folder) as rows:
+    with tfr.formats.open_file_folder(folder) as rows:
         assert rows.read_all()["file/name"].to_pylist() == ["a.tfrecord"]

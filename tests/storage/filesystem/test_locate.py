@@ -12,7 +12,7 @@ import tfrecord_io as tfr
 
 CALLS: dict[str, Callable[[str], Any]] = {
     "read": tfr.read_table,
-    "count": tfr.count_records,
+    "count": tfr.count,
     "write": lambda path: tfr.write_tfrecord({"x": [1]}, path),
     "shards": lambda path: tfr.write_tfrecord({"x": [1]}, f"{path}@2"),
     "records": tfr.RecordWriter,
@@ -30,7 +30,7 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     """Python has surrogates for the bytes of such names; they are paths."""
     path = tmp_path / "\udcff.tfrecord"
     tfr.write_tfrecord({"x": [1]}, path)
-    assert tfr.count_records(path) == 1
+    assert tfr.count(path) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import time
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.filesystem.retries import retry
 
 MOST = 8  # requests for one
 ANSWERS = {
@@ -157,3 +159,28 @@ def test_a_store_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(OSError, match=r"s3://b/a\.tfrecord"):
         read("s3://b/a.tfrecord", storage_options={"key": "k", "secret": "s", "endpoint_url": "http://127.0.0.1:1"})
     assert 1 < len(tries) <= MOST
+
+
+def test_what_follows_an_error_is_tried_again_though_its_request_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is removed after a request that botocore made five times in vain."""
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    tries = []
+
+    class Throttled(OSError):
+        response: ClassVar[dict[str, Any]] = {"ResponseMetadata": {"RetryAttempts": 5}}
+
+    def remove() -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            raise ConnectionResetError
+
+    def store() -> None:
+        raise Throttled
+
+    try:
+        store()
+    except Throttled:
+        retry(remove)
+    assert len(tries) == 3
+    with pytest.raises(Throttled):
+        retry(store)

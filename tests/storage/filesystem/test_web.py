@@ -27,7 +27,7 @@ def test_what_head_leaves_open_is_asked_by_get(web: Web, url: str, head: int) ->
 
 def test_an_empty_file_has_no_rows(web: Web) -> None:
     web.files["empty.tfrecord"] = b""
-    with pytest.warns(tfr.SchemaWarning, match="no records"):
+    with pytest.warns(tfr.errors.SchemaWarning, match="no records"):
         assert tfr.read_table(web.url("empty.tfrecord")).num_rows == 0
 
 
@@ -58,7 +58,7 @@ def test_a_range_that_begins_elsewhere_is_an_error(web: Web, url: str) -> None:
 
 
 def test_names_of_indexes_take_one_request_each(web: Web, url: str) -> None:
-    assert tfr.count_records(url) == 3000
+    assert tfr.count(url) == 3000
     assert len(web.requests) == len(set(web.requests)) <= 13
 
 
@@ -72,5 +72,5 @@ def test_indexes_of_a_file_in_a_bucket_take_one_request(bucket: Bucket, monkeypa
         return await call()
 
     around_requests(bucket, monkeypatch, counted)
-    assert tfr.count_records(bucket.url("d/a.tfrecord"), storage_options=bucket.storage_options) == 3
+    assert tfr.count(bucket.url("d/a.tfrecord"), storage_options=bucket.storage_options) == 3
     assert len(asked) <= 6, asked

@@ -20,13 +20,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 
 TABLE = pa.table({"n": range(12)})
 SHARDS = [f"train-{i:05d}-of-00004" for i in range(4)]
-READS = [
-    tfr.read_table,
-    tfr.read_tfrecord,
-    tfr.count_records,
-    tfr.read_metadata,
-    lambda path: list(tfr.RecordReader(path)),
-]
+READS = [tfr.read_table, tfr.read_tfrecord, tfr.count, tfr.read_metadata, lambda path: list(tfr.RecordReader(path))]
 
 
 @pytest.fixture
@@ -57,15 +51,15 @@ def forms(dataset: Path) -> list[Any]:
 
 def test_counts_are_taken_from_the_manifest(dataset: Path) -> None:
     for path in forms(dataset):
-        assert (tfr.count_records(path), tfr.read_metadata(path).records) == (12, 12)
-    assert tfr.count_records(dataset / "train-0000[12]*") == 6
+        assert (tfr.count(path), tfr.read_metadata(path).records) == (12, 12)
+    assert tfr.count(dataset / "train-0000[12]*") == 6
     (dataset / SHARDS[1]).write_bytes(bytes((dataset / SHARDS[1]).stat().st_size))
-    assert tfr.count_records(dataset) == 12
-    with pytest.raises(tfr.CorruptRecordError):
+    assert tfr.count(dataset) == 12
+    with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.read_table(dataset)
     manifest(dataset).unlink()
-    with pytest.raises(tfr.CorruptRecordError):
-        tfr.count_records(dataset)
+    with pytest.raises(tfr.errors.CorruptRecordError):
+        tfr.count(dataset)
 
 
 @pytest.mark.fault(56)
@@ -78,7 +72,7 @@ def test_missing_file_is_named_on_every_read(dataset: Path, read: Any) -> None:
         assert caught.value.filename == str(dataset / SHARDS[2])
     read(str(dataset / "train-0000[01]*"))
     read([dataset / SHARDS[0], dataset / SHARDS[3]])
-    assert tfr.count_records(dataset, allow_missing_shards=True) == 9
+    assert tfr.count(dataset, allow_missing_shards=True) == 9
 
 
 @pytest.mark.fault(56)
@@ -96,7 +90,7 @@ def test_missing_last_files_of_a_family_without_a_count_are_detected(tmp_path: P
 def test_file_of_wrong_size_is_named_on_every_read(dataset: Path, read: Any) -> None:
     (dataset / SHARDS[2]).write_bytes(framed(b""))
     for path in forms(dataset):
-        with pytest.raises(tfr.CorruptRecordError, match="the file has 16 bytes, but") as caught:
+        with pytest.raises(tfr.errors.CorruptRecordError, match="the file has 16 bytes, but") as caught:
             read(path)
         assert (caught.value.path, caught.value.got) == (str(dataset / SHARDS[2]), 16)
     read(dataset / "train-0000[013]*")
@@ -109,22 +103,24 @@ def test_file_with_changed_bytes_is_detected_by_verify(dataset: Path) -> None:
     other = Path(tfr.write_tfrecord(table, dataset / "other/train@4").files[2].path)
     assert other.stat().st_size == (dataset / SHARDS[2]).stat().st_size
     other.rename(dataset / SHARDS[2])
-    assert tfr.count_records(dataset) == 12
+    assert tfr.count(dataset) == 12
     (bad,) = [file for file in tfr.verify(dataset).files if file.error is not None]
     assert bad.path == str(dataset / SHARDS[2])
     assert "CRC32C" in str(bad.error)
     edit_files(dataset, bytes=5)
-    assert [type(f.error) for f in tfr.verify(dataset / "train@4").files].count(tfr.CorruptRecordError) == 1
+    assert [type(f.error) for f in tfr.verify(dataset / "train@4").files].count(tfr.errors.CorruptRecordError) == 1
 
 
 @pytest.mark.fault(56)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_file_with_wrong_record_count_is_detected_when_read(dataset: Path, threads: int) -> None:
     edit_files(dataset, records=4)
-    with pytest.raises(tfr.CorruptRecordError, match=r"the file has 3 records, but .* states 4 records") as caught:
+    with pytest.raises(
+        tfr.errors.CorruptRecordError, match=r"the file has 3 records, but .* states 4 records"
+    ) as caught:
         tfr.read_table(dataset, threads=threads)
     assert caught.value.path == str(dataset / SHARDS[2])
-    with tfr.open_reader(dataset, threads=threads) as reader, pytest.raises(tfr.CorruptRecordError):
+    with tfr.open_reader(dataset, threads=threads) as reader, pytest.raises(tfr.errors.CorruptRecordError):
         list(reader)
     assert tfr.read_table(dataset, limit=12).num_rows == 12
     assert not tfr.verify(dataset).ok
@@ -156,7 +152,7 @@ def test_a_damaged_manifest_is_an_error_that_names_it(dataset: Path) -> None:
     for text in (whole[:-5], b"", b"\0" * 10, b"[1, 2"):
         manifest(dataset).write_bytes(text)
         for path in forms(dataset):
-            with pytest.raises(tfr.CorruptRecordError, match="delete the manifest") as caught:
+            with pytest.raises(tfr.errors.CorruptRecordError, match="delete the manifest") as caught:
                 tfr.read_table(path)
             assert caught.value.path == str(manifest(dataset))
     assert tfr.read_table([dataset / name for name in SHARDS]) == TABLE
@@ -169,14 +165,14 @@ def test_manifest_naming_other_directories_is_refused_before_anything_is_opened(
     for name in ("../train-00002-of-00004", "/etc/train-00000-of-00001", "memory://x/train-00002-of-00004"):
         edit_files(dataset, path=name)
         for path in forms(dataset):
-            with pytest.raises(tfr.CorruptRecordError, match="the manifest cannot be used"):
+            with pytest.raises(tfr.errors.CorruptRecordError, match="the manifest cannot be used"):
                 tfr.read_table(path)
 
 
 def test_an_incomplete_dataset_is_refused(dataset: Path) -> None:
     edit(dataset, complete=False)
     for path in forms(dataset):
-        with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match="incomplete"):
             tfr.read_table(path)
     tfr.write_tfrecord(TABLE, dataset / "train@4", overwrite=True)
     assert tfr.read_table(dataset) == TABLE
@@ -197,7 +193,7 @@ def test_staged_shards_are_read(tmp_path: Path, scheme: str) -> None:
     folder = f"{scheme}{tmp_path}"
     for path in ("d", "d/train@4", "d/train@*", "d/train-*", "*/train-*", "**/train-*"):
         assert tfr.read_table(f"{folder}/{path}") == TABLE, path
-        assert tfr.count_records(f"{folder}/{path}") == 12
+        assert tfr.count(f"{folder}/{path}") == 12
     assert tfr.read_table(f"{folder}/d/train-0000[13]*")["n"].to_pylist() == [3, 4, 5, 9, 10, 11]
     assert tfr.verify(f"{folder}/d").ok
     tfr.write_tfrecord(TABLE.slice(0, 3), f"{folder}/d/train@2", overwrite=True)
@@ -227,7 +223,7 @@ def test_unusable_schema_in_the_manifest_is_ignored(tmp_path: Path, schema: byte
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         assert tfr.read_table(tmp_path).num_columns == 0
-    assert [w.category for w in warned] == [tfr.SchemaWarning] * (1 if schema is None else 2)
+    assert [w.category for w in warned] == [tfr.errors.SchemaWarning] * (1 if schema is None else 2)
     assert "no records, so the columns are unknown" in str(warned[-1].message)
 
 
@@ -243,7 +239,7 @@ def test_damaged_manifest_does_not_affect_other_datasets(dataset: Path) -> None:
     manifest(dataset).write_bytes(b"{")
     assert tfr.read_table(dataset / "test@2") == tfr.read_table(dataset / "te*") == TABLE
     for path in (dataset / "train@4", dataset / "t*", dataset / "train-00003*"):
-        with pytest.raises(tfr.CorruptRecordError, match="not JSON"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match="not JSON"):
             tfr.read_table(path)
 
 
@@ -251,5 +247,5 @@ def test_manifest_does_not_affect_other_datasets_and_files(dataset: Path) -> Non
     tfr.write_tfrecord(TABLE, dataset / "lone.tfrecord")
     (dataset / "train-extra-00000-of-00001").write_bytes(framed(b""))
     assert tfr.read_table(dataset / "lone.tfrecord") == TABLE
-    assert tfr.count_records(dataset / "train-*") == 13
+    assert tfr.count(dataset / "train-*") == 13
     assert parse_manifest(manifest(dataset).read_bytes(), "x/_MANIFEST-train.json") is not None

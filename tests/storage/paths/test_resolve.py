@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from folder_trees import shards
@@ -217,12 +220,24 @@ def test_natural_order_is_total():
     assert ordered.index("a2") < ordered.index("a10")
 
 
+PARTS = st.text(st.sampled_from("ab019-=é"), max_size=5)
+
+
+@given(st.lists(st.lists(PARTS, min_size=1, max_size=3).map("/".join), max_size=30, unique=True))
+def test_natural_order_is_that_of_texts_and_numbers_in_turn(names):
+    def key(name):
+        parts = [re.split("([0-9]+)", part) for part in name.split("/")]
+        return [[int(text) if at % 2 else text for at, text in enumerate(part)] for part in parts], name
+
+    assert sorted(names, key=natural_key) == sorted(names, key=key)
+
+
 @pytest.mark.parametrize(
-    "read", [tfr.read_arrays, tfr.read_table, tfr.open_reader, tfr.count_records], ids=lambda read: read.__name__
+    "read", [tfr.read_arrays, tfr.read_table, tfr.open_reader, tfr.count], ids=lambda read: read.__name__
 )
 def test_data_instead_of_a_path_is_refused(tmp_path, read):
     np.save(tmp_path / "x.npy", np.arange(3))
-    with tfr.from_npy(tmp_path / "x.npy") as stream:
+    with tfr.formats.open_npy(tmp_path / "x.npy") as stream:
         for data in (stream, pa.table({"x": [1]})):
             with pytest.raises(TypeError, match=r"expected a path, got data .* write_tfrecord takes"):
                 read(data)

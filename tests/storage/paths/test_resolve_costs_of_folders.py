@@ -56,7 +56,7 @@ def calls(act: Callable[[], Any]) -> int:
 
 USES: dict[str, tuple[int, Callable[[str], Any]]] = {
     "dataset": (1000, tfr.dataset),
-    "count_records": (1000, tfr.count_records),
+    "count": (1000, tfr.count),
     "filter": (100, lambda path: tfr.read_table(path, filters=[("day", "==", 7)])),
     "pickle": (100, lambda path: tfr.dataset(path).__reduce__()),
     "open_random": (100, lambda path: tfr.open_random(path).close()),
@@ -82,7 +82,7 @@ def test_work_is_in_proportion_to_the_folders(datasets: dict[int, str], use: str
 ON_DAY_7 = [("day", "==", 7)]
 REQUESTS: dict[str, tuple[int, int, Callable[..., Any]]] = {  # the most, and how many of each file
     "dataset": (3, 0, tfr.dataset),  # two listings and the manifest
-    "count_records": (3, 0, tfr.count_records),
+    "count": (3, 0, tfr.count),
     "count_rows": (3, 0, lambda path, **storage: tfr.dataset(path, **storage).count_rows()),
     "filter by folder": (3, 0, lambda path, **storage: tfr.read_table(path, filters=ON_DAY_7, **storage)),
     "filtered dataset": (3, 0, lambda path, **storage: tfr.dataset(path, **storage).filter(ON_DAY_7).to_table()),
@@ -95,15 +95,73 @@ REQUESTS: dict[str, tuple[int, int, Callable[..., Any]]] = {  # the most, and ho
 
 
 @pytest.mark.parametrize("use", REQUESTS)
+@pytest.mark.parametrize("slash", ["/", ""])
 def test_requests_but_for_the_content_do_not_depend_on_the_folders(
-    s3: Bucket, monkeypatch: pytest.MonkeyPatch, use: str
+    s3: Bucket, counted: tuple[Counter[str], Counter[str]], use: str, slash: str
 ) -> None:
     """Each file of the dataset, and whether it has an index, is known by one listing."""
     most, of_file, act = REQUESTS[use]
+    counts, of_data = counted
     storage: dict[str, Any] = {"storage_options": s3.storage_options}
     for folders in (10, 40):
         table = {"x": np.arange(folders), "day": np.arange(folders)}
         tfr.write_tfrecord(table, s3.url(f"{folders}/"), partition_by=["day"], **storage)
+    found = []
+    for folders in (10, 40):
+        counts.clear()
+        of_data.clear()
+        act(s3.url(f"{folders}{slash}"), **storage)
+        found.append(counts.total())
+        assert of_data.total() == (folders * of_file or int("filter" in use))
+    assert found[0] == found[1] <= most + (not slash)  # without it, one more tells that it is no file
+
+
+PATHS = {  # the requests, with that for the manifest
+    "d/": 2,
+    "d": 3,
+    "d/*": 2,
+    "d/train-*": 3,
+    "d/train-0000?-of-*": 3,
+    "?/train-*": 6,  # one level more, which may be a directory of this name
+    "d/train@4": 4,
+    "d/train": 5,
+    "d/train-00001-of-00004": 2,
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_requests_of_each_form_of_a_path(s3: Bucket, counted: tuple[Counter[str], Counter[str]], path: str) -> None:
+    storage: dict[str, Any] = {"storage_options": s3.storage_options}
+    table = pa.table({"x": range(40)})
+    tfr.write_tfrecord(table, s3.url("d/train@4"), **storage)
+    counts, of_data = counted
+    counts.clear()
+    of_data.clear()
+    assert tfr.count(s3.url(path), **storage) == (10 if "00001" in path else 40)
+    assert counts.total() + of_data.total() <= PATHS[path], counts
+
+
+@pytest.mark.parametrize("name", ["a*", "a?b", "a[b]", "*"])
+def test_names_of_patterns_are_looked_for_first(s3: Bucket, name: str) -> None:
+    """A file, a directory and a dataset of exactly this name, beside others that it matches as a pattern."""
+    storage: dict[str, Any] = {"storage_options": s3.storage_options}
+    for below, value in (("", 1), ("in/", 2)):
+        path = below + name
+        tfr.write_tfrecord({"x": [0]}, s3.url(f"{below}axb"), **storage)
+        tfr.write_tfrecord({"x": [0]}, s3.url(f"{below}ab.tfrecord"), **storage)
+        if below:
+            s3.fs.pipe(s3.url(f"{path}/part.tfrecord"), framed(tfr.encode_example({"x": value})))
+        else:
+            s3.fs.pipe(s3.url(path), framed(tfr.encode_example({"x": value})))
+        assert tfr.read_table(s3.url(path), **storage)["x"].to_pylist() == [value]
+    tfr.write_tfrecord({"x": [3, 3]}, s3.url(f"set/{name}@*"), max_shard_bytes=1, **storage)
+    tfr.write_tfrecord({"x": [0]}, s3.url("set/axb-00000-of-00001"), **storage)
+    assert tfr.read_table(s3.url(f"set/{name}"), **storage)["x"].to_pylist() == [3, 3]
+
+
+@pytest.fixture
+def counted(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> tuple[Counter[str], Counter[str]]:
+    """The requests, those for files with records apart."""
     counts: Counter[str] = Counter()
     of_data: Counter[str] = Counter()
     client = type(s3.fs)
@@ -115,11 +173,4 @@ def test_requests_but_for_the_content_do_not_depend_on_the_folders(
         return await real(self, method, *arguments, **keywords)
 
     monkeypatch.setattr(client, "_call_s3", counted)
-    found = []
-    for folders in (10, 40):
-        counts.clear()
-        of_data.clear()
-        act(s3.url(f"{folders}/"), **storage)
-        found.append(counts.total())
-        assert of_data.total() == (folders * of_file or int("filter" in use))
-    assert found[0] == found[1] <= most
+    return counts, of_data

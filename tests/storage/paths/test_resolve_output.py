@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.compression import CODECS
-from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.paths.file_names import shard_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -120,7 +120,7 @@ def round_trip(path, storage, **keywords):
     data = pa.table({"n": range(20)})
     tfr.write_tfrecord(data, path, **keywords, **storage)
     assert tfr.read_table(path, **storage) == data
-    assert tfr.count_records(path, **storage) == 20
+    assert tfr.count(path, **storage) == 20
 
 
 FRONTS = ["train", "_hidden", "a[1]", "x{1,2}", "q?*", "p-00000-of-00003", "p-00001", "ä b", "part", "_MANIFEST"]
@@ -156,8 +156,8 @@ def test_what_an_existing_directory_is_written_with_it_reads(tmp_path, split):
 def test_datasets_are_named_like_files(tmp_path):
     for name in ("train", "val.tfrecord"):
         tfr.write_tfrecord({"n": [1, 2]}, tmp_path / name, shards=2)
-    assert tfr.count_records(f"{tmp_path}/{{train,val}}") == 4
-    assert tfr.count_records([tmp_path / "train", tmp_path / "val"]) == 4
+    assert tfr.count(f"{tmp_path}/{{train,val}}") == 4
+    assert tfr.count([tmp_path / "train", tmp_path / "val"]) == 4
     with pytest.raises(FileNotFoundError, match="no such file"):
         resolve_inputs(tmp_path / "trai")
     os.unlink(tmp_path / "train-00001-of-00002")

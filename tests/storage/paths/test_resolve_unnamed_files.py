@@ -66,7 +66,7 @@ def test_a_target_inside_the_dataset_that_is_read_is_refused(
                 TOOLS[name](src, dst)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert tfr.count_records(path) == 2
+        assert tfr.count(path) == 2
     (tmp_path / "d" / "other").mkdir()
     for dst in (f"{tmp_path}/s.tfrecord", f"{path}other/s.tfrecord"):
         if name != "salvage" or partition_by is None:

@@ -267,7 +267,7 @@ def test_small_files_take_one_request_each(web: Web, tmp_path: Any) -> None:
     assert tfr.read_table(web.url("a@100")).num_rows == 300
     requested = [r for r in web.requests if r.startswith("GET a-0")]
     assert len(requested) == len(set(requested)) == 100
-    assert tfr.count_records(web.url("a-{00000..00099}-of-00100")) == 300
+    assert tfr.count(web.url("a-{00000..00099}-of-00100")) == 300
 
 
 def test_metadata_of_many_files_is_a_few_bytes_of_each(web: Web) -> None:

@@ -20,7 +20,7 @@ from limited import set_limits
 from records import blobs, example, framed, int64s
 from tfrecord_io.storage.read.source import Pipe
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")]
+pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")]
 
 MakePipe = Callable[..., Path]
 
@@ -65,7 +65,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     table = table_file(folder, n=list(range(3000)), word=[str(i) for i in range(3000)], x=rng.integers(0, 2**60, 3000))
     foreign = framed(*(example(n=int64s(i), m=int64s(i, i)) for i in range(2000)))
     plain = example(n=int64s(1))
-    message = tfr.SequenceExample()
+    message = tfr.train.SequenceExample()
     message.context.feature["n"].int64_list.value.append(1)
     message.feature_lists.feature_list["s"].feature.add().int64_list.value.append(2)
     return {
@@ -110,7 +110,7 @@ READS: dict[str, Callable[[Path], Any]] = {
     "read_arrays": arrays,
     "iter_arrays": epochs,
     "open_random": read_random,
-    "count_records": tfr.count_records,
+    "count": tfr.count,
     "verify": lambda path: checked(path),
     "describe": lambda path: tfr.describe(path).to_dict(),
     "infer_schema": lambda path: repr(tfr.infer_schema(path)),
@@ -167,7 +167,7 @@ def test_a_stream_of_a_pipe_keeps_only_the_sample(fifo: MakePipe, monkeypatch: p
         assert sum(len(batch) for batch in reader) == 2000
     assert 0 < sum(kept) < len(content)
     kept.clear()
-    assert tfr.count_records(fifo(content)) == 2000
+    assert tfr.count(fifo(content)) == 2000
     assert sum(kept) < 1 << 20
 
 

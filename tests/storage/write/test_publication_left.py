@@ -98,7 +98,7 @@ def test_what_is_left_is_a_warning_that_the_new_dataset_is_published(
             assert "Forbidden" in warning
     for name in ("", "/train@*", "/train-*"):
         assert tfr.read_table(f"{folder}{name}", **options) == table(2)
-    assert tfr.count_records(folder, **options) == 6
+    assert tfr.count(folder, **options) == 6
     assert tfr.verify(folder, **options).ok
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -134,7 +134,7 @@ def test_an_index_that_cannot_be_removed_is_not_used(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "unlink", unlink)
     with pytest.warns(UserWarning, match=rf"train-00000-of-00001\.index: {NOT_REMOVED}"):
         tfr.write_tfrecord({"n": [2] * 9}, tmp_path / "train@1", overwrite=True)
-    with pytest.warns(tfr.StaleIndexWarning):
+    with pytest.warns(tfr.errors.StaleIndexWarning):
         records = tfr.open_random(tmp_path)
     with records:
         assert records[8]["n"] == 2

@@ -107,7 +107,7 @@ def test_compacting_many_shards(tmp_path: Path) -> None:
         )
         name.write_bytes(format_manifest(Manifest(manifest.dataset, manifest.id, same, schema=manifest.schema)))
         counts.append(calls(lambda path=path: tfr.compact(path, threads=1)))
-        assert tfr.count_records(path) == files
+        assert tfr.count(path) == files
     assert counts[1] < 11 * counts[0], counts
 
 

@@ -58,7 +58,7 @@ def test_written_manifest_is_read_back(fs: Any, folder: str, size: int, keywords
         assert names(fs, folder) == []
     assert names(fs, folder) == ["_MANIFEST.json", *(f.path.rpartition("/")[2] for f in writer.report.files)]
     assert tfr.read_table(folder, filesystem=fs) == data
-    assert tfr.count_records(f"{folder}/part-*", filesystem=fs) == 3
+    assert tfr.count(f"{folder}/part-*", filesystem=fs) == 3
     assert tfr.verify(folder, filesystem=fs).ok
     assert uploads(fs, folder) == []
     with pytest.raises(FileExistsError, match="overwrite=True"):
@@ -127,7 +127,7 @@ def test_a_writer_that_is_killed_leaves_nothing_or_a_dataset_that_is_refused(
         assert names(fs, folder) == []
     else:
         for path in (folder, f"{folder}/train@3", f"{folder}/train-*"):
-            with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
+            with pytest.raises(tfr.errors.CorruptRecordError, match="incomplete"):
                 values(fs, path)
         with pytest.raises(FileExistsError):
             tfr.write_tfrecord(table(3), f"{folder}/train@3", filesystem=fs)

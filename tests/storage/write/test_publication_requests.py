@@ -179,14 +179,14 @@ def test_compacting_folders_takes_one_listing_of_them(s3: Bucket, requests: Requ
 def test_one_small_file_is_counted_by_reading_it(s3: Bucket, requests: Requests, write_index: bool) -> None:
     options: dict[str, Any] = {"storage_options": s3.storage_options}
     tfr.write_tfrecord(TABLE, s3.url("a.tfrecord"), write_index=write_index, **options)
-    made = counted(requests, lambda: tfr.count_records(s3.url("a.tfrecord"), **options))
+    made = counted(requests, lambda: tfr.count(s3.url("a.tfrecord"), **options))
     assert made == {"head_object": 1, "get_object": 1}
 
 
 def test_one_small_file_on_a_web_server_is_counted_by_reading_it(web: Web, tmp_path: Path) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "a")
     web.files["a.tfrecord"] = (tmp_path / "a").read_bytes()
-    assert tfr.count_records(web.url("a.tfrecord")) == TABLE.num_rows
+    assert tfr.count(web.url("a.tfrecord")) == TABLE.num_rows
     assert len(web.requests) == 2, web.requests
 
 

@@ -185,7 +185,7 @@ def unfinished(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_all_calls_read_a_dataset_whose_shards_have_only_staged_names(s3: Bucket, unfinished: str) -> None:
     fs = s3.fs
     assert values(fs, unfinished) == values(fs, f"{unfinished}/train@3") == {2}
-    assert tfr.count_records(unfinished, filesystem=fs) == 6
+    assert tfr.count(unfinished, filesystem=fs) == 6
     assert tfr.verify(unfinished, filesystem=fs).ok
     assert tfr.read_metadata(unfinished, filesystem=fs).records == 6
     assert str(tfr.describe(unfinished, filesystem=fs))
@@ -292,11 +292,12 @@ def test_the_last_of_two_writers_wins_and_the_other_raises(s3: Bucket, monkeypat
     real = RemotePlace.move
     inner: list[str] = []
 
-    def copy(self: Any, staged: str, name: str, **k: Any) -> None:
-        real(self, staged, name, **k)
+    def copy(self: Any, staged: str, name: str, **k: Any) -> bool:
+        moved = real(self, staged, name, **k)
         if not inner:
             inner.append(name)
             write(fs, f"{folder}/train@3", 2)
+        return moved
 
     monkeypatch.setattr(RemotePlace, "move", copy)
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
@@ -308,7 +309,7 @@ def test_the_last_of_two_writers_wins_and_the_other_raises(s3: Bucket, monkeypat
 def test_a_copy_of_another_size_is_reported(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@2", 1)
-    monkeypatch.setattr(RemotePlace, "move", lambda self, staged, name, **k: fs.touch(self._directory + name))
+    monkeypatch.setattr(RemotePlace, "move", lambda self, staged, name, **k: fs.touch(self._directory + name) or True)
     with pytest.raises(OSError, match="has another size"):
         write(fs, f"{folder}/train@2", 2)
     assert values(fs, folder) == {2}

@@ -18,6 +18,8 @@ import tfrecord_io as tfr
 from limited import set_limits
 from servers import Bucket
 
+pytestmark = pytest.mark.matrix
+
 SMALL, BIG = 10, 6 << 20  # bytes of a row; the parts of a big row are uploaded while it is written
 SIZES = pytest.mark.parametrize("size", [SMALL, BIG], ids=["small", "big"])
 WRITERS = 5

@@ -111,7 +111,7 @@ READS: dict[str, Callable[[str], Any]] = {
         for batch in taken(tfr.iter_arrays(path, batch_size=99, shuffle_buffer=200, seed=0, threads=2))
     ],
     "open_random": picked,
-    "count_records": lambda path: tfr.count_records(path, check_crc=True),
+    "count": lambda path: tfr.count(path, check_crc=True),
     "verify": lambda path: [check.records for check in verified(path)],
 }
 

@@ -19,9 +19,9 @@ from tfrecord_io.arrow.buffers import column_mask, cut
 from tfrecord_io.arrow.casts import integer_range, with_one_dictionary
 from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
 from tfrecord_io.arrow.decode.companions import Companions
-from tfrecord_io.arrow.decode.decode_plan import field_leaves, handed_type, reads_companions
+from tfrecord_io.arrow.decode.composite_decoder import built_array
+from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_restore, without_empties
-from tfrecord_io.arrow.decode.structs import Path, assemble, has_struct
 from tfrecord_io.arrow.json_cells import array_of_json
 from tfrecord_io.arrow.nested_arrays import nested_array
 from tfrecord_io.arrow.row_fault import RowFault
@@ -31,9 +31,10 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.options.expansion import Expansion
-from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf, with_encoding
-from tfrecord_io.schema.nested import AsJson, nested_handed, nested_tree
+from tfrecord_io.schema.composite import Built, plain_field
+from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf
+from tfrecord_io.schema.nested import AsJson, Node, PlainLists, PlainStruct, nested_handed
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor
@@ -263,20 +264,21 @@ def _when_needed(field: Field) -> Maker:
 
 
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
-    if is_composed(field.encoding):
-        return _nested(field)
     own = Companions(field.feature, folded) if reads_companions(field) else None
     restore: Maker
-    if is_any_tensor(field.value):
+    if (tree := field_layout(field)) is not None:
+        restore = _of_features(field, tree, dictionaries)
+    elif is_any_tensor(field.value):
         (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
         tensors = TensorColumn(field.feature, field.tensor, field.encoding, own)
         restore = tensors.array if field.part != FEATURE_LIST else _steps_of_tensors(field, leaf, tensors)
     else:
-        restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries, own)
-    if field.empty is not None:
-        restore = _empty_as_null(field, restore)
-    if field.part == FEATURE_LIST:
-        restore = _from_lists(field.feature, restore)
+        restore = _plain(field, dictionaries, own)
+    if tree is None or isinstance(tree, PlainStruct | PlainLists):
+        if field.empty is not None:
+            restore = _empty_as_null(field, restore)
+        if field.part == FEATURE_LIST:
+            restore = _from_lists(field.feature, restore)
     if field.default is None:
         return restore
     default = field.default_array()
@@ -327,32 +329,14 @@ def _steps_of_tensors(field: Field, leaf: Leaf, tensors: TensorColumn) -> Maker:
     return restore
 
 
-def _structs(field: Field, dictionaries: Dictionaries) -> Maker:
-    leaves = {leaf.path: _child(field, leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)}
+def _of_features(field: Field, tree: Node, dictionaries: Dictionaries) -> Maker:
+    """The maker of a column that is stored as several features, or as JSON."""
+    parts = [_part(field, leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)]
+    is_needed = field.required and field.default is None and is_composed(field.encoding)
 
     def restore(columns: Columns, rows: int) -> pa.Array:
-        arrays: dict[Path, pa.Array] = {path: array(columns, rows) for path, array in leaves.items()}
-        try:
-            return assemble(field.type, (), arrays)
-        except RowFault as fault:
-            fault.feature = f"{field.feature}/{fault.feature}"
-            raise
-
-    return restore
-
-
-def _nested(field: Field) -> Maker:
-    """The maker of a column that is stored as several features."""
-    tree = nested_tree(with_encoding(pa.field(field.feature, field.type), field.encoding))
-    parts = [_Leaf(leaf, value_restore(leaf, None, None)) for leaf in field_leaves(field)]
-    default = None if field.default is None else field.default_array()
-
-    def restore(columns: Columns, rows: int) -> pa.Array:
-        arrays = [part.array(columns, rows) for part in parts]
-        array = array_of_json(arrays[0], tree) if isinstance(tree, AsJson) else nested_array(tree, arrays, rows)
-        if default is not None:
-            return fill(array, default)
-        if field.required and array.null_count:
+        array = read_column(tree, [part(columns, rows) for part in parts], rows)
+        if is_needed and array.null_count:
             reason = "the schema requires this column and the record has no value for it"
             row = int(np.argmin(array.is_valid()))
             raise RowFault(row, reason, feature=field.feature, error=FeatureNotFoundError)
@@ -361,10 +345,21 @@ def _nested(field: Field) -> Maker:
     return restore
 
 
-def _child(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
-    """How a leaf of a struct is restored."""
+def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
+    """The column of a tree, of the arrays of its features; RowFault where those of a row contradict each other."""
+    try:
+        if isinstance(tree, Built):
+            return built_array(tree.composite, arrays)
+        return array_of_json(arrays[0], tree) if isinstance(tree, AsJson) else nested_array(tree, arrays, rows)
+    except RowFault as fault:
+        fault.feature = fault.feature or tree.feature
+        raise
+
+
+def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
+    """How one of several features is restored."""
     if not is_any_tensor(leaf.type):
-        return _leaf(field, leaf, dictionary).array
+        return _Leaf(leaf, value_restore(leaf, None, dictionary)).array
     child = pa.field("", field.type)
     for name in leaf.path:
         child = child.type.field(name)
@@ -392,6 +387,7 @@ def _as_handed(field: Field) -> Field:
 
 def _as_read(field: Field) -> Field:
     """The field of a column that has been read: without what only says how to read it."""
+    field = plain_field(field)
     encoding = LIST if encoding_rules(field.encoding).adaptive else field.encoding
     if field.feature == field.column and field.default is None and field.empty is None and field.encoding == encoding:
         return field
@@ -517,6 +513,8 @@ def _form_of(field: Field) -> Form:
     type_ = field.type
     form = _of_type(type_)
     if form is OTHER or field.part != CONTEXT or field.encoding != LIST or field.empty is not None:
+        return OTHER
+    if COMPOSITE_KEY in field.metadata:
         return OTHER
     if field.shape is not None and form.nesting is not Nesting.FIXED_SIZE_LIST and is_list_like(type_):
         return OTHER  # the number of values is checked

@@ -15,23 +15,12 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter
 from tfrecord_io.arrow.casts import number_array
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, fitting_rows
 from tfrecord_io.arrow.decode.cells import faults_of_rows
 from tfrecord_io.arrow.decode.lists import wrap
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits, shapes_of_counts
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.options.expansion import Expansion
-from tfrecord_io.schema.composite import (
-    VALUES,
-    Composite,
-    built_fields,
-    component_column,
-    component_fields,
-    composite_of,
-)
-from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.types import is_list_like
 
 _MOST_EMPTY = 2**16  # lists that an array without values may have, for a shape such as (0, 3)
@@ -41,77 +30,7 @@ ToPlain = Callable[[pa.Array, Array | None], tuple[Array, Array]]
 """From a binary array without nulls, and the size of each item (None: unknown), to all bytes and their sizes."""
 
 
-class CompositeDecoder:
-    """Makes the batches of a schema from batches of its parts; compiled once, used for every batch, by any thread.
-
-    Attributes
-    ----------
-    needed : bool
-        Whether any column is composite; if not, batches stay as they are.
-    parts : Schema
-        The schema to read by.
-    schema : pa.Schema
-        Of the batches that `batch` gives.
-
-    Examples
-    --------
-    >>> from tfrecord_io.schema.composite import Composite
-    >>> pairs = Composite("xy", "int64", shape=(2,), sequence=(None,))
-    >>> assembler = CompositeDecoder(Schema([pairs.field("xy")]))
-    >>> batch = pa.record_batch([pa.array([[1, 2, 3, 4], []])], schema=assembler.parts.to_arrow())
-    >>> assembler.batch(batch)[0].to_pydict()
-    {'xy': [[[1, 2], [3, 4]], []]}
-    """
-
-    def __init__(self, schema: Schema) -> None:
-        self.parts = Schema(component_fields(schema), schema.metadata)
-        self.schema = Schema(built_fields(schema), schema.metadata).to_arrow()
-        self.needed = any(composite_of(field) is not None for field in schema)
-        self._columns = [_compile(field) for field in schema]
-
-    def batch(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowFault | None]:
-        """The batch, from one of `parts`. It ends before the first row that does not fit; its fault is returned."""
-        if not self.needed:
-            return batch, None
-        columns, _, fault = fitting_rows(self._columns, batch, len(batch), lambda batch, rows: batch.slice(0, rows))
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema), fault
-
-
-def _compile(field: Field) -> Callable[[pa.RecordBatch, int], pa.Array]:
-    """How a column is made of the batch of parts."""
-    assembly = composite_of(field)
-    if assembly is None:
-        return lambda batch, _: batch.column(field.column)
-    names = [component_column(field.column, at) for at, _ in enumerate(assembly.components())]
-
-    def make(batch: pa.RecordBatch, _: int) -> pa.Array:
-        try:
-            return assemble(assembly, [batch.column(name) for name in names])
-        except RowFault as fault:
-            fault.feature = fault.feature or field.feature
-            raise
-
-    return make
-
-
-class CompositeBatchBuilder:
-    """A `BatchBuilder` of parts and a `CompositeDecoder` behind it, as one."""
-
-    def __init__(self, builder: BatchBuilder, assembler: CompositeDecoder) -> None:
-        self._builder = builder
-        self._assembler = assembler
-        self.schema = assembler.schema
-
-    def batch(
-        self, columns: Columns, rows: int, expansion: Expansion | None = None
-    ) -> tuple[pa.RecordBatch, RowFault | None]:
-        """See `BatchBuilder.batch`."""
-        parts, fault = self._builder.batch(columns, rows, expansion)
-        batch, assembling_fault = self._assembler.batch(parts)
-        return batch, assembling_fault or fault  # of two, that of the later stage is about an earlier row
-
-
-def assemble(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
+def built_array(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
     """One column from its parts, in the order of `Composite.components`; null where all of them are.
 
     Lengths or shapes next to absent values are those of no values, which writers leave out: lengths of [0] are [[]].

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -10,13 +11,13 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.casts import other_kinds
 from tfrecord_io.arrow.decode.cells import tensor_leaf
-from tfrecord_io.arrow.decode.structs import has_struct
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text, companions
-from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.composite import Built, composite_of
+from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, Leaf, leaves, with_encoding
-from tfrecord_io.schema.nested import column_leaves
+from tfrecord_io.schema.nested import Node, column_leaves, has_struct, layout_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
@@ -84,11 +85,11 @@ def plan_columns(
                 raise _read_twice(field.feature)
             columns[field.feature, in_steps] = plain
             continue
-        for leaf in field_leaves(field, in_steps):
+        for at, leaf in enumerate(field_leaves(field, in_steps)):
             key = (leaf.feature, in_steps)
             if key in columns:
                 raise _read_twice(leaf.feature)
-            is_whole = not leaf.path and not is_composed(field.encoding)
+            is_whole = not at and not leaf.path and not is_composed(field.encoding)
             required = bool(field.required) and field.default is None and is_whole
             is_adaptive = encoding_rules(leaf.encoding).adaptive
             kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
@@ -117,7 +118,7 @@ def _takes_other_kinds(leaf: Leaf, promoted: bool) -> bool:
 def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None:
     """The one feature of a column of a common type, None for any other column."""
     kind = plain_kind(field.type)
-    if kind is None or field.encoding != LIST:
+    if kind is None or field.encoding != LIST or COMPOSITE_KEY in field.metadata:
         return None
     layout = Layout.SCALAR if field.empty is None else Layout.ANY
     check = text if is_text(field.type) else Text.NO
@@ -164,35 +165,49 @@ def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dic
     }
 
 
+def field_layout(field: Field) -> Node | None:
+    """The tree of a column that is read, as `layout_of`; its features are named as that of the field."""
+    if (composite := composite_of(field)) is not None:
+        return Built.of(field, composite)
+    with _of_the_schema(field):
+        return layout_of(_column(field))
+
+
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     """The leaves of a field, named as its feature; of a feature list those of one step."""
+    if (composite := composite_of(field)) is not None:
+        return [leaf for stored in Built.of(field, composite).own for leaf in leaves(stored.field)]
     kind = plain_kind(field.type)
     if kind is not None and field.encoding == LIST:
         return [Leaf(field.feature, (), field.type, kind, Layout.SCALAR)]
-    type_ = field.type if is_composed(field.encoding) else handed_type(field.type)
-    if in_steps and is_list_like(type_):
-        type_ = type_.value_type
-        if t.is_struct(type_):
+    column = _column(field)
+    if in_steps and is_list_like(column.type):
+        column = column.with_type(column.type.value_type)
+        if t.is_struct(column.type):
             reason, advice = "a step of a feature list cannot be a struct", "make its fields feature lists"
             raise SchemaError(reason, feature=field.feature, advice=advice)
-    if is_composed(field.encoding):
-        return _nested_leaves(field)
-    if is_any_tensor(type_):
-        return [tensor_leaf(replace(field, type=handed_type(field.type)), type_)]
-    adaptive = encoding_rules(field.encoding).adaptive
-    column = pa.field(field.feature, type_)
-    try:
-        collected = leaves(with_encoding(column, None if adaptive else field.encoding))
-        if adaptive:
+    if is_any_tensor(column.type) and not is_composed(field.encoding):
+        return [tensor_leaf(replace(field, type=handed_type(field.type)), column.type)]
+    with _of_the_schema(field):
+        collected = column_leaves(column)
+        if encoding_rules(field.encoding).adaptive:
             leaves(with_encoding(column, RAW))  # the types it may have are fewer
-    except UnsupportedType as error:
-        raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
-    return [replace(leaf, encoding=field.encoding) for leaf in collected] if adaptive else collected
+            return [replace(leaf, encoding=field.encoding) for leaf in collected]
+    return collected
 
 
-def _nested_leaves(field: Field) -> list[Leaf]:
+def _column(field: Field) -> pa.Field:
+    """The column as it is handed out, named as the feature; its metadata has its encoding, unless records decide it."""
+    type_ = field.type if is_composed(field.encoding) else handed_type(field.type)
+    encoding = None if encoding_rules(field.encoding).adaptive else field.encoding
+    return with_encoding(pa.field(field.feature, type_), encoding)
+
+
+@contextmanager
+def _of_the_schema(field: Field) -> Iterator[None]:
+    """Raise SchemaError where a type cannot be stored."""
     try:
-        return column_leaves(with_encoding(pa.field(field.feature, field.type), field.encoding))
+        yield
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
 

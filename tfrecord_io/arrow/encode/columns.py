@@ -29,7 +29,7 @@ from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
 from tfrecord_io.schema.leaf import LIST, Leaf
-from tfrecord_io.schema.nested import AsJson
+from tfrecord_io.schema.nested import AsJson, Node, PlainLists, PlainStruct
 from tfrecord_io.schema.types import is_text, is_text_or_bytes, plain_kind, restored_type
 
 
@@ -51,23 +51,27 @@ def encode_columns(
             columns.append(number)
             continue
         array = batch.column(number)
-        if (tree := plan.trees[number]) is not None:
-            is_json = isinstance(tree, AsJson)
-            stored = [json_column(array, tree, row_base)] if is_json else nested_columns(array, tree)
-            for leaf, part in zip(parts, stored, strict=True):
-                for rows, values in flatten(part, leaf.feature, row_base):
-                    columns.extend(_encode_leaf(leaf, rows, values, plan))
-            continue
         if in_steps:
             columns.extend(_encode_steps(parts, array, name, row_base, plan))
             continue
-        if plain_kind(array.type) is not None and parts[0].encoding == LIST:  # nothing to flatten
+        tree = plan.trees[number]
+        if tree is None and plain_kind(array.type) is not None and parts[0].encoding == LIST:  # nothing to flatten
             rows = Rows(name, row_base, len(array), valid_mask(array))
             columns.append(_encode_values(parts[0], rows, array, plan))
             continue
-        for leaf, (rows, values) in zip(parts, flatten(array, name, row_base), strict=True):
+        for leaf, (rows, values) in zip(parts, _write_column(array, tree, name, row_base), strict=True):
             columns.extend(_encode_leaf(leaf, rows, values, plan))
     return columns
+
+
+def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) -> Iterator[tuple[Rows, pa.Array]]:
+    """The rows and the values of each feature that a column is stored as."""
+    if tree is None or isinstance(tree, PlainStruct | PlainLists):
+        yield from flatten(array, name, row_base)
+        return
+    stored = [json_column(array, tree, row_base)] if isinstance(tree, AsJson) else nested_columns(array, tree)
+    for each, column in zip(tree.stored(), stored, strict=True):
+        yield from flatten(column, each.feature, row_base)
 
 
 def _encode_steps(

@@ -26,17 +26,8 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarni
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.remedies import Written
 from tfrecord_io.schema.embedded import has_dictionary
-from tfrecord_io.schema.leaf import (
-    RAW,
-    Leaf,
-    encoding_of,
-    is_marked_feature_list,
-    is_nested,
-    leaves,
-    step_field,
-    with_encoding,
-)
-from tfrecord_io.schema.nested import Node, column_leaves, needs_nesting, nested_tree, union_names
+from tfrecord_io.schema.leaf import RAW, Leaf, encoding_of, is_marked_feature_list, is_nested, step_field, with_encoding
+from tfrecord_io.schema.nested import Node, column_leaves, layout_of, needs_nesting, union_names
 from tfrecord_io.schema.tensor_encodings import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, relist, value_type
@@ -104,7 +95,7 @@ class WritePlan:
     schema: pa.Schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
     columns: tuple[tuple[Leaf, ...], ...]  # the leaves of each column, in order; of a feature list those of one step
     in_steps: tuple[bool, ...]  # which columns are feature lists
-    trees: tuple[Node | None, ...]  # of the columns that are stored as several features
+    trees: tuple[Node | None, ...]  # of the columns that are stored as several features, or as JSON
     float64: str | None = None  # for float64 values that are written as float32: None, "round" or "error"
     rounding: Rounding = field(default_factory=Rounding)  # filled by `encode_columns`
 
@@ -165,14 +156,9 @@ def plan_writing(
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
         if not sequence:
             _refuse_feature_lists(fields)
-        trees = tuple(nested_tree(column) if is_nested(column) else None for column in fields)
-        in_steps = tuple(
-            sequence and not tree and step_field(f) is not None for f, tree in zip(fields, trees, strict=True)
-        )
-        columns = tuple(
-            tuple(column_leaves(f) if tree else leaves((step_field(f) if sequence else None) or f))
-            for f, tree in zip(fields, trees, strict=True)
-        )
+        in_steps = tuple(sequence and not is_nested(f) and step_field(f) is not None for f in fields)
+        trees = tuple(None if steps else layout_of(f) for f, steps in zip(fields, in_steps, strict=True))
+        columns = tuple(tuple(column_leaves(f, in_steps=sequence)) for f in fields)
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from None
     except UnicodeDecodeError as error:

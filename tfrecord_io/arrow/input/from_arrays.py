@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import bitmap_of, list_array, variable_width
 from tfrecord_io.arrow.input.tensor_cast import (
     Columns,
     Tensors,
@@ -25,6 +26,7 @@ from tfrecord_io.arrow.input.tensor_cast import (
 )
 from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.display import counted
+from tfrecord_io.engine.object_columns import GatheredValues, gather_objects
 from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.format.kinds import image_advice
 from tfrecord_io.format.missing_values import has_inner, holds_masked
@@ -90,10 +92,14 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         reason = f"a column is an array or a list, not {type(values).__name__}"
         raise EncodeError(reason, feature=name, advice=advice)
     try:
-        values = unmasked(dense(values))
+        values = dense(values)
+        plain = plain_cells(values, nan_is_missing=False)
+        if isinstance(plain, pa.Array):
+            return plain
+        values = values if plain else unmasked(values)
         if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):  # an array of another library
             values = np.asarray(values)
-        tensors = tensors_of(values, nan_to_null, encoding)
+        tensors = None if plain else tensors_of(values, nan_to_null, encoding)
         if tensors is not None:
             return tensors
         if _is_series(values):
@@ -109,6 +115,32 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         raise no_arrow_form(name, values) from None  # Arrow's message holds the value
     refuse_mixture(name, values, column.type)
     return column
+
+
+def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool:
+    """A column of Python objects that is neither masked nor of tensors; as Arrow array if all have one type.
+
+    True if they have several, and False for other columns and where each cell has to be looked at.
+    """
+    if isinstance(values, list | tuple):
+        values = np.fromiter(values, object, len(values))
+    if type(values) is not np.ndarray or values.dtype.kind != "O" or values.ndim != 1:
+        return False
+    found = gather_objects(values, nan_is_missing)
+    return found if isinstance(found, bool) else _gathered_array(found)
+
+
+def _gathered_array(gathered: GatheredValues) -> pa.Array:
+    dtype, valid, offsets, content, value_offsets = gathered
+    nulls, validity = (0, None) if valid is None else (len(valid) - int(np.count_nonzero(valid)), bitmap_of(valid))
+    if value_offsets is None:
+        values = plain_array(content.view(dtype))
+    else:
+        values = variable_width(pa.binary(), len(value_offsets) - 1, 0, None, value_offsets, content)
+    if offsets is None:
+        buffers = [None if validity is None else pa.py_buffer(validity), *values.buffers()[1:]]
+        return pa.Array.from_buffers(values.type, len(values), buffers, nulls)
+    return list_array(pa.list_(values.type), len(offsets) - 1, nulls, validity, offsets, values)
 
 
 def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors | pa.Array | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     dense,
     is_object_dtype,
     no_arrow_form,
+    plain_cells,
     refuse_mixture,
     tensors_of,
     unmasked,
@@ -47,9 +48,8 @@ def table_of_frame(
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
     fills = _sparse_fills(frame)
-    frame = _unmasked(_dense(frame))
-    tensors = _tensor_columns(frame, nan_to_null, encodings or {})
-    frame = _in_native_order(_without(frame, tensors))
+    frame, found = _found_columns(_dense(frame), nan_to_null, encodings or {})
+    frame = _in_native_order(_without(frame, found))
     try:
         with warnings.catch_warnings():  # labels that are not text are restored
             warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
@@ -59,38 +59,60 @@ def table_of_frame(
             raise culprit from None  # Arrow's message holds the value
         raise EncodeError("the DataFrame cannot be converted to Arrow", advice="see the cause above") from error
     for i in range(frame.shape[1]):
-        column = tensors.get(i)
+        column = found.get(i)
         if column is None:
             column = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
         if isinstance(column, pa.Array):
             table = table.set_column(i, table.field(i).with_type(column.type), column)
     if fills:
         table = table.replace_schema_metadata(with_sparse(table.schema, fills).metadata)
-    return Columns(table, {i: column for i, column in tensors.items() if not isinstance(column, pa.Array)})
+    return Columns(table, {i: column for i, column in found.items() if not isinstance(column, pa.Array)})
 
 
-def _tensor_columns(
+def _found_columns(
     frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str]
-) -> dict[int, Tensors | pa.Array]:
-    """The columns of arrays that Arrow does not convert itself, by number."""
-    columns = {}
+) -> tuple[pd.DataFrame, dict[int, Tensors | pa.Array]]:
+    """The columns that Arrow need not, or cannot, convert, by number; and the frame with None for each masked array."""
+    columns, masked = dict[int, Tensors | pa.Array](), dict[int, Any]()
     for at, name in enumerate(frame.columns):
+        values = frame.iloc[:, at]
+        is_objects = is_object_dtype(values.dtype)
+        plain = is_objects and plain_cells(values.to_numpy(), nan_is_missing=True)
         try:
-            tensors = tensors_of(frame.iloc[:, at], nan_to_null, encodings.get(str(name)))
+            made = unmasked(values) if is_objects and plain is False else values
+            found = tensors_of(made, nan_to_null, encodings.get(str(name))) if plain is False else plain
         except EncodeError as error:
             error.feature = str(name)
             raise
-        if tensors is not None:
-            columns[at] = tensors
-    return columns
+        if made is not values:
+            masked[at] = made.array
+        if found is not None and found is not True:
+            columns[at] = found
+    return _replaced(frame, masked), columns
 
 
-def _without(frame: pd.DataFrame, columns: Collection[int]) -> pd.DataFrame:
-    """The frame with None in some columns."""
+def _without(frame: pd.DataFrame, columns: Mapping[int, Tensors | pa.Array]) -> pd.DataFrame:
+    """The frame with cells in place of some columns: pandas' metadata gets their types, and conversion is quick."""
+    cells = {}
+    for at, column in columns.items():
+        cells[at] = np.full(len(frame), None, object)
+        if isinstance(column, pa.Array) and len(frame):
+            cells[at][0] = _example(column.type)
+    return _replaced(frame, cells)
+
+
+def _example(type_: pa.DataType) -> Any:
+    """A cell that Arrow takes for one of this type, if it is one of lists or bytes."""
+    if t.is_list(type_):
+        return [b""] if t.is_binary(type_.value_type) else np.zeros(1, type_.value_type.to_pandas_dtype())
+    return b"" if t.is_binary(type_) else None
+
+
+def _replaced(frame: pd.DataFrame, columns: Mapping[int, Any]) -> pd.DataFrame:
     if columns:
         frame = frame.copy(deep=False)
-        for at in columns:
-            frame.isetitem(at, None)
+        for at, values in columns.items():
+            frame.isetitem(at, values)
     return frame
 
 
@@ -112,30 +134,7 @@ def _sparse_fills(frame: pd.DataFrame) -> dict[str, float]:
 def _dense(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with all values of its sparse columns."""
     sparse = [at for at, dtype in enumerate(frame.dtypes) if type(dtype).__name__ == "SparseDtype"]
-    if sparse:
-        frame = frame.copy(deep=False)
-        for at in sparse:
-            frame.isetitem(at, dense(frame.iloc[:, at]))
-    return frame
-
-
-def _unmasked(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with None for each masked array in a column of objects."""
-    found = {}
-    for at in [at for at, dtype in enumerate(frame.dtypes) if is_object_dtype(dtype)]:
-        values = frame.iloc[:, at]
-        try:
-            made = unmasked(values)
-        except EncodeError as error:
-            error.feature = str(frame.columns[at])
-            raise
-        if made is not values:
-            found[at] = made.array
-    if found:
-        frame = frame.copy(deep=False)
-        for at, values in found.items():
-            frame.isetitem(at, values)
-    return frame
+    return _replaced(frame, {at: dense(frame.iloc[:, at]) for at in sparse})
 
 
 def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.decode.composite_decoder import CompositeBatchBuilder
 from tfrecord_io.arrow.messages.decode import MessageReader, Unknown
 from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.arrow.row_fault import RowFault
@@ -118,7 +117,7 @@ class MessageBatchBuilder:
         warn(f"{printable(path)}: {reason}: {shown}{more}; {advice}", SchemaWarning)
 
 
-AnyBatchBuilder = BatchBuilder | CompositeBatchBuilder | MessageBatchBuilder
+AnyBatchBuilder = BatchBuilder | MessageBatchBuilder
 
 
 def _batch(schema: pa.Schema, arrays: list[pa.Array], rows: int) -> pa.RecordBatch:

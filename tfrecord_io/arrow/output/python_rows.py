@@ -28,7 +28,7 @@ class _General(Exception):
     """A value that the general way has to look at."""
 
 
-class PythonRows:
+class RecordDicts:
     """Makes dicts of records; threads may share it.
 
     Parameters
@@ -48,7 +48,7 @@ class PythonRows:
         self._idle: list[RowDecoder] = []
 
     @classmethod
-    def from_builder(cls, builder: BatchBuilder, plan: Plan) -> PythonRows | None:
+    def from_builder(cls, builder: BatchBuilder, plan: Plan) -> RecordDicts | None:
         """The rows of a schema; None if one of its columns, or the engine, does not allow it."""
         slots = {column.name: slot for slot, column in enumerate(plan.columns)}
         columns = builder.column_forms()
@@ -95,7 +95,7 @@ class PayloadRows:
         self._plan, self._name = plan, name
 
     def row(self, frame: Any) -> dict[str, Any] | None:
-        """See `PythonRows.row`."""
+        """See `RecordDicts.row`."""
         plan = self._plan
         frames, fault = get_engine().scan(frame, check_crc=plan.check_crc, max_record_bytes=plan.max_record_bytes)
         if fault is not None or len(frames.starts) != 1 or frames.consumed != len(frame):

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.casts import one_dictionary
-from tfrecord_io.arrow.output.to_numpy import joined_objects, memory_error, memory_errors, to_rows
+from tfrecord_io.arrow.output.to_numpy import bytes_rows, joined_objects, memory_error, memory_errors, to_rows
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 _TEXT_LABELS = {"name": None, "field_name": None, "pandas_type": "unicode", "metadata": {"encoding": "UTF-8"}}
 _FAR = 2**61  # beyond that a range has no length
 _MOST_INSERTED = 50  # columns: of a frame that more are inserted into, pandas warns
+_SAMPLE = 1000  # values of a column
+_LEAST_SHARED = 10_000  # values of a table; to wake threads for fewer takes longer than the conversion
 _BACKENDS = (None, "numpy_nullable", "pyarrow")
 _FIRST, _END = -62_104_060_800, 253_370_764_800  # the years 2 to 9998, in which every time zone has Python's datetime
 _DAY = 86_400
@@ -200,6 +202,8 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
     others = uncommon(table.schema)
     own = _own_columns(table, others, stated, backend) if others else {}
+    if backend != "pyarrow":
+        own |= _distinct_bytes(table, stated)
     if own:
         frame = _frame(table.select([at for at in range(table.num_columns) if at not in own]), stated, backend)
         return _with_columns(frame, {at: (table.schema.field(at).name, values) for at, values in own.items()})
@@ -248,8 +252,10 @@ def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) 
     mapper = {"pyarrow": pd.ArrowDtype, "numpy_nullable": _nullable}.get(backend or "")
     if backend is None and by_type:  # a dtype for each text column by its name takes pandas long to find
         mapper = _text_mapper()
+    described = table.replace_schema_metadata(_metadata(entries) if entries else None)
+    has_work = table.num_rows * table.num_columns >= _LEAST_SHARED
     try:
-        return table.replace_schema_metadata(_metadata(entries) if entries else None).to_pandas(types_mapper=mapper)
+        return described.to_pandas(types_mapper=mapper, use_threads=has_work)
     except pa.ArrowException as error:
         raise memory_error(error) from None
 
@@ -459,13 +465,36 @@ def _lists_of_numbers(table: pa.Table, columns: Iterable[int], stated: Mapping[s
         if not (t.is_list(field.type) or t.is_large_list(field.type)) or not _is_plain_number(field.type.value_type):
             continue
         chunks = table.column(at).chunks
-        if stated["columns"].get(field.name, {}).get("numpy_type", "object") != "object":
+        if not _stays_object(field, stated):
             continue
         if any(chunk.flatten().null_count for chunk in chunks):  # floats with NaN, of pyarrow
             continue
         rows = [to_rows(chunk, pa.field("", field.type)) for chunk in chunks]
         cells[at] = joined_objects(rows)  # type: ignore[arg-type]
     return cells if len(cells) <= _MOST_INSERTED else {}
+
+
+def _distinct_bytes(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Array]:
+    """The cells of those columns of bytes whose values rarely repeat, so that pyarrow would share none of them."""
+    if table.num_rows < _SAMPLE:
+        return {}
+    types = table.schema.types
+    columns = [
+        at for at, type_ in enumerate(types) if t.is_binary(type_) and _stays_object(table.schema.field(at), stated)
+    ]
+    if len(columns) > _MOST_INSERTED:
+        return {}
+    chunks = {at: table.column(at).chunks for at in columns}
+    return {at: bytes_rows(own).values for at, own in chunks.items() if _rarely_repeats(max(own, key=len))}
+
+
+def _rarely_repeats(array: pa.Array) -> bool:
+    sample = array.take(pa.array(np.arange(0, len(array), -(-len(array) // _SAMPLE))))
+    return bool(len(sample.unique()) * 8 > len(sample) * 7)
+
+
+def _stays_object(field: pa.Field, stated: Mapping[str, Any]) -> bool:
+    return bool(stated["columns"].get(field.name, {}).get("numpy_type", "object") == "object")
 
 
 def _is_plain_number(type_: pa.DataType) -> bool:

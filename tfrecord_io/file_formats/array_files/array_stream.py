@@ -73,7 +73,7 @@ class ArrayStream(BatchStream):
         columns = ", ".join(f"{printable(f.name)}: {short_type_name(f.type, f.metadata)}" for f in self.schema)
         files = f"{self.num_files:,} file{'s' * (self.num_files != 1)}"
         rows = "rows" if self.num_rows is None else f"{self.num_rows:,} row{'s' * (self.num_rows != 1)}"
-        return f"<tfrecord_io.ArrayStream {rows} of {files}{state and f', {state}'} ({columns})>"
+        return f"<tfrecord_io.typing.ArrayStream {rows} of {files}{state and f', {state}'} ({columns})>"
 
     def read_all(self) -> pa.Table:
         """All remaining rows."""

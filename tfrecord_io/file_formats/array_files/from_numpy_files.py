@@ -23,14 +23,14 @@ from tfrecord_io.file_formats.array_files.open_array import (
     ArrayFile,
     Opener,
     array_name,
+    idx_array,
     idx_name,
+    npy_array,
     open_array,
-    open_idx,
-    open_npy,
 )
 from tfrecord_io.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.format.dtypes import Element
-from tfrecord_io.format.formats import NPY, NPZ
+from tfrecord_io.format.format_registry import NPY, NPZ
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import Options, StorageOptions
 from tfrecord_io.schema.tensor_types import tensor_field
@@ -50,7 +50,7 @@ _MAX_ROWS = 4096
 
 @check_keywords
 @sign_keywords(Options)
-def from_npy(path: Paths, **keywords: Any) -> ArrayStream:
+def open_npy(path: Paths, **keywords: Any) -> ArrayStream:
     """Read ``.npy`` files as a stream of record batches, with one row for each index of the leading axis.
 
     Parameters
@@ -82,7 +82,7 @@ def from_npy(path: Paths, **keywords: Any) -> ArrayStream:
     --------
     >>> import numpy as np, tfrecord_io as tfr
     >>> np.save("vectors.npy", np.ones((3, 4), np.float32))
-    >>> tfr.write_tfrecord(tfr.from_npy("vectors.npy"), "vectors.tfrecord").records
+    >>> tfr.write_tfrecord(tfr.formats.open_npy("vectors.npy"), "vectors.tfrecord").records
     3
     >>> tfr.read_arrays("vectors.tfrecord")["vectors"].shape
     (3, 4)
@@ -93,15 +93,15 @@ def from_npy(path: Paths, **keywords: Any) -> ArrayStream:
         if files.is_directory:
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
         source = files.single(_WAYS)
-        return _stream({array_name(source.path): source}, open_npy)
+        return _stream({array_name(source.path): source}, npy_array)
     paths = path if isinstance(path, Mapping) else _by_name(path)
-    return _stream({name: find_files(file, "", storage).single(_WAYS) for name, file in paths.items()}, open_npy)
+    return _stream({name: find_files(file, "", storage).single(_WAYS) for name, file in paths.items()}, npy_array)
 
 
 @check_keywords
 @sign_keywords(Options)
-def from_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, **keywords: Any) -> ArrayStream:
-    """Read IDX files, the format of MNIST, as a stream of record batches, like `from_npy`.
+def open_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, **keywords: Any) -> ArrayStream:
+    """Read IDX files, the format of MNIST, as a stream of record batches, like `open_npy`.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def from_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, *
     Returns
     -------
     ArrayStream
-        As from `from_npy`.
+        As from `open_npy`.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def from_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, *
     --------
     >>> import tfrecord_io as tfr
     >>> _ = open("t10k-labels-idx1-ubyte", "wb").write(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
-    >>> tfr.from_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
+    >>> tfr.formats.open_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
     {'label': [7, 2, 1]}
     """
     storage = Options.from_keywords(keywords).storage
@@ -142,12 +142,12 @@ def from_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, *
         raise ValueError(
             f"several files would become columns with the same name ({', '.join(columns)})" & say("pass {names=}")
         )
-    return _stream(dict(zip(columns, files, strict=True)), open_idx)
+    return _stream(dict(zip(columns, files, strict=True)), idx_array)
 
 
 @check_keywords
 @sign_keywords(Options)
-def from_npz(path: Path, **keywords: Any) -> ArrayStream:
+def open_npz(path: Path, **keywords: Any) -> ArrayStream:
     """Read an ``.npz`` archive, or a folder of archives with one row each, as a stream of record batches.
 
     Parameters
@@ -162,7 +162,7 @@ def from_npz(path: Path, **keywords: Any) -> ArrayStream:
     Returns
     -------
     ArrayStream
-        As from `from_npy`, with a column for each array. Members are streamed out of the archive.
+        As from `open_npy`, with a column for each array. Members are streamed out of the archive.
 
     Raises
     ------
@@ -178,17 +178,17 @@ def from_npz(path: Path, **keywords: Any) -> ArrayStream:
     --------
     >>> import numpy as np, tfrecord_io as tfr
     >>> np.savez("pairs.npz", features=np.zeros((2, 3), np.float32), labels=np.array([1, 0]))
-    >>> tfr.from_npz("pairs.npz").schema.names
+    >>> tfr.formats.open_npz("pairs.npz").schema.names
     ['features', 'labels']
     >>> with tfr.open_writer("all.tfrecord") as writer:
     ...     for part in ["pairs.npz", "pairs.npz"]:
-    ...         writer.write(tfr.from_npz(part))
-    >>> tfr.count_records("all.tfrecord")
+    ...         writer.write(tfr.formats.open_npz(part))
+    >>> tfr.count("all.tfrecord")
     4
     """
     storage = Options.from_keywords(keywords).storage
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"from_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
+        raise TypeError(f"open_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
     files = find_files(path, NPZ.suffixes, storage)
     if files.is_directory:
         return stream_of_objects(files.sources, _members)
@@ -200,7 +200,7 @@ def from_npz(path: Path, **keywords: Any) -> ArrayStream:
 
 @contextmanager
 def _array(source: Source, name: str) -> Iterator[dict[str, ArrayFile]]:
-    with closing(open_array(source, open_npy)) as array:
+    with closing(open_array(source, npy_array)) as array:
         yield {name: array}
 
 

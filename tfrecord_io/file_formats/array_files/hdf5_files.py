@@ -36,7 +36,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export
-from tfrecord_io.format.formats import HDF5
+from tfrecord_io.format.format_registry import HDF5
 from tfrecord_io.options import MAX_EXPANSION, Options
 from tfrecord_io.remedies import Written
 from tfrecord_io.storage.paths.plain_files import find_files

@@ -12,7 +12,7 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.array_files.hdf5_files import SINGLE, open_hdf5
 from tfrecord_io.file_formats.array_files.labelled_arrays import Label, Project, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.stored_arrays import StoredArray, library_errors, needs_extra
-from tfrecord_io.format.formats import HDF5, NETCDF
+from tfrecord_io.format.format_registry import HDF5, NETCDF
 from tfrecord_io.options import MAX_EXPANSION, Options
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file

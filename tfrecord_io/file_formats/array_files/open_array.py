@@ -28,7 +28,7 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import DecodeError, EncodeError, printable, say
 from tfrecord_io.format.dtypes import MAX_AXES, read_header
-from tfrecord_io.format.formats import IDX
+from tfrecord_io.format.format_registry import IDX
 from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.open_stream import open_file, open_source
@@ -181,7 +181,7 @@ _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: "
 _NAME = re.compile(r"(?:.*[-_.])?(?P<what>[A-Za-z]+)[-_.]idx[0-9]+[-_.]u?(byte|short|int|float|double)")
 
 
-def open_idx(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
+def idx_array(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     """Read the header; `file` is then positioned at the first value."""
     magic = file.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES:
@@ -231,7 +231,7 @@ def open_array(source: Source, opener: Opener) -> ArrayFile:
         raise
 
 
-def open_npy(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
+def npy_array(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     """Read the header; `file` is then positioned at the first value."""
     try:
         dtype, fortran_order, shape = read_header(file)
@@ -281,7 +281,7 @@ class Archive:
         with _zip_errors("the member cannot be opened", path):  # damaged or encrypted
             file = _Member(self._zip.open(info), path)
         try:
-            array = open_npy(file, path)
+            array = npy_array(file, path)
             array.check_size(info.file_size - file.position)
             return array
         except BaseException:

@@ -16,7 +16,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, TFRecordError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import Values
 from tfrecord_io.file_formats.array_files.open_array import ArrayFile
-from tfrecord_io.format.formats import Format
+from tfrecord_io.format.format_registry import Format
 from tfrecord_io.options.expansion import RATIO
 from tfrecord_io.remedies import Written
 

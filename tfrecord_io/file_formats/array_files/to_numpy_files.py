@@ -30,9 +30,8 @@ from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.open_scan import open_scan
+from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Call
 from tfrecord_io.schema.attributes import attributes_of
@@ -40,7 +39,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -50,13 +49,8 @@ _RAGGED = "an array holds rows of one shape" & say("read it with {read_arrays(ra
 
 @check_keywords
 @sign_keywords(ExportOptions)
-def to_npy(
-    source: Path | Sequence[Path],
-    target: Path,
-    column: str | None = None,
-    *,
-    overwrite: bool | None = None,
-    **keywords: Any,
+def write_npy(
+    source: FilesLike, target: Path, column: str | None = None, *, overwrite: bool | None = None, **keywords: Any
 ) -> WriteReport:
     """Write a column of TFRecord files, or several as a structured array, as a ``.npy`` file, row by row.
 
@@ -93,7 +87,7 @@ def to_npy(
     --------
     >>> import numpy as np, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": np.eye(3, dtype=np.float32)}, "eye.tfrecord")
-    >>> tfr.to_npy("eye.tfrecord", "eye.npy").records
+    >>> tfr.formats.write_npy("eye.tfrecord", "eye.npy").records
     3
     >>> np.load("eye.npy").shape
     (3, 3)
@@ -125,20 +119,15 @@ def to_npy(
 
 @check_keywords
 @sign_keywords(ExportOptions)
-def to_npz(
-    source: Path | Sequence[Path],
-    target: Path,
-    *,
-    compressed: bool = False,
-    overwrite: bool | None = None,
-    **keywords: Any,
+def write_npz(
+    source: FilesLike, target: Path, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any
 ) -> WriteReport:
     """Write the columns of TFRecord files as the arrays of an ``.npz`` archive; the files are read for each column.
 
     Parameters
     ----------
     source, target, overwrite, dst_storage_options, **keywords
-        As in `to_npy`.
+        As in `write_npy`.
     compressed : bool
         Deflate the arrays, as ``numpy.savez_compressed`` does.
 
@@ -149,13 +138,13 @@ def to_npz(
     Raises
     ------
     EncodeError, DecodeError
-        As in `to_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
+        As in `write_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
 
     Examples
     --------
     >>> import numpy as np, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": np.eye(3), "y": np.arange(3)}, "pair.tfrecord", float64="raw")
-    >>> tfr.to_npz("pair.tfrecord", "pair.npz").columns
+    >>> tfr.formats.write_npz("pair.tfrecord", "pair.npz").columns
     ('x', 'y')
     >>> sorted(np.load("pair.npz"))
     ['x', 'y']
@@ -185,10 +174,10 @@ def _check_member(name: str) -> None:
 def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOptions]:
     """Plan a read that is opened several times; and the storage of the target."""
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
-    if any(hasattr(path, "read") for path in paths):
+    if any(hasattr(path, "read") and not isinstance(path, Scan) for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
-    options = ExportOptions.from_keywords({"batch_bytes": BLOCK_BYTES, **keywords})
-    return plan_scan(source, options).close(), options.target
+    options = ExportOptions.from_keywords(keywords, None, source, batch_bytes=BLOCK_BYTES)
+    return scan_of(source, options), options.target
 
 
 def _meter(scan: Scan, passes: int) -> ProgressMeter:

@@ -29,7 +29,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export
-from tfrecord_io.format.formats import ZARR
+from tfrecord_io.format.format_registry import ZARR
 from tfrecord_io.options import MAX_EXPANSION, Options
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem

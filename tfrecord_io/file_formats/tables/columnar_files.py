@@ -19,7 +19,7 @@ from tfrecord_io.file_formats.tables.table_files import (
     check_schema,
     metered,
 )
-from tfrecord_io.format.formats import ARROW, ORC, PARQUET, Format
+from tfrecord_io.format.format_registry import ARROW, ORC, PARQUET, Format
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text, types_within
 from tfrecord_io.storage.read.open_stream import open_file

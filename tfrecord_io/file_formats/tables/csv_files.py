@@ -36,7 +36,7 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
     may_be_rounded,
     refuse_rounding,
 )
-from tfrecord_io.format.formats import CSV, TSV
+from tfrecord_io.format.format_registry import CSV, TSV
 from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve_output import without_compression

@@ -30,7 +30,7 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
     may_be_rounded,
     refuse_rounding,
 )
-from tfrecord_io.format.formats import JSON
+from tfrecord_io.format.format_registry import JSON
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.progress import ProgressMeter

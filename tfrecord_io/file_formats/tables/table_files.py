@@ -18,7 +18,7 @@ from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable, say
-from tfrecord_io.format.formats import Format, load
+from tfrecord_io.format.format_registry import Format, load
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
@@ -362,13 +362,13 @@ class _Utf8(io.RawIOBase):
 def write_table_file(source: Any, target: Any, format: Format, keywords: dict[str, Any]) -> WriteReport:
     """Write TFRecord files as one file of a format that has a `writer`, batch by batch.
 
-    `source`, `target` and `keywords` are as in `to_npy`; `keywords` may have those that only this format writes.
+    `source`, `target` and `keywords` are as in `write_npy`; `keywords` may have those that only this format writes.
     """
     assert format.writer is not None
     own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "overwrite"}
     open_writer = partial(load(format.writer), **own)
     overwrite, target_options = keywords.pop("overwrite", None), keywords.pop("dst_storage_options", None)
-    options = ReadOptions.from_keywords(keywords)
+    options = ReadOptions.from_keywords(keywords, None, source)
     storage = options.storage.with_options(target_options)
     with open_path(source, options) as reader:
         refuse_types(reader.schema, open_writer, format.instead)

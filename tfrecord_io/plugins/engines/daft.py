@@ -9,7 +9,7 @@ import asyncio
 import datetime
 import operator
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, reduce
@@ -20,15 +20,14 @@ from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.options import WriteOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
-from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.typing import Path
-from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
+from tfrecord_io.typing import OutputPath
+from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 
 if TYPE_CHECKING:
@@ -36,96 +35,58 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 
-@document_keywords(ReadOptions)
-def read_daft(path: Path | Iterable[Path], *, max_bytes: int = PIECE_BYTES, **keywords: Any) -> daft.DataFrame:
-    """Open TFRecord files as a Daft DataFrame, whose scan tasks read the pieces on any machine.
+def to_daft(scan: Scan, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
+    """A Daft DataFrame, whose scan tasks read the pieces on any machine.
 
     Parameters
     ----------
-    {path}
     max_bytes : int, default 128 MiB
         Scan tasks of about this size, compressed if the files are.
-    {keywords}
 
     Returns
     -------
     daft.DataFrame
-        With the schema of `tfrecord_io.dataset`; categories are their values. Only the columns that a query needs are
-        decoded, and conditions on integers, text, bytes, bools and dates are applied while reading. Reading stops after
-        the rows of a ``limit`` that no condition precedes.
+        Categories are their values. Only the columns that a query needs are decoded, and conditions on integers, text,
+        bytes, bools and dates are applied while reading. Reading stops after the rows of a ``limit`` that no condition
+        precedes.
 
     Raises
     ------
     MissingDependencyError
         daft is not installed.
     ValueError
-        `offset` or `limit` is given: such a read cannot be split.
-    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As in `tfrecord_io.dataset`.
+        The dataset has an `offset` or a `limit`: such a read cannot be split.
 
     Examples
     --------
     >>> import daft, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
-    >>> tfr.read_daft("letters.tfrecord").where(daft.col("label") == 3).select("name").to_pydict()
+    >>> letters = tfr.dataset("letters.tfrecord").to_daft()
+    >>> letters.where(daft.col("label") == 3).select("name").to_pydict()
     {'name': ['a', 'c']}
     """
-    return to_daft(plan_dataset(path, ReadOptions.from_keywords(keywords, read_daft)), max_bytes=max_bytes)
-
-
-def to_daft(scan: Scan, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
-    """A Daft DataFrame; see `tfrecord_io.read_daft`."""
     source = _source_class()
     scan.split(1, max_bytes)  # raises if it cannot be split
     return source(scan.absolute(), max_bytes).read()
 
 
-@document_keywords(WriteOptions, without=WITHOUT)
-def write_daft(frame: daft.DataFrame, path: Path, **keywords: Any) -> WriteReport:
-    """Write a Daft DataFrame to a sharded dataset, a shard for each partition, by the processes that compute them.
+def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) -> WriteReport:
+    """Write a Daft DataFrame, a shard for each partition, by the processes that compute them.
 
-    Parameters
-    ----------
-    frame : daft.DataFrame
-        It may be computed on other machines, which reach `path` too. Partitions without rows get no shard;
-        ``frame.into_batches(rows)`` chooses their size.
-    path : str, PathLike or URL
-        A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
-        complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
-        is in it once. With `partition_by`, a directory: each partition writes a shard in each folder of its rows.
-    {keywords}
-
-    Returns
-    -------
-    WriteReport
-
-    Raises
-    ------
-    MissingDependencyError
-        daft is not installed.
-    ValueError
-        `path` states a number of shards.
-    SchemaError
-        Partitions have different types in a column; nothing is written. Pass `schema`.
-    FileExistsError
-        As in `write_tfrecord`.
-    RuntimeError
-        By Daft, with the text of an error in a partition; nothing is written.
-
-    Notes
-    -----
-    Daft writes partitions in any order, so the shards are not in the order of the rows. ``frame.sort(…)`` makes one
-    partition, in order, where Daft runs in one process.
+    They write under hidden names; this process publishes the shards when all are written. Partitions without rows get
+    no shard; ``frame.into_batches(rows)`` chooses their size. Daft writes partitions in any order, so the shards are
+    not in the order of the rows. ``frame.sort(…)`` makes one partition, in order, where Daft runs in one process. An
+    error in a partition is a RuntimeError of Daft's, with its text.
 
     Examples
     --------
     >>> import daft, tfrecord_io as tfr
-    >>> report = tfr.write_daft(daft.from_pydict({"label": [3, 1, 3]}), "labels/")
+    >>> report = tfr.write_tfrecord(daft.from_pydict({"label": [3, 1, 3]}), "labels/")
     >>> report.records, tfr.read_table("labels/")["label"].to_pylist()
     (3, [3, 1, 3])
     """
     sink_class = _sink_class()
-    with DistributedWriter.begin(path, WriteOptions.from_keywords(keywords, write_daft)) as writer:
+    with DistributedWriter.begin(path, options) as writer:
         sink = sink_class(writer, frame.schema().to_pyarrow_schema())
         frame.write_sink(sink)
     report: WriteReport = sink.report

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions, WriteOptions
-from tfrecord_io.read.open_scan import plan_dataset, read_scan
+from tfrecord_io.options import WriteOptions
+from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.typing import Path
-from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
+from tfrecord_io.typing import OutputPath
+from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 
 if TYPE_CHECKING:
@@ -21,50 +20,37 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@document_keywords(ReadOptions)
-def read_dask(
-    path: Path | Iterable[Path], *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
-) -> dd.DataFrame:
-    """Open TFRecord files as a Dask DataFrame, whose partitions any worker reads by itself.
+def to_dask(scan: Scan, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
+    """A Dask DataFrame, whose partitions any worker reads by itself.
 
     Parameters
     ----------
-    {path}
     npartitions : int, optional
         At most so many partitions, of about the same number of bytes.
     max_bytes : int, default 128 MiB
         Without `npartitions`: partitions of about this size, compressed if the files are.
-    {keywords}
 
     Returns
     -------
     dask.dataframe.DataFrame
         With Arrow-backed columns; tensors keep their extension type. The stored index of a DataFrame is among the
-        columns. Partitions decode only the columns that the query needs, under the schema of `tfrecord_io.dataset`.
+        columns. Partitions decode only the columns that the query needs.
 
     Raises
     ------
     MissingDependencyError
         dask.dataframe is not installed.
     ValueError
-        `offset` or `limit` is given: such a read cannot be split.
-    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As in `tfrecord_io.dataset`.
+        The dataset has an `offset` or a `limit`: such a read cannot be split.
 
     Examples
     --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
-    >>> letters = tfr.read_dask("letters.tfrecord", npartitions=2)
+    >>> letters = tfr.dataset("letters.tfrecord").to_dask(npartitions=2)
     >>> letters["label"].sum().compute()
     np.int64(7)
     """
-    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, read_dask))
-    return to_dask(scan, npartitions=npartitions, max_bytes=max_bytes)
-
-
-def to_dask(scan: Scan, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
-    """A Dask DataFrame; see `tfrecord_io.read_dask`."""
     with needs("dask"):
         import dask.dataframe as dd
     from_map: Any = dd.from_map
@@ -73,46 +59,18 @@ def to_dask(scan: Scan, *, npartitions: int | None = None, max_bytes: int = PIEC
     return from_map(_load, parts, meta=meta, label="read-tfrecord", enforce_metadata=False)
 
 
-@document_keywords(WriteOptions, without=WITHOUT)
-def write_dask(frame: dd.DataFrame, path: Path, **keywords: Any) -> WriteReport:
-    """Write a Dask DataFrame to a sharded dataset, a shard for each partition, by the workers that compute them.
+def write_frame(frame: dd.DataFrame, path: OutputPath, options: WriteOptions) -> WriteReport:
+    """Write a Dask DataFrame, a shard for each partition, by the workers that compute them.
 
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
-        Its partitions may be computed on other machines, which reach `path` too. Partitions without rows get no shard.
-    path : str, PathLike or URL
-        A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
-        complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
-        is in it once. With `partition_by`, a directory: each partition writes a shard in each folder of its rows.
-    {keywords}
-
-    Returns
-    -------
-    WriteReport
-
-    Raises
-    ------
-    MissingDependencyError
-        dask.dataframe is not installed.
-    ValueError
-        `path` states a number of shards.
-    SchemaError
-        Partitions have different types in a column; nothing is written. Pass `schema`.
-    EncodeError, FileExistsError
-        As in `write_tfrecord`; ``record`` counts the rows of the partition.
-
-    Notes
-    -----
-    The workers write under hidden names; this process publishes the shards when all are written. If it is killed before
-    that, no reader sees anything of them, and ``tfr clean`` removes them.
+    They write under hidden names; this process publishes the shards when all are written. Partitions without rows get
+    no shard, and one that is computed twice, because a worker was lost, is in the dataset once.
 
     Examples
     --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3]}, "letters.tfrecord")
-    >>> letters = tfr.read_dask("letters.tfrecord", npartitions=2)
-    >>> report = tfr.write_dask(letters[letters["label"] == 3], "threes")
+    >>> letters = tfr.dataset("letters.tfrecord").to_dask(npartitions=2)
+    >>> report = tfr.write_tfrecord(letters[letters["label"] == 3], "threes")
     >>> report.records, tfr.read_table("threes@2")["label"].to_pylist()
     (2, [3, 3])
     """
@@ -122,7 +80,7 @@ def write_dask(frame: dd.DataFrame, path: Path, **keywords: Any) -> WriteReport:
     run: Any = compute  # without types
     partitions: Any = frame.to_delayed
     write = delayed(_write, pure=False)
-    with DistributedWriter.begin(path, WriteOptions.from_keywords(keywords, write_dask)) as writer:
+    with DistributedWriter.begin(path, options) as writer:
         parts = run(*(write(writer, task, part) for task, part in enumerate(partitions())))
         return writer.commit(parts)
 

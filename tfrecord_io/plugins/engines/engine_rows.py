@@ -6,7 +6,7 @@ from tfrecord_io.adapters.libraries import Adapter
 
 _CODE = "tfrecord_io.plugins.engines."
 
-DASK = Adapter("dask", ("to_dask",), ("read_dask", "write_dask"), module=f"{_CODE}dask")
-DAFT = Adapter("daft", ("to_daft",), ("read_daft", "write_daft"), module=f"{_CODE}daft")
-RAY = Adapter("ray", ("to_ray",), ("read_ray", "write_ray"), module=f"{_CODE}ray")
-SPARK = Adapter("spark", ("to_spark",), ("register_spark",), library="pyspark", module=f"{_CODE}spark")
+DASK = Adapter("dask", ("to_dask",), module=f"{_CODE}dask")
+DAFT = Adapter("daft", ("to_daft",), module=f"{_CODE}daft")
+RAY = Adapter("ray", ("to_ray",), module=f"{_CODE}ray")
+SPARK = Adapter("spark", ("to_spark",), library="pyspark", module=f"{_CODE}spark")

@@ -14,35 +14,31 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions, WriteOptions
-from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.options import WriteOptions
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.merged_schema import lacks_type, with_types_of
-from tfrecord_io.typing import Path
-from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
+from tfrecord_io.typing import OutputPath
+from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 
 if TYPE_CHECKING:
     import ray.data as rd
 
 
-@document_keywords(ReadOptions)
-def read_ray(path: Path | Iterable[Path], *, override_num_blocks: int | None = None, **keywords: Any) -> rd.Dataset:
-    """Open TFRecord files as a dataset of Ray, whose tasks read the pieces on any machine of the cluster.
+def to_ray(scan: Scan, *, override_num_blocks: int | None = None) -> rd.Dataset:
+    """A dataset of Ray, whose tasks read the pieces on any machine of the cluster.
 
     Parameters
     ----------
-    {path}
     override_num_blocks : int, optional
         At most so many read tasks, of about the same number of bytes; by default, Ray chooses.
-    {keywords}
 
     Returns
     -------
     ray.data.Dataset
         Of Arrow blocks. ``select_columns`` and ``filter(expr=…)`` are pushed down: only the columns that are needed
-        are decoded. All tasks use the schema of `tfrecord_io.dataset`. Ray keeps the order of the records if
+        are decoded. Ray keeps the order of the records if
         ``ray.data.DataContext.get_current().execution_options.preserve_order`` is True.
 
     Raises
@@ -50,75 +46,38 @@ def read_ray(path: Path | Iterable[Path], *, override_num_blocks: int | None = N
     MissingDependencyError
         ray is not installed.
     ValueError
-        `offset` or `limit` is given: such a read cannot be split.
-    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As in `tfrecord_io.dataset`.
+        The dataset has an `offset` or a `limit`: such a read cannot be split.
 
     Examples
     --------
     >>> import ray, tfrecord_io as tfr
     >>> _ = ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True)
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3]}, "letters.tfrecord")
-    >>> tfr.read_ray("letters.tfrecord").sum("label")
+    >>> tfr.dataset("letters.tfrecord").to_ray().sum("label")
     7
     """
-    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, read_ray))
-    return to_ray(scan, override_num_blocks=override_num_blocks)
-
-
-def to_ray(scan: Scan, *, override_num_blocks: int | None = None) -> rd.Dataset:
-    """A dataset of Ray; see `tfrecord_io.read_ray`."""
     with needs("ray"):
         import ray.data
     scan.split(1, PIECE_BYTES)  # raises if it cannot be split
     return ray.data.read_datasource(_datasource_class()(scan), override_num_blocks=override_num_blocks)
 
 
-@document_keywords(WriteOptions, without=WITHOUT)
-def write_ray(dataset: rd.Dataset, path: Path, **keywords: Any) -> WriteReport:
-    """Write a dataset of Ray to a sharded dataset, a shard for each write task, on the machines that have the blocks.
+def write_frame(dataset: rd.Dataset, path: OutputPath, options: WriteOptions) -> WriteReport:
+    """Write a dataset of Ray, a shard for each write task, on the machines that have the blocks.
 
-    Parameters
-    ----------
-    dataset : ray.data.Dataset
-        All machines of the cluster reach `path`. ``repartition`` sets the number of shards.
-    path : str, PathLike or URL
-        A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
-        complete when the call returns, or not at all. A task that Ray runs again, because a worker was lost, is in it
-        once. With `partition_by`, a directory: each write task writes a shard in each folder of its rows.
-    {keywords}
-
-    Returns
-    -------
-    WriteReport
-
-    Raises
-    ------
-    MissingDependencyError
-        ray is not installed.
-    ValueError
-        `path` states a number of shards.
-    SchemaError
-        Blocks have different types in a column; nothing is written. Pass `schema`. A column that is null throughout in
-        a block has the type of the others.
-    EncodeError, FileExistsError
-        As in `write_tfrecord`; ``record`` counts the rows of the task.
-
-    Notes
-    -----
-    The tasks write under hidden names; this process publishes the shards when all are written. If it is killed before
-    that, no reader sees anything of them, and ``tfr clean`` removes them.
+    The tasks write under hidden names; this process publishes the shards when all are written. ``repartition`` sets
+    the number of shards. A task that Ray runs again, because a worker was lost, is in the dataset once.
 
     Examples
     --------
     >>> import ray, tfrecord_io as tfr
     >>> _ = ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True)
-    >>> report = tfr.write_ray(ray.data.range(100), "numbers/")
+    >>> report = tfr.write_tfrecord(ray.data.range(100), "numbers/")
     >>> report.records, tfr.read_table("numbers/")["id"].to_numpy().sum()
     (100, np.int64(4950))
     """
     sink_class = _datasink_class()
-    with DistributedWriter.begin(path, WriteOptions.from_keywords(keywords, write_ray)) as writer:
+    with DistributedWriter.begin(path, options) as writer:
         sink = sink_class(writer)
         dataset.write_datasink(sink)
     report: WriteReport = sink.report

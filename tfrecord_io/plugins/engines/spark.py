@@ -72,9 +72,9 @@ def register_spark(session: sql.SparkSession) -> None:
     """Make ``tfrecord`` a format of a Spark session: ``spark.read.format("tfrecord")`` and ``df.write``.
 
     Options are the keywords of `tfrecord_io.dataset` and `write_tfrecord`, as text or JSON, and ``npartitions`` or
-    ``max_bytes`` as in `read_dask`. ``.schema(…)`` selects columns, as Spark does not tell a Python data source which
-    ones a query needs. Its names are found in any case, as Spark does by default: ``ID`` is the feature ``id`` unless
-    there is an ``ID``, too. A SchemaWarning names those that no feature has.
+    ``max_bytes`` as in ``Dataset.to_dask``. ``.schema(…)`` selects columns, as Spark does not tell a Python data source
+    which ones a query needs. Its names are found in any case, as Spark does by default: ``ID`` is the feature ``id``
+    unless there is an ``ID``, too. A SchemaWarning names those that no feature has.
 
     Spark applies the filters of a query, ``frame.filter(…)``, after reading; those of the option ``filters``, such as
     ``[["label", "==", 3], ["score", ">", 0.5]]``, apply while reading, as do those of `Dataset.filter` with

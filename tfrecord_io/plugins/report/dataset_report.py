@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import importlib.metadata
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,8 +19,9 @@ from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.markup import number, percent
 from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.sources import is_source, paths_of
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.typing import OutputPath, Path
+from tfrecord_io.typing import FilesLike, OutputPath
 
 _SUFFIXES = (".html", ".htm")
 _FRAME_HEIGHT = 700  # pixels, in a notebook
@@ -88,10 +88,10 @@ def _drift_row(drift: FeatureDrift) -> tuple[str, ...]:
 @check_keywords
 @document_keywords(ReadOptions)
 def report(
-    path: Path | Iterable[Path],
+    path: FilesLike,
     out: OutputPath | None = None,
     *,
-    compare: Path | Iterable[Path] | None = None,
+    compare: FilesLike | None = None,
     sample_records: int = SAMPLE_RECORDS,
     sample_bytes: int = SAMPLE_BYTES,
     seed: int = 0,
@@ -161,13 +161,14 @@ def report(
     """
     path, compare = _reusable(path), _reusable(compare)
     limits = SampleLimits(sample_records, sample_bytes, seed)
-    options = ReadOptions.from_keywords(keywords, report).for_inspection()
+    sources = [path] if compare is None else [path, compare]
+    options = [ReadOptions.from_keywords(keywords, report, each).for_inspection() for each in sources]
     if out is None:
-        return _made(None, path, compare, options, limits, verify, "sample" not in keywords)
+        return _made(None, sources, options, limits, verify, "sample" not in keywords)
     if isinstance(out, str | os.PathLike) and not is_page(os.fspath(out)):
         raise ValueError(f"{printable(out)}: the name of a report ends in .html")
-    with open_output(out, options.storage, overwrite=overwrite) as file:
-        made = _made(file.path, path, compare, options, limits, verify, "sample" not in keywords)
+    with open_output(out, options[0].storage, overwrite=overwrite) as file:
+        made = _made(file.path, sources, options, limits, verify, "sample" not in keywords)
         file.write(made.html.encode())
     return made
 
@@ -183,32 +184,31 @@ def is_page(name: str) -> bool:
 
 def _reusable(path: Any) -> Any:
     """An iterable of paths as a list."""
-    return path if path is None or isinstance(path, str | os.PathLike) or hasattr(path, "read") else list(path)
+    return path if path is None or is_source(path) or hasattr(path, "read") else list(path)
 
 
 def _made(
     out: str | None,
-    path: Any,
-    compare: Any,
-    options: ReadOptions,
+    paths: list[Any],
+    options: list[ReadOptions],
     limits: SampleLimits,
     check: bool,
     infers_from_all: bool,
 ) -> DatasetReport:
-    paths = [path] if compare is None else [path, compare]
     examine = partial(dataset_statistics, limits=limits, check=check, infers_from_all=infers_from_all)
     datasets: tuple[DatasetStatistics, ...]
-    if compare is None:
-        datasets = (examine(path, options),)
+    if len(paths) == 1:
+        datasets = (examine(paths[0], options[0]),)
     else:  # one progress of both; its total is known only when the second one is opened
-        with ProgressMeter(options.progress, None, "records") as meter:
-            datasets = tuple(examine(each, replace(options, progress=meter.part())) for each in paths)
-    found = drifts(datasets[0].features, datasets[1].features) if compare is not None else ()
+        with ProgressMeter(options[0].progress, None, "records") as meter:
+            each = zip(paths, options, strict=True)
+            datasets = tuple(examine(path, replace(own, progress=meter.part())) for path, own in each)
+    found = drifts(datasets[0].features, datasets[1].features) if len(paths) > 1 else ()
     page = document("\n".join(map(_title, paths)), datasets, found, importlib.metadata.version("tfrecord_io"))
     return DatasetReport(out, page, datasets, found)
 
 
 def _title(path: Any) -> str:
-    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    paths = paths_of(path)
     more = f" and {counted(len(paths) - 1, 'more path')}" if len(paths) > 1 else ""
     return f"{printable(without_secrets(os.fspath(paths[0]))) if paths else 'no files'}{more}"

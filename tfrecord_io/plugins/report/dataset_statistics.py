@@ -23,8 +23,7 @@ from tfrecord_io.plugins.report.media import Gallery, Row, galleries, row_values
 from tfrecord_io.plugins.report.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_encodings import JSON, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
@@ -130,7 +129,7 @@ def dataset_statistics(
     options = replace(options, progress=False)  # of the sample alone, not of each reading
     if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
         options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
-    sources = resolve_sources(path, options)
+    sources, options = selection_of(path, options)
     size = total(source.size for source in sources)
     if infers_from_all and size is not None and size <= limits.bytes:
         options = replace(options, sample="all")

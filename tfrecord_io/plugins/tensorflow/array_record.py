@@ -20,9 +20,9 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, EncodeError, MissingDependencyError, printable, say
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer
-from tfrecord_io.plugins.tensorflow.from_elwc import RowStream
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
+from tfrecord_io.read.sources import RowStream
 from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.file_object import RawFile
@@ -69,6 +69,8 @@ def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source
 
 class ArrayRecordRows:
     """The records of ArrayRecord files; see `tfrecord_io.storage.read.source.DerivedContent`."""
+
+    can_be_read_again = False
 
     def __init__(self, sources: Sequence[Source], options: ReadOptions) -> None:
         self._sources, self._options = sources, options

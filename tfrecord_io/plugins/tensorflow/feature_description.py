@@ -16,7 +16,7 @@ from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.schema.field import CONTEXT, PARTS, Field
-from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor
+from tfrecord_io.schema.field_makers import list_, scalar, sequence, tensor
 from tfrecord_io.schema.formats.tf_features import (
     DTYPES,
     KINDS,
@@ -84,7 +84,7 @@ def _plain(feature: FixedLenFeature | VarLenFeature | FixedLenSequenceFeature) -
 
 def _fixed(type_: pa.DataType, shape: tuple[int, ...], **keywords: Any) -> Field:
     if not shape:
-        return bytes_(**keywords) if t.is_binary(type_) else scalar(type_, **keywords)
+        return scalar(type_, **keywords)
     if len(shape) == 1:
         return list_(type_, shape[0], **keywords)
     return tensor(type_, shape, encoding=LIST, **keywords)

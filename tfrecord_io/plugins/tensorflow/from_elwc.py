@@ -30,6 +30,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.sources import RowStream
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -37,11 +38,11 @@ from tfrecord_io.storage.read.source import Origin, Source, total
 from tfrecord_io.typing import InputPath
 
 _OTHER_MESSAGE = "read tf.train.Examples with read_table" | say('other messages with {read_table(record_type="bytes")}')
-_PARTS = say('read its parts as two tables: {from_elwc(part="examples")} and {from_elwc(part="context")}')
+_PARTS = say('read its parts as two tables: {open_elwc(part="examples")} and {open_elwc(part="context")}')
 _MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those before, the file is known
 
 
-class ListRows:
+class ListContent:
     """The rows of lists; see `tfrecord_io.storage.read.source.DerivedContent`.
 
     Parameters
@@ -53,6 +54,8 @@ class ListRows:
         What a row has: an example, a context, or both.
     """
 
+    can_be_read_again = False
+
     def __init__(self, sources: Sequence[Source], options: ReadOptions, part: str | None) -> None:
         self._sources, self._options, self._part = sources, options, part
         self.origins = ListOrigins()
@@ -61,40 +64,14 @@ class ListRows:
     def open(self) -> RowStream:
         self.origins.clear()
         self._progress.restart()
-        return RowStream(_Rows(self._options, self._part, self.origins).frames(self._sources, self._progress))
+        return RowStream(_ListSplitter(self._options, self._part, self.origins).frames(self._sources, self._progress))
 
     def read_once(self) -> None:
         for source in self._sources:
             source.read_once()
 
 
-class RowStream:
-    """A `tfrecord_io.compression.stream.Stream` that consists of pieces."""
-
-    compression: str | None = None
-
-    def __init__(self, pieces: Generator[Array]) -> None:
-        self.offset = 0
-        self._pieces = pieces
-        self._rest = memoryview(b"")
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        while not len(self._rest):
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._rest = piece.data
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        self.offset += count
-        return count
-
-    def close(self) -> None:
-        self._pieces.close()
-
-
-class _Rows:
+class _ListSplitter:
     """Makes the rows of lists."""
 
     def __init__(self, options: ReadOptions, part: str | None, origins: ListOrigins) -> None:
@@ -156,7 +133,7 @@ class _Rows:
         starts = block.starts[:rows] - block.payloads[block.lists[:rows]]
         contexts, context_at = block.context_lengths, block.context_at
         extents = (block.lists[:rows], starts, block.lengths[:rows])
-        self._origins.add(BlockRows(walker.file.path, walker.record, offsets, contexts, context_at, *extents))
+        self._origins.add(BlockOrigins(walker.file.path, walker.record, offsets, contexts, context_at, *extents))
         yield from block.frames(numbers, rows, engine)
         return error
 
@@ -169,7 +146,7 @@ class _Rows:
             return error
         reason = "the name is used in the context and in the examples"
         if found.name in (RECORD, POSITION):
-            reason = "from_elwc adds a column of this name"
+            reason = "open_elwc adds a column of this name"
         error = SchemaError(reason, feature=found.name, advice=say("exclude it with {columns=}") | _PARTS)
         return self._located(error, walker, block, found.list)
 
@@ -288,7 +265,7 @@ def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockRows:
+class BlockOrigins:
     """The rows of a block of records: arrays by record, or by row."""
 
     path: str
@@ -328,9 +305,9 @@ class ListOrigins:
         self.failed: Origin | None = None  # where the error is that ended the rows
         self._rows = self._dropped = self._held = 0
         self._first_rows: list[int] = []
-        self._blocks: list[BlockRows | str] = []  # or the path of one that was dropped
+        self._blocks: list[BlockOrigins | str] = []  # or the path of one that was dropped
 
-    def add(self, block: BlockRows) -> None:
+    def add(self, block: BlockOrigins) -> None:
         """Add the rows of the next block."""
         self._first_rows.append(self._rows)
         self._blocks.append(block)
@@ -338,11 +315,11 @@ class ListOrigins:
         self._held += block.rows
         while self._held > _MOST_ROWS and self._dropped < len(self._blocks) - 1:
             dropped = self._blocks[self._dropped]
-            assert isinstance(dropped, BlockRows)
+            assert isinstance(dropped, BlockOrigins)
             self._blocks[self._dropped] = dropped.path
             self._dropped, self._held = self._dropped + 1, self._held - dropped.rows
 
-    def _find(self, row: int) -> tuple[BlockRows | str, int]:
+    def _find(self, row: int) -> tuple[BlockOrigins | str, int]:
         at = bisect_right(self._first_rows, row) - 1
         return self._blocks[at], row - self._first_rows[at]
 
@@ -364,7 +341,7 @@ _WITHOUT = {"record_type", "include_file_paths"}
 
 @check_keywords
 @sign_keywords(ReadOptions, without=_WITHOUT)
-def from_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = None, **keywords: Any) -> Reader:
+def open_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = None, **keywords: Any) -> Reader:
     """Read the lists of TensorFlow Ranking (ExampleListWithContext) as a stream with a row for each example.
 
     Parameters
@@ -407,7 +384,7 @@ def from_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = 
     >>> examples = [encode_example({"document": b"a", "clicks": 3}), encode_example({"document": b"b", "clicks": 0})]
     >>> with tfr.RecordWriter("ranking.tfrecord") as writer:
     ...     writer.write(b"".join(field(1, e) for e in examples) + field(2, encode_example({"query": b"shoes"})))
-    >>> tfr.from_elwc("ranking.tfrecord").read_all().to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    >>> tfr.formats.open_elwc("ranking.tfrecord").read_all().to_pylist()  # doctest: +NORMALIZE_WHITESPACE
     [{'clicks': 3, 'document': 'a', 'position': 0, 'query': 'shoes', 'record': 0},
      {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
     """
@@ -423,7 +400,7 @@ def elwc_rows(
         if keywords[name] is not None:
             raise TypeError(say("{} is not possible for ExampleListWithContext", Keyword(name)))
     check_choice("part", part, (None, *PARTS))
-    options = ReadOptions.from_keywords(keywords)
+    options = ReadOptions.from_keywords(keywords, None, path)
     if leaves_out(options.on_error):
         advice = "to leave out damaged lists, salvage the files first"
         raise ValueError(say("{on_error=}: expected 'raise' or 'stop'", on_error=options.on_error) & advice)
@@ -432,7 +409,7 @@ def elwc_rows(
     if (found := next((source for source in sources if source.partitions), None)) is not None:
         column = found.partitions[0][0]
         raise ValueError(f"'{printable(found.path)}': the column '{printable(column)}' of folders: read one of them")
-    rows = ListRows(sources, options, part)
+    rows = ListContent(sources, options, part)
     changed = {
         "record_type": "example",
         "compression": None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tfrecord_io.format.formats import READING, TFRECORD, Format, by_convert, option_help
+from tfrecord_io.format.format_registry import READING, TFRECORD, Format, by_convert, option_help
 from tfrecord_io.options.checked_options import Options
 
 
@@ -26,8 +26,8 @@ class TensorflowOptions(Options):
 _CODE = "tfrecord_io.plugins.tensorflow."
 
 ELWC = Format(
-    *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.from_elwc`"),
-    records=f"{_CODE}from_elwc:elwc_rows",
+    *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.formats.open_elwc`"),
+    records=f"{_CODE}open_elwc:elwc_rows",
     reads=READING,
 )
 ARRAY_RECORD = Format(
@@ -44,7 +44,11 @@ ARRAY_RECORD = Format(
     extra="array_record",
 )
 TFDS = Format(
-    *("tfds", "TFDS", "a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.write_tfds`"),
+    *(
+        "tfds",
+        "TFDS",
+        "a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.formats.write_tfds`",
+    ),
     records=lambda paths, keywords: (paths, keywords),
     reads=READING,
     write=f"{_CODE}write_tfds:convert_to_tfds",

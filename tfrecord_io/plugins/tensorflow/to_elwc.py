@@ -1,4 +1,4 @@
-"""Rows as lists of TensorFlow Ranking, ExampleListWithContext: the counterpart of `from_elwc`."""
+"""Rows as lists of TensorFlow Ranking, ExampleListWithContext: the counterpart of `open_elwc`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RECORDS = pa.schema([("record", pa.large_binary())])
 
 
 @document_keywords(WriteOptions, only=_ENCODING | _WRITING | _STORAGE)
-def to_elwc(
+def write_elwc(
     data: TableLike, path: OutputPath, *, by: str = "record", context: Sequence[str] | str = (), **keywords: Any
 ) -> WriteReport:
     """Write rows as lists of TensorFlow Ranking (ExampleListWithContext), a record for the rows of a list.
@@ -38,13 +38,13 @@ def to_elwc(
     Parameters
     ----------
     data : DataFrame, pyarrow Table, RecordBatch, reader, dict of arrays, list of dicts, or iterable of those
-        Whatever `tfrecord_io.write_tfrecord` accepts, such as the result of `from_elwc`. The rows of a list follow one
+        Whatever `tfrecord_io.write_tfrecord` accepts, such as the result of `open_elwc`. The rows of a list follow one
         another, in the order of its examples.
     path
         As in `tfrecord_io.write_tfrecord`.
     by : str, default "record"
         The column that tells lists apart, of integers, text or bytes. It is a feature of the context, but ``record`` is
-        not written, nor is ``position`` then: these are what `from_elwc` adds.
+        not written, nor is ``position`` then: these are what `open_elwc` adds.
     context : sequence of str, optional
         Columns of the context, which are equal in all rows of a list: names, globs and ``!name`` to exclude. All others
         are features of the examples.
@@ -71,18 +71,18 @@ def to_elwc(
     Notes
     -----
     Streams in bounded memory, but for a list and the values of `by`, which are held to find lists that are apart. No
-    schema is embedded, as these messages are no Examples: `from_elwc` infers the types.
+    schema is embedded, as these messages are no Examples: `open_elwc` infers the types.
 
     Examples
     --------
     >>> import tfrecord_io as tfr
     >>> rows = {"query": ["shoes", "shoes", "tea"], "document": ["a", "b", "c"], "clicks": [3, 0, 2]}
-    >>> tfr.to_elwc(rows, "ranking.tfrecord", by="query").records
+    >>> tfr.formats.write_elwc(rows, "ranking.tfrecord", by="query").records
     2
-    >>> tfr.from_elwc("ranking.tfrecord").read_all().to_pylist()[2]
+    >>> tfr.formats.open_elwc("ranking.tfrecord").read_all().to_pylist()[2]
     {'clicks': 2, 'document': 'c', 'position': 0, 'query': 'tea', 'record': 1}
     """
-    options = WriteOptions.from_keywords(keywords, to_elwc)
+    options = WriteOptions.from_keywords(keywords, write_elwc)
     encoding = WriteOptions(**{name: getattr(options, name) for name in _ENCODING}, embed_schema=False)
     writing = WriteOptions(**{name: getattr(options, name) for name in _WRITING}, record_type="bytes")
     source = open_input(data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding)
@@ -130,7 +130,7 @@ class _Lists:
             raise SchemaError(reason, feature=by, got=str(type_), advice="cast it" | say("pass another one as {by=}"))
         left_out = {RECORD, POSITION} if by == RECORD else set()
         if reserved := [name for name in (RECORD, POSITION) if name in schema.names and name not in left_out]:
-            reason = "from_elwc adds a column of this name, so that a feature of this name cannot be read"
+            reason = "open_elwc adds a column of this name, so that a feature of this name cannot be read"
             raise SchemaError(reason, feature=reserved[0], advice="rename it, or leave it out")
         selected: list[str] = []
         if context:

@@ -24,7 +24,7 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output
-from tfrecord_io.typing import Float64, Path, TableLike
+from tfrecord_io.typing import FilesLike, Float64, Path, TableLike
 from tfrecord_io.write.writer import WriteReport, write
 
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
@@ -103,8 +103,8 @@ def write_tfds(
     --------
     >>> import tfrecord_io as tfr
     >>> labels = {"label": ["cat", "dog"]}
-    >>> _ = tfr.write_tfds({"n": [1, 2, 3], "label": [0, 1, 0]}, "out/mine/1.0.0", class_names=labels)
-    >>> _ = tfr.write_tfds({"n": [4], "label": [1]}, "out/mine/1.0.0", split="test", class_names=labels)
+    >>> _ = tfr.formats.write_tfds({"n": [1, 2, 3], "label": [0, 1, 0]}, "out/mine/1.0.0", class_names=labels)
+    >>> _ = tfr.formats.write_tfds({"n": [4], "label": [1]}, "out/mine/1.0.0", split="test", class_names=labels)
     >>> tfr.read_table("out/mine", split="train[1:]+test")["n"].to_pylist()
     [2, 3, 4]
     """
@@ -125,7 +125,7 @@ def write_tfds(
     directory.take_labels(columns)
     if described is not None:
         directory.take_source(described, columns)
-    rows = _Rows(columns, source)
+    rows = _StoredColumns(columns, source)
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
     directory.check_features(columns, split)
     with new_parent(target, options.storage):
@@ -135,7 +135,7 @@ def write_tfds(
 
 
 def convert_to_tfds(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     dst_split: str = "train",
@@ -145,7 +145,7 @@ def convert_to_tfds(
     **keywords: Any,
 ) -> WriteReport:
     """Write TFRecord files as a split of a dataset of TFDS; the other keywords are those of `open_reader`."""
-    options = ExportOptions.from_keywords(keywords)
+    options = ExportOptions.from_keywords(keywords, None, source)
     written: dict[str, Any] = {"shards": shards, "overwrite": bool(overwrite), "float64": float64}
     written |= options.target.keywords
     with open_path(source, options) as reader:
@@ -261,7 +261,7 @@ def _text(content: bytes, name: str) -> str:
         raise SchemaError("the names of classes are not UTF-8", path=name) from error
 
 
-class _Rows:
+class _StoredColumns:
     """The stored columns of a stream, and the statistics of what went through."""
 
     def __init__(self, columns: TfdsColumns, source: BatchSource) -> None:

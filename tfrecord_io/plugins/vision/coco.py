@@ -45,7 +45,7 @@ _READ = {  # what is in the columns, or is about the file of an image alone
 
 @check_keywords
 @sign_keywords(AnnotationOptions)
-def from_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **keywords: Any) -> ArrayStream:
+def open_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **keywords: Any) -> ArrayStream:
     """Read images with the boxes of a COCO file as a stream of record batches, with a row for each image.
 
     The columns are the features that ``create_coco_tf_record.py`` of TensorFlow's Object Detection API writes.
@@ -124,7 +124,7 @@ def from_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **
     ...     "annotations": [{"id": 1, "image_id": 7, "category_id": 18, "bbox": [10, 5, 20, 10], "area": 150}],
     ... }
     >>> json.dump(coco, open("instances.json", "w"))
-    >>> _ = tfr.write_tfrecord(tfr.from_coco("instances.json", images="pets"), "pets.tfrecord")
+    >>> _ = tfr.write_tfrecord(tfr.formats.open_coco("instances.json", images="pets"), "pets.tfrecord")
     >>> table = tfr.read_table("pets.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"])
     >>> table.to_pylist()  # doctest: +NORMALIZE_WHITESPACE
     [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +24,14 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.sources import refuse_rows
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.writer import WriteReport, write
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _ONE = "pass a mixer file for the files of one export"
 @check_keywords
 @document_keywords(ReadOptions, without=_WITHOUT)
 def read_earth_engine(
-    path: Path | Iterable[Path],
+    path: FilesLike,
     mixer: Mixer,
     *,
     kernel_size: tuple[int, int] = (0, 0),
@@ -93,7 +93,7 @@ def read_earth_engine(
     >>> mixer = {"projection": {"crs": "EPSG:32610", "affine": affine}}
     >>> mixer |= {"patchDimensions": [2, 2], "patchesPerRow": 2, "totalPatches": 2}
     >>> _ = tfr.write_tfrecord({"B4": [[0.0, 1, 2, 3], [4.0, 5, 6, 7]]}, "image.tfrecord.gz")
-    >>> image = tfr.read_earth_engine("image.tfrecord.gz", mixer)
+    >>> image = tfr.formats.read_earth_engine("image.tfrecord.gz", mixer)
     >>> image["B4"].values.tolist()
     [[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]
     >>> image["x"].values.tolist(), image.attrs["crs"]
@@ -101,10 +101,12 @@ def read_earth_engine(
     """
     with needs("earth_engine"):
         import xarray as xr
-    options = ReadOptions.from_keywords(keywords, read_earth_engine)
+    options = ReadOptions.from_keywords(keywords, read_earth_engine, path)
     layout = _Layout.of_mixer(mixer, options.storage)
     counts = _checked_channels(channels)
-    with open_path(_in_order(resolve_sources(path, options)), options) as reader:
+    refuse_rows(path, "read_earth_engine", "an image has all patches")
+    sources, options = selection_of(path, options)
+    with open_path(_in_order(sources), options) as reader:
         patches = _patches(reader, layout, kernel_size, counts)
     variables = {}
     for name in list(patches):
@@ -151,7 +153,7 @@ def write_earth_engine(dataset: xr.Dataset, path: Path, mixer: Mixer, **keywords
     >>> mixer = {"projection": {"crs": "EPSG:4326", "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]}}}
     >>> mixer |= {"patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 4}
     >>> classes = xr.Dataset({"class": (("y", "x"), np.arange(8).reshape(2, 4))})
-    >>> tfr.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records
+    >>> tfr.formats.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records
     4
     >>> tfr.read_table("predictions.tfrecord.gz")["class"].to_pylist()
     [[0, 1], [2, 3], [4, 5], [6, 7]]

@@ -47,7 +47,7 @@ _LABEL = [("label", pa.int64()), ("label/text", pa.string())]
 
 @check_keywords
 @sign_keywords(FolderOptions)
-def from_image_folder(
+def open_image_folder(
     path: Path, *, labels: bool | None = None, class_names: Sequence[str] | None = None, **keywords: Any
 ) -> ArrayStream:
     """Read a folder of images, or of folders of images for each class, as a stream of record batches.
@@ -99,7 +99,7 @@ def from_image_folder(
     >>> for name in ["photos/cat/1.png", "photos/dog/1.png"]:
     ...     os.makedirs(os.path.dirname(name))
     ...     Image.new("RGB", (4, 3)).save(name)
-    >>> tfr.write_tfrecord(tfr.from_image_folder("photos"), "photos.tfrecord").records
+    >>> tfr.write_tfrecord(tfr.formats.open_image_folder("photos"), "photos.tfrecord").records
     2
     >>> table = tfr.read_table("photos.tfrecord", columns=["!image/encoded"])
     >>> table.to_pylist()[1]  # doctest: +NORMALIZE_WHITESPACE
@@ -112,7 +112,7 @@ def from_image_folder(
 
 @check_keywords
 @sign_keywords(FolderOptions, without={"on_error"})
-def from_file_folder(
+def open_file_folder(
     path: Path, *, labels: bool | None = None, class_names: Sequence[str] | None = None, **keywords: Any
 ) -> ArrayStream:
     """Read a folder of files of any kind, such as audio, as a stream of record batches with a row for each file.
@@ -121,22 +121,22 @@ def from_file_folder(
     ----------
     path : str or PathLike
         A folder, local or in a bucket. All files at any depth are read, except hidden ones, as in
-        `from_image_folder`, and ``metadata.csv``, with a warning, if all others are in folders.
+        `open_image_folder`, and ``metadata.csv``, with a warning, if all others are in folders.
     labels, class_names, shuffle_seed, threads, storage_options, filesystem
-        As in `from_image_folder`.
+        As in `open_image_folder`.
 
     Returns
     -------
     ArrayStream
         With the columns ``file/encoded`` (the bytes of the file) and ``file/name`` (relative to `path`); with classes
-        also ``label`` and ``label/text``, as from `from_image_folder`.
+        also ``label`` and ``label/text``, as from `open_image_folder`.
 
     Raises
     ------
     EncodeError
         A file is larger than a record can be (2 GiB); it is named.
     ValueError, FileNotFoundError, NotADirectoryError
-        As in `from_image_folder`.
+        As in `open_image_folder`.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def from_file_folder(
     >>> import tfrecord_io as tfr
     >>> os.mkdir("sounds")
     >>> _ = open("sounds/1.wav", "wb").write(b"RIFF")
-    >>> tfr.from_file_folder("sounds").read_all().to_pylist()
+    >>> tfr.formats.open_file_folder("sounds").read_all().to_pylist()
     [{'file/encoded': b'RIFF', 'file/name': '1.wav'}]
     """
     return _Reading(labels, class_names, FolderOptions.from_keywords(keywords), None).open(path)

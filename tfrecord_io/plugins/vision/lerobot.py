@@ -44,7 +44,7 @@ from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.types import is_bytes, is_number, is_text
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.writer import WriteReport
 
 VERSION = "v3.0"
@@ -144,7 +144,7 @@ class _Feature:
 
 
 def convert_to_lerobot(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     fps: int | None = None,
@@ -176,7 +176,7 @@ def convert_to_lerobot(
     check_integer("fps", fps, 1)
     if is_url(target):
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
-    options = ExportOptions.from_keywords(keywords)
+    options = ExportOptions.from_keywords(keywords, None, source)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
         seen = [0]

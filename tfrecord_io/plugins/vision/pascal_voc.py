@@ -53,7 +53,7 @@ _MOST_LEVELS = 64
 
 @check_keywords
 @sign_keywords(AnnotationOptions)
-def from_pascal_voc(
+def open_voc(
     path: Path,
     images: Path | None = None,
     *,
@@ -80,14 +80,14 @@ def from_pascal_voc(
         annotations, also of those that are not in `image_set`, so that training and test images have the same labels.
         For VOC, these are the labels of ``pascal_label_map.pbtxt``.
     invalid_boxes, check_sizes, orient, shuffle_seed, on_error, threads
-        As in `from_coco`. The script keeps invalid boxes. A size of 0, or none, is that of the image.
+        As in `open_coco`. The script keeps invalid boxes. A size of 0, or none, is that of the image.
     storage_options, filesystem
         As in `tfrecord_io.read_table`.
 
     Returns
     -------
     ArrayStream
-        With the columns of `from_coco`, except ``is_crowd`` and ``area``, and ``image/object/difficult``,
+        With the columns of `open_coco`, except ``is_crowd`` and ``area``, and ``image/object/difficult``,
         ``image/object/truncated`` (0 or 1; 0 if not stated) and ``image/object/view`` (the pose, "Unspecified" if not
         stated). If any object states them: ``image/object/occluded``, and ``image/object/part``, the JSON of its parts,
         such as ``[{"name": "head", "bndbox": {"xmin": 1, …}}]`` in pixels. Other elements are named in a warning.
@@ -114,7 +114,7 @@ def from_pascal_voc(
     >>> box = "<bndbox><xmin>10</xmin><ymin>5</ymin><xmax>30</xmax><ymax>15</ymax></bndbox>"
     >>> with open("labelled/1.xml", "w") as file:
     ...     _ = file.write(f"<annotation><filename>1.jpg</filename><object><name>dog</name>{box}</object></annotation>")
-    >>> _ = tfr.write_tfrecord(tfr.from_pascal_voc("labelled"), "labelled.tfrecord")
+    >>> _ = tfr.write_tfrecord(tfr.formats.open_voc("labelled"), "labelled.tfrecord")
     >>> table = tfr.read_table("labelled.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"])
     >>> table.to_pylist()  # doctest: +NORMALIZE_WHITESPACE
     [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],

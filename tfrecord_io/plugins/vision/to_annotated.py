@@ -26,12 +26,14 @@ from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMA
 from tfrecord_io.plugins.vision.shapes import check_segmentation, encode_mask, mask_of_png
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
+from tfrecord_io.read.open_scan import selection_of
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix
 from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.writer import WriteReport
 
 INSTANCES = "instances.json"
@@ -45,19 +47,19 @@ Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
 def to_coco(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     class_names: Sequence[str] | None = None,
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write annotated images as a folder with ``instances.json`` and ``images``: the twin of `tfrecord_io.from_coco`.
+    """Write annotated images as a folder with ``instances.json`` and ``images``: the twin of `formats.open_coco`.
 
     Parameters
     ----------
     source
-        TFRecord files with the features of TensorFlow's Object Detection API, as `tfrecord_io.from_coco` describes.
+        TFRecord files with the features of TensorFlow's Object Detection API, as `formats.open_coco` describes.
     target
         A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
     class_names
@@ -78,7 +80,7 @@ def to_coco(
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
 def to_pascal_voc(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     image_set: str = "trainval",
@@ -86,7 +88,7 @@ def to_pascal_voc(
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write annotated images as a folder in the layout of Pascal VOC: the twin of `tfrecord_io.from_pascal_voc`.
+    """Write annotated images as a folder in the layout of Pascal VOC: the twin of `formats.open_voc`.
 
     Keywords are those of `to_coco`, and the name of the image set that lists all images.
     """
@@ -100,14 +102,14 @@ def to_pascal_voc(
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
 def to_yolo(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     *,
     class_names: Sequence[str] | None = None,
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write annotated images as a folder in the layout of YOLO: the twin of `tfrecord_io.from_yolo`.
+    """Write annotated images as a folder in the layout of YOLO: the twin of `formats.open_yolo`.
 
     Keywords are those of `to_coco`. Without `class_names`, the files are read twice: classes are numbered from 0 in the
     order of their labels, or of their names where there are no labels.
@@ -116,14 +118,16 @@ def to_yolo(
 
 
 def _write(
-    source: Path | Sequence[Path],
+    source: FilesLike,
     target: Path,
     make: Callable[..., _Target],
     columns: Sequence[str] | str | None,
     class_names: Sequence[str] | None,
     keywords: dict[str, Any],
 ) -> WriteReport:
-    options = ExportOptions.from_keywords(keywords)
+    options = ExportOptions.from_keywords(keywords, None, source)
+    if isinstance(source, Scan):  # it is read under the types that images need
+        source, options = selection_of(source, options)
     rows = AnnotatedRows.plan(source, options, columns, class_names)
     with ExitStack() as opened:
         folder = opened.enter_context(new_folder(_folder_name(target), options.target))

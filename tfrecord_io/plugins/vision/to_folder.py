@@ -16,12 +16,12 @@ from tfrecord_io.background import ordered
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
-from tfrecord_io.format.formats import CSV, JSON, NPY, TSV, format_of_name, load
+from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions, ReadOptions
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
@@ -31,7 +31,7 @@ from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = {
@@ -54,8 +54,8 @@ _TABLE_ADVICE = say("exclude the column with {columns=}") | say(
 
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
-def to_image_folder(
-    source: Path | Sequence[Path],
+def write_image_folder(
+    source: FilesLike,
     target: Path,
     *,
     image: str | None = None,
@@ -109,7 +109,7 @@ def to_image_folder(
     >>> import tfrecord_io as tfr
     >>> data = {"image/encoded": [b"GIF89a", b"BM"], "image/filename": ["a/1.gif", "b/1.bmp"], "label": [0, 1]}
     >>> _ = tfr.write_tfrecord(data, "two.tfrecord")
-    >>> tfr.to_image_folder("two.tfrecord", "two").records
+    >>> tfr.formats.write_image_folder("two.tfrecord", "two").records
     2
     >>> sorted(os.listdir("two")), open("two/b/1.bmp").read()
     (['a', 'b', 'metadata.csv'], 'BM')
@@ -124,8 +124,8 @@ def to_image_folder(
 
 @check_keywords
 @sign_keywords(ExportOptions, without={"columns"})
-def to_file_folder(
-    source: Path | Sequence[Path],
+def write_file_folder(
+    source: FilesLike,
     target: Path,
     *,
     file: str | None = None,
@@ -134,12 +134,12 @@ def to_file_folder(
     columns: Sequence[str] | str | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Write a column of bytes, such as audio, as files of a folder: the twin of `from_file_folder`.
+    """Write a column of bytes, such as audio, as files of a folder: the twin of `open_file_folder`.
 
     Parameters
     ----------
     source, target
-        As in `to_image_folder`.
+        As in `write_image_folder`.
     file : str, optional
         The column with the bytes of the files, which are written as they are; by default ``file/encoded``, or the only
         column of bytes.
@@ -147,7 +147,7 @@ def to_file_folder(
         The column with their names, relative to the folder. None, or if there is no column ``file/name``: files are
         numbered, with a suffix by their content or ``.bin``.
     table, columns, dst_storage_options, **keywords
-        As in `to_image_folder`.
+        As in `write_image_folder`.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def to_file_folder(
     Raises
     ------
     EncodeError, FeatureNotFoundError, FileExistsError
-        As from `to_image_folder`.
+        As from `write_image_folder`.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def to_file_folder(
     >>> import tfrecord_io as tfr
     >>> data = {"audio": [b"RIFF....WAVE", b"fLaC"], "key": ["yes/1.wav", "no/1.flac"], "label": [1, 0]}
     >>> _ = tfr.write_tfrecord(data, "words.tfrecord")
-    >>> tfr.to_file_folder("words.tfrecord", "words", filename="key").records
+    >>> tfr.formats.write_file_folder("words.tfrecord", "words", filename="key").records
     2
     >>> sorted(os.listdir("words")), open("words/no/1.flac").read()
     (['metadata.csv', 'no', 'yes'], 'fLaC')
@@ -194,7 +194,7 @@ def _write_folder(
     columns: Any,
     keywords: dict[str, Any],
 ) -> WriteReport:
-    options = ExportOptions.from_keywords(keywords)
+    options = ExportOptions.from_keywords(keywords, None, source)
     storage = options.target
     make_table = None if table is None else _table_format(table)
     options = _with_columns(source, options, columns, kind, image, filename)
@@ -242,9 +242,9 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     TypeError, ValueError
         They can be read only once.
     """
-    if hasattr(source, "read"):
+    if hasattr(source, "read") and not isinstance(source, Scan):
         raise TypeError("the files are read twice: pass a path, not a file object")
-    scan = plan_scan(source, replace(options, filters=None, limit=None)).close()
+    scan = scan_of(source, replace(options, filters=None, limit=None))
     if once := [each.path for each in scan.sources if not each.can_be_read_again]:
         advice = "save it to a file first"
         raise ValueError(f"'{printable(once[0])}' is a pipe, and the files are read twice: {advice}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tfrecord_io.adapters.libraries import Adapter
 from tfrecord_io.errors import say
-from tfrecord_io.format.formats import ORDERED, Format, by_convert, option_help
+from tfrecord_io.format.format_registry import ORDERED, Format, by_convert, option_help
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
 
@@ -75,8 +75,8 @@ TAR = Format(
     magic_at=257,
 )
 COCO = Format(
-    *("coco", "COCO", "images with the boxes of a COCO file, as by `tfrecord_io.from_coco`"),
-    open=f"{_CODE}coco:from_coco",
+    *("coco", "COCO", "images with the boxes of a COCO file, as by `tfrecord_io.formats.open_coco`"),
+    open=f"{_CODE}coco:open_coco",
     write=f"{_CODE}to_annotated:to_coco",
     reads=_ANNOTATED | {"masks"},
     writes=frozenset({"class_names"}),
@@ -85,9 +85,9 @@ COCO = Format(
     extra="image",
 )
 VOC = Format(
-    *("voc", "Pascal VOC", "images with boxes in a folder of this layout, as by `tfrecord_io.from_pascal_voc`"),
+    *("voc", "Pascal VOC", "images with boxes in a folder of this layout, as by `tfrecord_io.formats.open_voc`"),
     folders=("Annotations", "JPEGImages"),
-    open=f"{_CODE}pascal_voc:from_pascal_voc",
+    open=f"{_CODE}pascal_voc:open_voc",
     write=f"{_CODE}to_annotated:to_pascal_voc",
     reads=_ANNOTATED | {"image_set", "class_names"},
     writes=frozenset({"image_set", "class_names"}),
@@ -95,9 +95,9 @@ VOC = Format(
     extra="image",
 )
 YOLO = Format(
-    *("yolo", "YOLO", "images with boxes, polygons or key points in a folder, as by `tfrecord_io.from_yolo`"),
+    *("yolo", "YOLO", "images with boxes, polygons or key points in a folder, as by `tfrecord_io.formats.open_yolo`"),
     folders=("images", "labels"),
-    open=f"{_CODE}yolo:from_yolo",
+    open=f"{_CODE}yolo:open_yolo",
     write=f"{_CODE}to_annotated:to_yolo",
     reads=_ANNOTATED | {"image_set", "class_names", "masks"},
     writes=frozenset({"class_names"}),
@@ -112,27 +112,25 @@ LEROBOT = Format(
     extra="image",
 )
 IMAGES = Format(
-    *("images", "a folder of images", "a folder of images, as by `tfrecord_io.from_image_folder`"),
-    open=f"{_CODE}from_folder:from_image_folder",
-    write=f"{_CODE}to_folder:to_image_folder",
+    *("images", "a folder of images", "a folder of images, as by `tfrecord_io.formats.open_image_folder`"),
+    open=f"{_CODE}from_folder:open_image_folder",
+    write=f"{_CODE}to_folder:write_image_folder",
     reads=_IMAGES | {"class_names"},
     writes=frozenset({"filename"}),
     looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
-    advice="tfr.from_image_folder reads a folder of images",
+    advice="tfr.formats.open_image_folder reads a folder of images",
     options=VisionOptions,
     extra="image",
 )
 FILES = Format(
-    *("files", "a folder of files", "a folder of files of any kind, as by `tfrecord_io.from_file_folder`"),
-    open=f"{_CODE}from_folder:from_file_folder",
-    write=f"{_CODE}to_folder:to_file_folder",
+    *("files", "a folder of files", "a folder of files of any kind, as by `tfrecord_io.formats.open_file_folder`"),
+    open=f"{_CODE}from_folder:open_file_folder",
+    write=f"{_CODE}to_folder:write_file_folder",
     reads=_FILES | {"class_names"},
     writes=frozenset({"filename"}),
     options=VisionOptions,
     looks=("a WAV file",),
-    advice="tfr.from_file_folder reads a folder of files of any kind",
+    advice="tfr.formats.open_file_folder reads a folder of files of any kind",
 )
 
-EARTH_ENGINE = Adapter(
-    *("earth_engine", (), ("read_earth_engine", "write_earth_engine")), library="xarray", module=f"{_CODE}earth_engine"
-)
+EARTH_ENGINE = Adapter("earth_engine", library="xarray", module=f"{_CODE}earth_engine")

@@ -44,7 +44,7 @@ _ROUNDED = 1e-5  # coordinates are rounded in text: what is so little beyond an 
 
 @check_keywords
 @sign_keywords(AnnotationOptions)
-def from_yolo(
+def open_yolo(
     path: Path,
     images: Path | None = None,
     *,
@@ -74,9 +74,9 @@ def from_yolo(
         The names of the classes 0, 1, …; by default ``names`` of ``data.yaml`` (which needs the package pyyaml), or the
         lines of ``classes.txt``. Their labels are 1, 2, …, as the Object Detection API keeps 0 for the background.
     masks : {"json", "png"}, optional
-        Whether polygons are read, and as what: as in `from_coco`. The box of an object with a polygon is around it.
+        Whether polygons are read, and as what: as in `open_coco`. The box of an object with a polygon is around it.
     invalid_boxes, check_sizes, orient, shuffle_seed, on_error, threads
-        As in `from_coco`. YOLO turns photos: by default the boxes are those of the turned picture. An edge beyond the
+        As in `open_coco`. YOLO turns photos: by default the boxes are those of the turned picture. An edge beyond the
         image by at most 0.00001 is rounded, and placed on the image's.
     storage_options, filesystem
         As in `tfrecord_io.read_table`.
@@ -84,7 +84,7 @@ def from_yolo(
     Returns
     -------
     ArrayStream
-        With the columns of `from_coco`, except ``is_crowd`` and ``area``. ``image/source_id`` is the file name. All
+        With the columns of `open_coco`, except ``is_crowd`` and ``area``. ``image/source_id`` is the file name. All
         labels are read first, and held in memory.
 
     Raises
@@ -106,7 +106,7 @@ def from_yolo(
     (None, None)
     >>> Image.new("RGB", (40, 20)).save("coco8/images/1.jpg")
     >>> _ = open("coco8/labels/1.txt", "w").write("1 0.5 0.5 0.5 0.5\\n")
-    >>> rows = tfr.from_yolo("coco8", class_names=["cat", "dog"]).read_all().to_pylist()
+    >>> rows = tfr.formats.open_yolo("coco8", class_names=["cat", "dog"]).read_all().to_pylist()
     >>> rows[0]["image/object/bbox/xmin"], rows[0]["image/object/class/text"], rows[0]["image/object/class/label"]
     ([0.25], ['dog'], [2])
     """
@@ -286,7 +286,7 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
     entries = fs.entries(paths)
     if not any(entries):
         reason = f"none of its {len(paths)} images has labels, the first in '{printable(fs.display_path(paths[0]))}'"
-        advice = "pass the folder with 'images' and 'labels', or read images without objects by from_image_folder"
+        advice = "pass the folder with 'images' and 'labels', or read images without objects by open_image_folder"
         raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", images.path)
 
     def checked() -> Iterator[tuple[tuple[str, str], FileSystem, Entry | None]]:

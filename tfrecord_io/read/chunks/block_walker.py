@@ -307,8 +307,17 @@ class BlockWalker:
                     yield frames
                 self.advance(len(frames.starts), frames.consumed)
             if error is not None:
-                raise self.fail(error)
+                raise self.fail(self.of_file(error))
             self.read_on()
+
+    def of_file(self, error: Exception) -> Exception:
+        """An error about the next record, with the place of that in its file: a source may have some of its records."""
+        assert self.file is not None
+        if isinstance(error, TFRecordError) and error.record is not None and self.file.origin is not None:
+            place = self.file.origin(error.record)
+            if place is not None:
+                error.path, error.record, error.offset = place
+        return error
 
     def fault_error(self, fault: Fault, **context: Any) -> TFRecordError:
         """The exception for a fault in ``data``; `context` as for `engine.fault_messages.to_error`."""

@@ -44,7 +44,7 @@ def is_little(size: int) -> bool:
     return size < LIMITS.decoded_file_bytes
 
 
-class FileRows(NamedTuple):
+class FileRun(NamedTuple):
     """Rows of a chunk that are consecutive records of one file: from `begin` up to `end`."""
 
     path: str
@@ -102,13 +102,13 @@ class DecodedChunk:
     new_names: Sequence[FeatureName] = ()
     more_files: Sequence[tuple[str, int, int]] = ()
 
-    def files(self) -> Iterator[FileRows]:
+    def files(self) -> Iterator[FileRun]:
         """The rows of each file."""
         path, file, first_record, begin = self.path, self.file, self.first_record, 0
         for next_path, next_file, row in self.more_files:
-            yield FileRows(path, file, first_record, begin, row)
+            yield FileRun(path, file, first_record, begin, row)
             path, file, first_record, begin = next_path, next_file, 0, row
-        yield FileRows(path, file, first_record, begin, self.rows)
+        yield FileRun(path, file, first_record, begin, self.rows)
 
     def record_of(self, row: int) -> RecordRef:
         """The record of a row, or the one that follows the last row in its file."""

@@ -61,7 +61,7 @@ def count_each(
     """The number of records of each file, by the cheapest method that applies to it; `indexes` has their index files.
 
     With `named`, an index is checked and used even where a manifest states the number; its errors come at once. Those
-    of a file come in its place, but for those that `recover` passes: see `tfrecord_io.count_records`.
+    of a file come in its place, but for those that `recover` passes: see `tfrecord_io.count`.
     """
     numbers: list[int | None] = []
     for source, index in zip(sources, indexes, strict=True):
@@ -179,7 +179,7 @@ def _count_file(
             if error is None:
                 walker.read_on()
             elif not walker.recover(error):
-                raise walker.fail(error)
+                raise walker.fail(walker.of_file(error))
     finally:
         walker.close()
     return total

@@ -279,7 +279,7 @@ def first_embedded(walker: BlockWalker) -> bytes | None:
     engine = get_engine()
     while walker.load():
         if walker.error is not None:
-            raise walker.fail(walker.error)
+            raise walker.fail(walker.of_file(walker.error))
         frames, fault = walker.frames(engine, 1, check_crc=True)
         if fault is not None:
             raise walker.fail(walker.fault_error(fault))

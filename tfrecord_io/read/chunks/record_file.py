@@ -66,7 +66,7 @@ class RecordFile:
         )
         self.compression = self._stream.compression
         self._span = source.span
-        self._origin = source.origin
+        self.origin = source.origin
         self._block_bytes = block_bytes
         self._new_blocks = ReadAhead if ahead else BlockReader
         self.blocks: BlockReader | ReadAhead = self._new_blocks(self._stream, block_bytes, start=source.begin)
@@ -128,8 +128,8 @@ class RecordFile:
                 offset=offset + fault.offset,
                 advice="split the file again, as it is now; if a payload is itself a TFRecord file, read it as a whole",
             )
-        if self._origin is not None and fault.code >= FaultCode.VARINT_TRUNCATED and fault.byte >= 0:
-            fault = replace(fault, byte=self._origin.byte(record + fault.record, fault.byte))
+        if self.origin is not None and fault.code >= FaultCode.VARINT_TRUNCATED and fault.byte >= 0:
+            fault = replace(fault, byte=self.origin.byte(record + fault.record, fault.byte))
         if self.gaps:  # what is read before damage is found may not be what was written: it names no format
             data = b""
         return record_error(self.path, fault, record=record, offset=offset, data=data, **context)

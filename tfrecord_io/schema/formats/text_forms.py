@@ -99,8 +99,6 @@ def _call(f: Field) -> _Call:
     if image is not None or (t.is_binary(f.type) and f.shape is not None):
         image = image or _Call(makers.image, (f.shape,), {})
         return _Call(image.maker, image.args, {**image.keywords, **keywords})
-    if (t.is_binary(f.type) or t.is_string(f.type)) and f.encoding == LIST:
-        return _Call(makers.text if t.is_string(f.type) else makers.bytes_, (), keywords)
     if f.encoding == BY_WIRE:
         return _Call(makers.tensor, (_name(f.type), ()), keywords)
     return _Call(makers.scalar, (_name(f.type),), _encoded(f, keywords, LIST))

@@ -82,11 +82,16 @@ class Blob:
         with raise_os_errors(self._path):
             return bytes((await self._client.get_blob_properties()).content_settings.content_md5 or b"")
 
-    async def copy_to(self, other: Blob) -> None:
-        """Let the store copy the blob within its account."""
+    async def delete(self, version: str) -> None:
+        """Delete the blob if its version is this one."""
+        with raise_os_errors(self._path):
+            await self._client.delete_blob(**_condition(version))
+
+    async def copy_to(self, other: Blob, version: str | None = None) -> None:
+        """Let the store copy the blob within its account, in place of this version or, with None, of any."""
         target = other._client
         with raise_os_errors(other._path):
-            status = (await target.start_copy_from_url(self._client.url))["copy_status"]
+            status = (await target.start_copy_from_url(self._client.url, **_condition(version)))["copy_status"]
             while status == "pending":
                 await asyncio.sleep(_COPY_SECONDS)
                 status = (await target.get_blob_properties()).copy.status

@@ -47,8 +47,11 @@ class FileSystem(Protocol):
 
     def listing(self, directory: str) -> list[Entry]: ...
 
-    def glob(self, pattern: str) -> list[Entry]:
-        """Find what matches ``* ? [a-z] **``; leading directories that exist by that name are taken literally."""
+    def glob(self, pattern: str, literal: int | None = None) -> list[Entry]:
+        """Find what matches ``* ? [a-z] **``; leading directories that exist by that name are taken literally.
+
+        `literal` is the length of these, if it is known: see `literal_prefix`.
+        """
         ...
 
     def below(self, directory: str) -> list[Entry]:
@@ -60,9 +63,8 @@ class FileSystem(Protocol):
         ...
 
 
-def escaped_glob(fs: FileSystem, pattern: str) -> str:
+def escaped_glob(pattern: str, literal: int) -> str:
     """The pattern for a glob function: its literal prefix escaped, and ``**/**/``, which is slow, as ``**/``."""
-    literal = literal_prefix(fs, pattern)
     return glob.escape(pattern[:literal]) + re.sub(r"(?<![^/])(\*\*/+){2,}", "**/", pattern[literal:])
 
 

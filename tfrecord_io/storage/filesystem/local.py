@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Sequence
 
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob
+from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
@@ -35,8 +35,9 @@ class LocalFileSystem:
         names = os.listdir(system.current.full_name(directory or "."))
         return self._existing(system.current.plain_name(os.path.join(directory, name)) for name in names)
 
-    def glob(self, pattern: str) -> list[Entry]:
-        return self._existing(map(system.current.plain_name, glob.glob(escaped_glob(self, pattern), recursive=True)))
+    def glob(self, pattern: str, literal: int | None = None) -> list[Entry]:
+        escaped = escaped_glob(pattern, literal_prefix(self, pattern) if literal is None else literal)
+        return self._existing(map(system.current.plain_name, glob.glob(escaped, recursive=True)))
 
     def below(self, directory: str) -> list[Entry]:
         return [entry for entry in self.glob(f"{glob.escape(directory)}*=*/**") if not entry.directory]

@@ -25,7 +25,8 @@ _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper
 _MOST_LOOKUPS = 16  # at the same time
 _WEB = ("http", "https")
 _GOOGLE = ("gs", "gcs")
-_OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
+_S3 = ("s3", "s3a")
+_OBJECT_STORES = (*_S3, *_GOOGLE, "az", "abfs", "abfss")
 # Messages of Python about numbers and times that an answer should have; other ValueErrors are about arguments.
 _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
 
@@ -63,7 +64,8 @@ class FsspecFileSystem:
 
     def _info(self, name: str, is_file: bool) -> dict[str, Any]:
         """What fsspec says of a name."""
-        if (self.can_list and not self._is_google) or self.fsspec.asynchronous:
+        is_object = is_file and self._is_s3
+        if (self.can_list and not self._is_google and not is_object) or self.fsspec.asynchronous:
             return dict(self.fsspec.info(name))
         from fsspec.asyn import sync
 
@@ -73,12 +75,18 @@ class FsspecFileSystem:
         """What an asynchronous filesystem says of a name; of a file on a web server, see `web_info`."""
         if self._is_google:
             return await google_info(self.fsspec, name, is_file=is_file)
+        if is_file and self._is_s3:
+            return await _s3_object(self.fsspec, name)
         return dict(await (self.fsspec._info(name) if self.can_list else web_info(self.fsspec, name)))
 
     @property
     def _is_google(self) -> bool:
         """Whether requests are made as in `tfrecord_io.storage.filesystem.google`."""
         return bool(set(protocols(self.fsspec)) & set(_GOOGLE)) and not self.fsspec.asynchronous
+
+    @property
+    def _is_s3(self) -> bool:
+        return bool(set(protocols(self.fsspec)) & set(_S3)) and not self.fsspec.asynchronous
 
     def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]:
         """Look up many names: by a listing where very many are in one directory, else several at a time."""
@@ -137,17 +145,17 @@ class FsspecFileSystem:
         return [entry for entry in entries if entry.name.rstrip("/") != itself]
 
     def _ls(self, directory: str) -> list[dict[str, Any]]:
-        if not self._is_google:
+        if not self._is_google and not self._is_s3:
             return list(self.fsspec.ls(directory, detail=True))
         from fsspec.asyn import sync
 
-        return list(sync(self.fsspec.loop, google_listing, self.fsspec, directory))
+        return list(sync(self.fsspec.loop, google_listing if self._is_google else _s3_listing, self.fsspec, directory))
 
-    def glob(self, pattern: str) -> list[Entry]:
+    def glob(self, pattern: str, literal: int | None = None) -> list[Entry]:
         self._check_can_list(pattern)
-        literal = literal_prefix(self, pattern)
+        literal = literal_prefix(self, pattern) if literal is None else literal
         self.fsspec.invalidate_cache(pattern[:literal])
-        path, escaped = self.display_path(pattern), escaped_glob(self, pattern)
+        path, escaped = self.display_path(pattern), escaped_glob(pattern, literal)
         with raise_os_errors(path), self._damaged_answers(path):
             infos = retry(lambda: self.fsspec.glob(escaped, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
@@ -257,6 +265,28 @@ def _from_info(info: dict[str, Any]) -> Entry:
     if size is not None and not 0 <= size < 2**63:
         raise TypeError(f"the size {printable(size, 40)}")
     return Entry(name, size, info["type"] == "directory", info)
+
+
+async def _s3_object(fs: Any, name: str) -> dict[str, Any]:
+    """The description of an object, as the ``info`` of s3fs gives it, but without a look for a folder of that name."""
+    bucket, key, version = fs.split_path(name)
+    if not key:
+        return dict(await fs._info(name))
+    of_version = {"VersionId": version} if version else {}
+    head = await fs._call_s3("head_object", fs.kwargs, Bucket=bucket, Key=key, **of_version)
+    known = {name: head.get(name) for name in ("ETag", "LastModified", "StorageClass", "VersionId", "ContentType")}
+    return {**known, "size": head["ContentLength"], "name": f"{bucket}/{key}", "type": "file"}
+
+
+async def _s3_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
+    """The objects and folders in a folder, as the ``ls`` of s3fs gives them, without a look above an empty one."""
+    folder = folder.rstrip("/")
+    if "/" not in folder:
+        return list(await fs._ls(folder, detail=True))
+    found = list(await fs._lsdir(folder))
+    if not found:
+        raise FileNotFoundError(folder)
+    return found
 
 
 def of_this_process(fsspec: Any) -> Any:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import errno
 import random
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any, TypeVar
 
 from tfrecord_io.options import LIMITS
@@ -61,6 +63,8 @@ def _was_tried_again(error: BaseException) -> bool:
     """Whether botocore, gcsfs or Azure's library made the request again that ended with this error."""
     cause: BaseException | None = error
     while cause is not None:
+        if cause is not error and _is_handled(cause):  # as what is removed after an error of another request
+            return False
         if any(kind.__name__ == "AzureError" for kind in type(cause).__mro__):
             return True
         answer = getattr(cause, "response", None)
@@ -76,6 +80,15 @@ def _was_tried_again(error: BaseException) -> bool:
             trace = trace.tb_next
         cause = cause.__cause__ or cause.__context__
     return False
+
+
+def _is_handled(error: BaseException) -> bool:
+    """Whether a function that still runs has caught the error."""
+    caller = None if error.__traceback__ is None else error.__traceback__.tb_frame
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame is not caller:
+        frame = frame.f_back
+    return frame is not None
 
 
 def s3_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ _SHARD = re.compile(
 _NUMBERED = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5})(?P<suffix>(?:\.[^-]+)?)", re.DOTALL)
 _GROWN = re.compile(rf"(?P<base>.+)-(?P<index>{_NUMBER})-(?P<id>{_ID})(?P<suffix>\.[^-]+)", re.DOTALL)
 _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
+_DIGITS = re.compile("[0-9]+")
+_END = "\0\0"  # of a part of a path, in `natural_key`: before all that may follow there
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+)(?P<suffix>(?:\.[^@/]*)?))", re.DOTALL)
 
@@ -331,10 +333,17 @@ def is_sidecar(name: str) -> bool:
     return name.lower().endswith(SIDECAR_SUFFIXES)
 
 
-def natural_key(path: str) -> list[list[str | int]]:
-    """Sort key by which ``file9`` comes before ``file10``."""
-    keys = [[int(t) if i % 2 else t for i, t in enumerate(re.split("([0-9]+)", part))] for part in path.split("/")]
-    return [*keys, [path]]
+def natural_key(path: str) -> tuple[str, str]:
+    """Sort key by which ``file9`` comes before ``file10``.
+
+    A sort holds the keys of all files, so it is one text: a number is a zero, the count of its digits, and these.
+    """
+    return _DIGITS.sub(_number_key, path.replace("/", _END)), path
+
+
+def _number_key(match: re.Match[str]) -> str:
+    digits = match[0].lstrip("0")
+    return f"\0{chr(1 + len(digits))}{digits}"
 
 
 def _without_record_suffix(name: str) -> str:

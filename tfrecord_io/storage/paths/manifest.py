@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
 
-from tfrecord_io.background import ordered
+from tfrecord_io.background import Task, WorkerPool, ordered
 from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.options import LIMITS
 from tfrecord_io.registry import RECORD_SUFFIXES
@@ -233,10 +233,10 @@ class _Parser:
         if any(c in name for c in "\\\0") or (folders and [column_of(folder) for folder in folders] != columns):
             _refuse(self._path, f"it names '{printable(name)}', which leads out of its directory")
         shard = parse_shard(base)
-        is_own = shard is not None and shard.stem == dataset
+        if shard is not None and shard.stem == dataset:
+            return name
         # `adopt` names the files of other tools: in a directory those that are no shard of another dataset.
-        is_adopted = dataset == DIRECTORY_STEM and is_record_file(base) and (shard is None or folders)
-        if not is_own and not is_adopted:
+        if dataset != DIRECTORY_STEM or not is_record_file(base) or (shard is not None and not folders):
             _refuse(self._path, f"it names '{printable(name)}', which is not a shard of '{printable(dataset)}'")
         return name
 
@@ -296,8 +296,8 @@ class _Dataset:
 class Manifests:
     """The manifests in some directories, and the shards that they describe.
 
-    What a manifest states is the truth: it was read after the files were listed, so that a listing may lack some of its
-    files, and have others that were replaced.
+    What a manifest states is the truth: it was read after or while the files were listed, so that a listing may lack
+    some of its files, and have others that were replaced or came later.
 
     With `faults`, errors about manifests are appended to it instead of raised, and these manifests are not used.
     """
@@ -323,10 +323,9 @@ class Manifests:
         `wanted` selects the names that the path asks for: files of a manifest that the listing lacks are looked up.
         `whole`: directories are read, where all files are those of their manifests; else others may stand beside them.
         """
-        self.listed = entries = {entry.name: entry for entry in list_files()}
         self.datasets, self._in, self._owner, self._damaged = [], {}, {}, {}
-        files = [entry for entry in entries.values() if not entry.directory and stem_of(entry.basename) is not None]
-        for entry, manifest in zip(files, self._read_all(files), strict=True):
+        self.listed = entries = {}
+        for entry, manifest in self._listed_and_read(list_files, entries):
             if manifest is not None:
                 version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
                 self._add(_Dataset(manifest, version, entry.parent))
@@ -413,23 +412,34 @@ class Manifests:
         """The same for all files of a manifest in a folder."""
         return self._order.get(name, (name, 0))[0]
 
-    def sort_key(self, name: str) -> tuple[list[list[str | int]], int]:
+    def sort_key(self, name: str) -> tuple[tuple[str, str], int]:
         """The files of a dataset are in the order of its manifest, and all others in natural order."""
         first, at = self._order.get(name, (name, 0))
         return natural_key(first), at
 
-    def _read_all(self, entries: Sequence[Entry]) -> list[Manifest | None]:
-        """Read several manifests at a time: each takes a request, and there may be many directories."""
+    def _listed_and_read(
+        self, list_files: Callable[[], Iterable[Entry]], entries: dict[str, Entry]
+    ) -> Iterable[tuple[Entry, Manifest | None]]:
+        """Add the files to `entries`, and return the manifests among them.
 
-        def read(entry: Entry) -> Manifest | None:
-            try:
-                return parse_manifest(read_manifest(self.fs, entry), self.fs.display_path(entry.name))
-            except CorruptRecordError as error:
-                self._damaged[entry.name] = entry, error  # raised only if its dataset is read
-                return None
+        In a bucket each is read as soon as it is listed, while folders are listed: both take requests.
+        """
+        is_local, found = isinstance(self.fs, LocalFileSystem), []
+        with WorkerPool(_MOST_READERS, "manifests") as pool:
+            for entry in list_files():
+                if entry.name not in entries and not entry.directory and stem_of(entry.basename) is not None:
+                    call = partial(self._read, entry)
+                    found.append((entry, Task(call) if is_local else pool.submit(call)))
+                entries[entry.name] = entry
+            manifests = ordered((task.result for _, task in found), min(_MOST_READERS, len(found)), "manifests")
+            return list(zip((entry for entry, _ in found), manifests, strict=True))
 
-        calls = (partial(read, entry) for entry in entries)
-        return list(ordered(calls, min(_MOST_READERS, len(entries)), "manifests"))
+    def _read(self, entry: Entry) -> Manifest | None:
+        try:
+            return parse_manifest(read_manifest(self.fs, entry), self.fs.display_path(entry.name))
+        except CorruptRecordError as error:
+            self._damaged[entry.name] = entry, error  # raised only if its dataset is read
+            return None
 
     def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
         """Compare `files` with the manifests.
@@ -437,7 +447,8 @@ class Manifests:
         `wanted` selects the names that the path asks for; with `complete`, a missing one is a FileNotFoundError. A file
         with another size than stated, or a damaged manifest, is a CorruptRecordError.
         """
-        self._check_readable({(e.parent, s.stem) for e in files if (s := parse_shard(e.basename))}, wanted)
+        if self._damaged:
+            self._check_readable({(e.parent, s.stem) for e in files if (s := parse_shard(e.basename))}, wanted)
         found: dict[int, dict[str, Entry]] = {}  # by dataset
         for entry in files:
             if (owner := self._owner.get(entry.name)) is not None:
@@ -512,8 +523,8 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     The sidecar of ``x.tfrecord`` is called ``x.tfrecord.index`` or, if there is none, ``x.index``. Of a directory in a
     bucket that was listed to find the files, those that it had then are known.
 
-    Pieces of files, file objects and staged shards have none. For many files on a server that cannot list directories
-    nothing is looked up, as it would take a request for each.
+    Pieces of files, records chosen of one, file objects and staged shards have none. For many files on a server that
+    cannot list directories nothing is looked up, as it would take a request for each.
     """
     parents = [_parent(source) for source in sources]
     counts = Counter(parents)
@@ -525,7 +536,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
             fs, _ = _location(source)
             with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
-        without = source.is_file_object or source.span is not None or _is_staged(source)
+        without = source.is_file_object or source.span is not None or source.derived is not None or _is_staged(source)
         listing = listings.get(parent) if source.beside is None else source.beside
         sidecars.append(None if without else _first(source, suffixes, listing))
     return sidecars

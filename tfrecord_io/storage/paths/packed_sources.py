@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,7 @@ class PackedSources:
     staged: tuple[str | None, ...] | None
     watched: bytes
     partitions: tuple[tuple[tuple[str, str | None], ...], ...] | None
+    derived: dict[int, tuple[Any, Any]]  # what their content and its origin are, of some
 
     @classmethod
     def pack(cls, sources: Sequence[Source]) -> PackedSources:
@@ -121,6 +122,7 @@ class PackedSources:
             staged=staged if any(staged) else None,
             watched=zlib.compress(bytes(shard is not None and shard.watched for shard in shards), 9),
             partitions=partitions if any(partitions) else None,
+            derived={at: (s.derived, s.origin) for at, s in enumerate(sources) if s.derived is not None},
         )
 
     def unpack(self) -> tuple[Source, ...]:
@@ -141,7 +143,9 @@ class PackedSources:
             partitions = () if self.partitions is None else self.partitions[at]
             fsspec, name = (None, None) if fs is None else (self.filesystems[fs], next(names))
             where = (path, size, fs is None, fsspec, name, None, span)
-            sources.append(Source(*where, shard, partitions, file_bytes=file_bytes, records=records))
+            derived, origin = self.derived.get(at, (None, None))
+            source = Source(*where, shard, partitions, file_bytes=file_bytes, records=records)
+            sources.append(source if derived is None else replace(source, local=False, derived=derived, origin=origin))
         return tuple(sources)
 
 

@@ -23,11 +23,12 @@ from typing import Any
 
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import CorruptRecordError, printable, say, warn
-from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, Configured, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, literal_prefix
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     ShardName,
@@ -116,7 +117,7 @@ def resolve_inputs(
             _warn_of_unnamed(left_out)
         return sources
 
-    if hasattr(path, "read"):
+    if hasattr(path, "read") and not isinstance(path, Configured):
         return [_file_object(path, storage)]
     if isinstance(path, (str, os.PathLike)):
         return resolve(path, complete=not allow_missing_shards)
@@ -128,6 +129,8 @@ def resolve_inputs(
     for item in path:  # an explicit list is not checked for completeness
         if isinstance(item, Source):  # resolved before, or a piece of a file
             sources.append(item)
+        elif isinstance(item, Configured):  # its options are looked for in a list only
+            raise TypeError(f"a {type(item).__name__} is given alone, or in a list, not in another iterable")
         elif hasattr(item, "read"):
             sources.append(_file_object(item, storage))
         elif isinstance(item, (str, os.PathLike)):
@@ -196,16 +199,22 @@ class _Search:
         if name.endswith("/") and not self.fs.can_list:
             self.fs.listing(name)  # raises
         names = expand_braces(name)
-        if self.is_directory and self.fs.can_list:  # it is looked up by listing it
+        spec = parse_spec(name)
+        is_store = isinstance(self.fs, FsspecFileSystem) and self.fs.is_object_store
+        is_pattern = names == [name] and spec is None and has_magic(self.fs, name)
+        if is_store and not self.is_directory and is_pattern and "[" not in name:
+            return self._glob(name)  # which matches its own name
+        entry = self.fs.entry(name, is_file=True) if is_store and not self.is_directory else None
+        if entry is None and self.fs.can_list and (is_store or self.is_directory):  # it is looked up by listing it
             listed: list[Entry] = []
             with suppress(FileNotFoundError, NotADirectoryError):
                 listed = self.fs.listing(name)
             if listed:  # with the name that the store has for it, which may differ from that of the URL in a slash
                 return self._directory(listed[0].parent.rstrip("/"), listed)
-        entry = _literal(self.fs, name, names)
+        if entry is None and (self.is_directory or not is_store):
+            entry = _literal(self.fs, name, names)
         if entry is not None:
             return self._existing(entry)
-        spec = parse_spec(name)
         stem, count, _ = spec or (name, None, False)
         if (spec is None or names != [name]) and self._names_dataset(stem):
             return self._spec(name, stem, count)
@@ -240,10 +249,7 @@ class _Search:
 
     def _names_dataset(self, name: str) -> bool:
         """Whether a dataset of exactly this name was written next to other files: it has a manifest."""
-        parent, slash, base = name.rpartition("/")
-        if not base or not self.fs.can_list:
-            return False
-        manifests = [f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)]
+        manifests = _manifests_for(name) if self.fs.can_list else []
         return any(entry is not None and not entry.directory for entry in self.fs.entries(manifests, are_files=True))
 
     def _directory(self, directory: str, known: Sequence[Entry] | None = None) -> list[Entry]:
@@ -251,9 +257,9 @@ class _Search:
         below = f"{directory.rstrip('/')}/" if directory else ""
         first = None if known is None else [known]
 
-        def listed() -> list[Entry]:
-            entries = list_directory(self.fs, directory, first.pop() if first else None)
-            return [*entries, *self._manifests_above([directory])]
+        def listed() -> Iterator[Entry]:
+            yield from walk_directory(self.fs, directory, first.pop() if first else None)
+            yield from self._manifests_above([directory])
 
         def wanted(name: str) -> bool:
             return name.startswith(below)
@@ -262,11 +268,11 @@ class _Search:
         everything = [entry for entry in self.manifests.listed.values() if wanted(entry.name)]
         files = record_files(listing)
         self.manifests.check(files, wanted, complete=self.complete)
-        others = other_files(listing)
+        others: list[Entry] = []
         if files:
-            self._warn_of_ignored(directory, others, everything)
+            self._warn_of_ignored(directory, listing, everything)
         else:
-            files = files_with_records(self.fs, others)
+            files = files_with_records(self.fs, others := other_files(listing))
         if not files and any(d.directory == below and not d.manifest.files for d in self.manifests.datasets):
             raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
         if not files:
@@ -290,7 +296,7 @@ class _Search:
         return self._sorted(files, complete=self.complete)
 
     def _applied(
-        self, list_files: Callable[[], list[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
+        self, list_files: Callable[[], Iterable[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
     ) -> list[Entry]:
         """As `Manifests.apply`, of whole directories."""
         listing = self.manifests.apply(list_files, wanted, whole=whole)
@@ -301,7 +307,8 @@ class _Search:
     def _check_single_family(self, files: Sequence[Entry], path: str) -> None:
         """As `check_single_family`; the files of a manifest are one family, whatever their names."""
         families = {self.manifests.family(entry.name): entry for entry in reversed(files)}
-        check_single_family(self.fs, list(families.values()), path)
+        if len(families) > 1:
+            check_single_family(self.fs, list(families.values()), path)
 
     def _manifests_above(self, directories: Iterable[str]) -> list[Entry]:
         """The manifest of the dataset that partition folders belong to, which is next to the first of them."""
@@ -309,7 +316,7 @@ class _Search:
         found = self.fs.entries([root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)], are_files=True)
         return [entry for entry in found if entry is not None and not entry.directory]
 
-    def _warn_of_ignored(self, directory: str, others: Sequence[Entry], listing: Sequence[Entry]) -> None:
+    def _warn_of_ignored(self, directory: str, kept: Sequence[Entry], listing: Sequence[Entry]) -> None:
         """Warn of files that would be read if no name here were that of a TFRecord file, and of one in a folder."""
         if not isinstance(self.fs, LocalFileSystem):  # a request for each file
             return
@@ -317,7 +324,7 @@ class _Search:
             return
         if text := file_in_folders(directory, listing):
             warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
-        ignored = readable_files_with_records(self.fs, others, most=MOST_CHECKED)
+        ignored = readable_files_with_records(self.fs, other_files(kept), most=MOST_CHECKED)
         if ignored:
             first = min((e.basename for e in ignored), key=natural_key)
             more = and_more(len(ignored) - 1)
@@ -329,17 +336,22 @@ class _Search:
         everything: list[Entry] = []
         base, parts = pattern.rpartition("/")[2], pattern.split("/")
         named: set[str] = set()
+        literal = literal_prefix(self.fs, pattern)
 
         def listed() -> list[Entry]:
-            everything[:] = self.fs.glob(pattern)
+            everything[:] = self.fs.glob(pattern, literal)
             named.update(entry.name for entry in everything)
             above = self._manifests_above({e.parent for e in everything if not e.directory})
-            return [*everything, *self._manifests_of(pattern, everything), *above]
+            return [*everything, *self._manifests_of(pattern, literal, everything), *above]
 
         def wanted(name: str) -> bool:
             return name in named or _matches(name.split("/"), parts)
 
         listing = self.manifests.apply(listed, wanted)
+        if pattern in self.manifests.listed:  # of exactly this name
+            return self._existing(self.manifests.listed[pattern])
+        if any(self.manifests.listed.get(name) for name in _manifests_for(pattern)):
+            return self._spec(pattern, pattern, None)
         files = [
             e
             for e in listing
@@ -363,12 +375,12 @@ class _Search:
         text = f"; '{self.manifests.unnamed[names[0]]}' does not name '{self.fs.display_path(names[0])}'"
         return f"{text}{and_more(len(names) - 1)}, which its own name reads"
 
-    def _manifests_of(self, pattern: str, matched: Sequence[Entry]) -> list[Entry]:
-        """The manifests in the directory of a pattern, if it may match shards."""
-        if matched and all(parse_shard(e.basename) is None for e in matched):
-            return []
+    def _manifests_of(self, pattern: str, literal: int, matched: Sequence[Entry]) -> list[Entry]:
+        """The manifests in the directory of a pattern, if it may match shards and does not match them, too."""
         parent, slash, base = pattern.rpartition("/")
-        return self.fs.glob(f"{parent}{slash}{'**/' if '**' in base else ''}_MANIFEST*.json")
+        if base == "*" or (matched and all(parse_shard(e.basename) is None for e in matched)):
+            return []
+        return self.fs.glob(f"{parent}{slash}{'**/' if '**' in base else ''}_MANIFEST*.json", literal)
 
     def _spec(self, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8``: the family with this count that matches the stem most exactly."""
@@ -433,6 +445,12 @@ class _Search:
         return sorted(files, key=lambda e: self.manifests.sort_key(e.name))
 
 
+def _manifests_for(name: str) -> list[str]:
+    """The manifests that a dataset of exactly this name may have."""
+    parent, slash, base = name.rpartition("/")
+    return [f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)] if base else []
+
+
 def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
     """Whether the parts of a path match those of a pattern; leading directories may have the names of patterns."""
     if not pattern or not names:
@@ -445,17 +463,24 @@ def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
     return first and _matches(names[1:], pattern[1:])
 
 
-def list_directory(fs: FileSystem, directory: str, known: Sequence[Entry] | None = None) -> list[Entry]:
-    """List a directory, unless its entries are `known`, and the files in its partition folders."""
-    entries = fs.listing(directory) if known is None else [*known]
+def list_directory(fs: FileSystem, directory: str) -> list[Entry]:
+    """List a directory, and the files in its partition folders."""
+    return list(walk_directory(fs, directory))
+
+
+def walk_directory(fs: FileSystem, directory: str, known: Sequence[Entry] | None = None) -> Iterator[Entry]:
+    """As `list_directory`: what is in the directory, unless it is `known`, before its folders are listed."""
+    entries = fs.listing(directory) if known is None else known
+    yield from entries
     if not any(e.directory and parse_folder(e.basename) for e in entries):
-        return entries
+        return
     root = f"{directory.rstrip('/')}/" if directory else ""
     inside = [e for e in fs.below(root) if "/" in e.name[len(root) :] and not e.directory]
     if not any(stem_of(e.basename) is not None for e in entries):  # its first writer may have put it meanwhile
         manifest = fs.entry(root + manifest_name(DIRECTORY_STEM))
-        entries += [manifest] if manifest is not None and not manifest.directory else []
-    return [*entries, *(e for e in inside if is_below_folders(e.name, root))]
+        if manifest is not None and not manifest.directory:
+            yield manifest
+    yield from (e for e in inside if is_below_folders(e.name, root))
 
 
 def record_files(listing: Iterable[Entry]) -> list[Entry]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import printable, say
-from tfrecord_io.format.formats import FORMATS
+from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.remedies import Keyword

@@ -85,9 +85,15 @@ class RandomAccessFile(Closing):
 
 
 def open_random_access(source: Source) -> RandomAccessFile:
-    """Open a file for random access; a pipe is read to its end first. A piece of a file is a ValueError."""
+    """Open a file for random access; a pipe is read to its end first.
+
+    A piece of a file is a ValueError, as are records that were chosen of one.
+    """
     if source.is_file_object:  # its position may be changed by the caller
         raise TypeError(f"{printable(source.path)}: random access takes paths, not file objects")
+    if source.derived is not None:
+        reason = "some of its records were chosen, which are read from the first to the last"
+        raise ValueError(f"{printable(source.path)}: {reason}: write them first, by tfr.write_tfrecord(dataset, path)")
     if source.span is not None:
         raise ValueError(f"{printable(source.path)}: a piece of a file is read from its start to its end")
     return LocalRandomAccessFile(source) if source.remote is None else RemoteRandomAccessFile(source)

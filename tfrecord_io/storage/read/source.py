@@ -148,6 +148,8 @@ class Origins(Protocol):
 class DerivedContent(Protocol):
     """Records made of those of other sources."""
 
+    can_be_read_again: bool  # its sources can be, and are not asked for more than once by one read
+
     def open(self) -> Stream:
         """Open it from the start, any number of times. Its errors have their path, record and offset."""
 
@@ -263,6 +265,8 @@ class Source:
     @property
     def can_be_read_again(self) -> bool:
         """Whether it is neither a file object nor a pipe."""
+        if self.derived is not None:
+            return self.derived.can_be_read_again
         return not self.is_file_object and self.size is not None
 
     @property
@@ -339,7 +343,7 @@ class Source:
     @property
     def begins_file(self) -> bool:
         """Whether its first record is that of its file."""
-        first = None if self.origin is None else self.origin(0)
+        first = None if self.origin is None or self.derived is not None else self.origin(0)
         return not self.begin and (first is None or not first.record)
 
 

@@ -57,7 +57,8 @@ def open_staged(path: str, staged: str, replaced: os.stat_result | None = None) 
 class LocalOutput(OutputFile):
     """A local file, written to a temporary file in the same directory."""
 
-    after = "; the complete file is published nevertheless"  # in an error that comes after the file got its name
+    # In an error that comes after the file got its name.
+    after = "; the complete file can be read, but a loss of power may take it"
 
     def __init__(
         self,

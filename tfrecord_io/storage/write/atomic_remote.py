@@ -101,6 +101,7 @@ class GcsOutput(OutputFile):
         self._fs, self._name, self._exclusive, self._memory = fs, name, exclusive, memory
         self._part, self._is_complete = bytearray(), False
         self._file: Any = None  # the upload, once the object is too large for one request
+        self._crc = 0  # of its bytes
         self._put: Future[Any] | None = None
 
     def send_part(self) -> None:
@@ -116,7 +117,10 @@ class GcsOutput(OutputFile):
 
     def _upload(self, piece: memoryview) -> int:
         with raise_os_errors(self.path):
-            return accepted(self._file.write(piece), piece)
+            count = accepted(self._file.write(piece), piece)
+        if self.states_crc32c:
+            self._crc = crc32c(piece[:count], self._crc)
+        return count
 
     def _end_upload(self) -> None:
         with raise_os_errors(self.path):
@@ -190,7 +194,19 @@ class GcsOutput(OutputFile):
                 self._file.commit()
         except FileExistsError:
             raise exists_error(self.path) from None
+        if self.states_crc32c:
+            self._check_stored()
         self._forget()
+
+    def _check_stored(self) -> None:
+        """Remove the object of an upload if its store states another CRC32C than that of the bytes that were sent."""
+        entry = self._fs.entry(self._name, is_file=True)
+        stored, own = ({} if entry is None else entry.info or {}), base64_crc32c_of(self._crc)
+        is_own = self._file.generation in (None, stored.get("generation"))  # and not one that another writer has put
+        if is_own and stored.get("crc32c", own) != own:
+            self._fs.remove(self._name)
+            reason = f"the store has received other bytes: it states the CRC32C {stored['crc32c']}, of those sent it is"
+            raise OSError(errno.EIO, f"{reason} {own}; the object was removed, write it again", self.path)
 
     def _was_stored(self) -> bool:
         """Whether the object was stored: if the response was lost, the retry is refused because it exists."""
@@ -231,7 +247,12 @@ class GcsOutput(OutputFile):
 
 def base64_crc32c(data: bytes | bytearray) -> str:
     """The CRC32C of data as stores state it."""
-    return b64encode(crc32c(data).to_bytes(4, "big")).decode()
+    return base64_crc32c_of(crc32c(data))
+
+
+def base64_crc32c_of(value: int) -> str:
+    """A CRC32C as stores state it."""
+    return b64encode(value.to_bytes(4, "big")).decode()
 
 
 async def insert_object(

@@ -17,6 +17,12 @@ from tfrecord_io.storage.write.output_file import OutputFile
 
 _VERSIONS = ("generation", "ETag", "etag")  # of fsspec
 
+
+def version_of(entry: Entry) -> str | None:
+    """The version of a file that a store states with its size, as most do."""
+    return next((str(value) for key in _VERSIONS if (value := (entry.info or {}).get(key))), None)
+
+
 Change = Callable[[Manifest | None], Manifest]
 """Returns the manifest to write in place of another, or that itself if nothing is to be written."""
 
@@ -28,6 +34,7 @@ class Place(ABC):
     is_exclusive = False  # whether other writers are kept away now
     side_by_side = False  # whether threads may open and write shards at the same time
     stages_all = False  # whether also the shards of a new dataset are staged: moves are renames
+    syncs = False  # whether a loss of power takes what was not synced
     is_conditional = False  # whether a shard can be stored only if no file has its name
     moves = 1  # shards that are stored or moved at a time
 
@@ -57,12 +64,17 @@ class Place(ABC):
         return None
 
     @abstractmethod
-    def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
-        """Give a staged shard of this many bytes its name; `again`, it may have it already."""
+    def move(
+        self, staged: str, name: str, *, again: bool = False, size: int | None = None, version: str | None = None
+    ) -> bool:
+        """Give a staged shard of this many bytes its name; `again`, it may have it already.
+
+        With `version`, in a store with conditions: in place of this one only ("": of none). Returns whether it was.
+        """
 
     @abstractmethod
-    def remove(self, name: str) -> None:
-        """Remove a file if it exists."""
+    def remove(self, name: str, version: str | None = None) -> None:
+        """Remove a file if it exists; with `version`, in a store with conditions, only if it is this one."""
 
     def remove_many(self, names: Sequence[str]) -> Sequence[str]:
         """Remove files by few requests, as far as the store can; returns those that `remove` is left to remove."""
@@ -105,8 +117,7 @@ class Place(ABC):
         its manifest many times while it gives shards their names.
         """
         entry = self._fs.entry(self._name, is_file=True)
-        info = (None if entry is None else entry.info) or {}
-        version = next((info[key] for key in _VERSIONS if info.get(key)), None)
+        version = None if entry is None else version_of(entry)
         if version is None or self._found is None or self._found[0] != version:
             found = None
             with suppress(CorruptRecordError):
@@ -114,6 +125,11 @@ class Place(ABC):
                 found = None if text is None else parse_manifest(text, self._name)
             self._found = version, found
         return self._found[1]
+
+    def withdraw(self) -> None:
+        """Remove the manifest that was found last."""
+        version = self._found[0] if self._found is not None else None
+        self.remove(self._name.removeprefix(self._directory), None if version is None else str(version))
 
     def _text(self, entry: Entry | None) -> bytes | None:
         for last in (False, True):

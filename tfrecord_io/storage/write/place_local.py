@@ -21,7 +21,7 @@ from tfrecord_io.storage.write.place import ExclusivePlace
 class LocalPlace(ExclusivePlace):
     """A local directory, which is created if it is missing, and locked while its manifest is replaced."""
 
-    side_by_side = stages_all = True
+    side_by_side = stages_all = syncs = True
 
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)
@@ -78,17 +78,20 @@ class LocalPlace(ExclusivePlace):
         if "/" in name:
             self._create(os.path.dirname(self._directory + name))
 
-    def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
+    def move(
+        self, staged: str, name: str, *, again: bool = False, size: int | None = None, version: str | None = None
+    ) -> bool:
         self._create_folder(name)
         try:
             system.current.replace(f"{self._directory}{staged}", self._directory + name)
         except OSError as error:  # names both
             if again and isinstance(error, FileNotFoundError) and os.path.exists(self._directory + name):
-                return
+                return True
             raise OSError(error.errno, error.strerror, self._directory + name) from error
         self._changed.add(os.path.dirname(self._directory + name))
+        return True
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, version: str | None = None) -> None:
         with suppress(FileNotFoundError):
             os.unlink(system.current.full_name(self._directory + name))
 

@@ -66,12 +66,22 @@ class RemotePlace(Place):
             self._fs.make_directory(folder)
             self._folders.add(folder)
 
-    def move(self, staged: str, name: str, *, again: bool = False, size: int | None = None) -> None:
+    def move(
+        self, staged: str, name: str, *, again: bool = False, size: int | None = None, version: str | None = None
+    ) -> bool:
         """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
         with raise_os_errors(self._fs.display_path(self._directory + name)):
-            retry(lambda: self._copy(staged, name, size))
+            try:
+                retry(lambda: self._copy(staged, name, size, version))
+            except ARGUMENT_ERRORS:
+                raise
+            except Exception as error:  # of any library
+                if version is None or not (_is_refused(error) or (version and isinstance(error, FileNotFoundError))):
+                    raise
+                return False
+        return True
 
-    def _copy(self, staged: str, name: str, size: int | None) -> None:
+    def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
         copy = self._fs.fsspec.cp_file if self._is_object_store else self._fs.fsspec.mv
         copy(f"{self._directory}{staged}", self._directory + name)
 
@@ -82,7 +92,7 @@ class RemotePlace(Place):
                 text = "the copy of a staged shard is missing, or has another size; write the dataset again"
                 raise OSError(errno.EIO, text, self._fs.display_path(self._directory + file.path))
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, version: str | None = None) -> None:
         self._fs.remove(self._directory + name)
 
 
@@ -194,6 +204,17 @@ class ConditionalPlace(RemotePlace):
     def _key_of(self, name: str) -> str:
         return self._key[: len(self._key) - len(self._name) + len(self._directory)] + name
 
+    def remove(self, name: str, version: str | None = None) -> None:
+        if version is None:
+            super().remove(name)
+            return
+        self._tried(self._delete_version, self._key_of(name), version)
+        self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key_of(name)}"))
+
+    async def _delete_version(self, key: str, version: str) -> None:
+        """Delete an object if its version is this one."""
+        raise NotImplementedError
+
     def has_conditions(self) -> bool:
         """Whether the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
         known = _CONDITIONS.setdefault(self._inner, {})
@@ -230,10 +251,8 @@ class ConditionalPlace(RemotePlace):
                     if arguments[-1] is None:  # not even its bucket exists
                         raise
                     return None
-                except FileExistsError:  # s3fs from 2026.9 on: what `IfNoneMatch` refuses
-                    return None
                 except Exception as error:  # of any library
-                    if error_code(error) in _REFUSED or http_status(error) in (409, 412):
+                    if _is_refused(error):
                         return None
                     if pause is None or not is_transient(error):
                         raise to_os_error(error, self.path, retried=pause is None) from error
@@ -241,6 +260,11 @@ class ConditionalPlace(RemotePlace):
             raise AssertionError("the last try returns or raises")
 
         return sync(self._inner.loop, tried)
+
+
+def _is_refused(error: Exception) -> bool:
+    """Whether a condition did not hold; s3fs from 2026.9 on raises FileExistsError for what `IfNoneMatch` refuses."""
+    return isinstance(error, FileExistsError) or error_code(error) in _REFUSED or http_status(error) in (409, 412)
 
 
 _CONDITIONS: WeakKeyDictionary[Any, dict[str, bool]] = WeakKeyDictionary()  # by filesystem and bucket
@@ -257,17 +281,23 @@ class S3Place(ConditionalPlace):
         return await answer["Body"].read(), answer["ETag"]
 
     async def _put(self, key: str, body: bytes, version: str | None) -> str:
-        condition = {"IfMatch": version} if version else {"IfNoneMatch": "*"}
-        answer = await self._call("put_object", key, Body=body, **condition)
+        answer = await self._call("put_object", key, Body=body, **_s3_condition(version))
         return str(answer.get("ETag") or "")
 
-    def _copy(self, staged: str, name: str, size: int | None) -> None:
-        """Copy a shard of a known size by one request: s3fs looks each up first."""
+    def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
+        """Copy a shard of a known size by one request: s3fs looks each up first.
+
+        Clients and servers that know no condition of copies ignore it; copies of larger ones have none.
+        """
         if size is None or size > _LARGEST_COPY:
-            super()._copy(staged, name, size)
+            super()._copy(staged, name, size, None)
             return
         source = {"Bucket": self._bucket, "Key": self._key_of(staged)}
-        sync(self._inner.loop, partial(self._call, "copy_object", self._key_of(name), CopySource=source))
+        request = partial(self._call, "copy_object", self._key_of(name), CopySource=source)
+        sync(self._inner.loop, request, **({} if version is None else _s3_condition(version)))
+
+    async def _delete_version(self, key: str, version: str) -> None:
+        await self._call("delete_object", key, IfMatch=version)
 
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         request = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
@@ -276,6 +306,10 @@ class S3Place(ConditionalPlace):
 
     async def _call(self, method: str, key: str, **arguments: Any) -> Any:
         return await self._inner._call_s3(method, self._inner.req_kw, Bucket=self._bucket, Key=key, **arguments)
+
+
+def _s3_condition(version: str | None) -> dict[str, str]:
+    return {"IfMatch": version} if version else {"IfNoneMatch": "*"}
 
 
 class GcsPlace(ConditionalPlace):
@@ -291,6 +325,20 @@ class GcsPlace(ConditionalPlace):
     async def _put(self, key: str, body: bytes, version: str | None) -> str:
         answer = await insert_object(self._inner, self._bucket, key, body, version or "0", "json")
         return str(answer.get("generation") or "")
+
+    def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
+        sync(self._inner.loop, self._rewritten, self._key_of(staged), self._key_of(name), version)
+
+    async def _rewritten(self, source: str, target: str, version: str | None) -> None:
+        condition = {} if version is None else {"ifGenerationMatch": version or "0"}
+        path, keys = "b/{}/o/{}/rewriteTo/b/{}/o/{}", (self._bucket, source, self._bucket, target)
+        more = {"headers": {"Content-Type": "application/json"}, "json_out": True, **condition}
+        answer = await self._inner._call("POST", path, *keys, **more)
+        while not answer["done"]:  # of a large object
+            answer = await self._inner._call("POST", path, *keys, rewriteToken=answer["rewriteToken"], **more)
+
+    async def _delete_version(self, key: str, version: str) -> None:
+        await self._inner._call("DELETE", "b/{}/o/{}", self._bucket, key, ifGenerationMatch=version)
 
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         paths = {f"{self._bucket}/{key}": key for key in keys}
@@ -315,9 +363,12 @@ class AzurePlace(ConditionalPlace):
     async def _put(self, key: str, body: bytes, version: str | None) -> str:
         return await self._blob(key).put(body, version or MISSING)
 
-    def _copy(self, staged: str, name: str, size: int | None) -> None:
+    def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
         source, target = self._blob(self._key_of(staged)), self._blob(self._key_of(name))
-        sync(self._inner.loop, source.copy_to, target)
+        sync(self._inner.loop, source.copy_to, target, MISSING if version == "" else version)
+
+    async def _delete_version(self, key: str, version: str) -> None:
+        await self._blob(key).delete(version)
 
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         return await delete_blobs(self._inner, self._bucket, keys)

@@ -43,7 +43,7 @@ from tfrecord_io.storage.paths.resolve import list_directory, other_files, recor
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.place import Place
+from tfrecord_io.storage.write.place import Place, version_of
 
 _MOST_IDS = 1000  # of writings whose shards were replaced
 _LISTED_ALONE = 4  # folders
@@ -127,6 +127,7 @@ class Publication:
         self._replaces = mode == "overwrite"
         place.replaces_damaged = self._replaces or not self._grows
         self._known: Manifest | None = None  # that of the dataset, if it grows
+        self._versions: dict[str, str | None] = {}  # of the files in the directory
         self._existing = self._check_existing()
         self._models = [name for name in self._existing if self._is_shard(name)][:1]
         self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
@@ -136,6 +137,7 @@ class Publication:
         self._stored: set[str] = set()  # shards that have a name
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
+        self._is_durable = not place.syncs  # the manifest, if it is replaced
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self.left: dict[str, OSError] = {}
         place.create()
@@ -167,6 +169,7 @@ class Publication:
             listing = list_all(self._fs, self._directory)
         if self._grows and listing and self._is_known():  # another writer may have begun it meanwhile
             return []
+        self._note_versions(listing)
         names = [self._name_of(entry) for entry in listing if not entry.directory]
         existing = [name for name in names if self._is_shard(name) or name == manifest_name(self._stem)]
         if self.output.directory:
@@ -174,6 +177,9 @@ class Publication:
         if existing and (self._grows or not self._replaces):
             raise self._exists(min(existing))
         return existing
+
+    def _note_versions(self, listing: Sequence[Entry]) -> None:
+        self._versions = {self._name_of(entry): version_of(entry) for entry in listing}
 
     def _is_known(self) -> bool:
         """Whether the dataset, which grows, has a manifest."""
@@ -337,6 +343,7 @@ class Publication:
                         self._begin(own)
                         self._put_all(named)
                     old, new = self._place.update(changed, self._has_own)
+                    self._is_durable = True
                     self._settle(old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
                     if self._place.stages_all and (published := self._published()) is not None:
@@ -395,8 +402,10 @@ class Publication:
             names = {file.path for file in own.files}
             # A shard with an id that no manifest names is one that another writer is about to add.
             named = {file.path for file in manifest.files} if manifest is not None else ()
-            old = (name for name in self._existing if self._is_shard(name) and (name in named or not _id_in(name)))
-            return replace(own, replaces=tuple(name for name in old if name not in names))
+            old = [name for name in self._existing if self._is_shard(name) and (name in named or not _id_in(name))]
+            if manifest is not None and not is_own:  # its writer may be giving these names now
+                old += [*named, *manifest.replaces]
+            return replace(own, replaces=tuple(name for name in dict.fromkeys(old) if name not in names))
         new = self._grown(own.files, own.schema, manifest)
         if manifest is None or new is manifest:
             return new
@@ -455,10 +464,7 @@ class Publication:
             self._remove_indexes()
         try:
             for some in self._rounds(staged):
-                if not self._place.is_exclusive:
-                    self._check_still_published()
-                move = self._place.move
-                self._each(partial(move, str(file.staged), file.path, again=True, size=file.bytes) for file in some)
+                self._name_staged(some)
             self._place.check(staged)
         except OSError as error:
             if self._published() is None:  # another writer removed the staged shards
@@ -470,6 +476,8 @@ class Publication:
         replaced = dict.fromkeys((*(file.path for file in before), *staged_before, *new.replaces))
         gone = [name for name in replaced if name not in names]
         if staged or any(not _id_in(name) for name in gone):  # another writer may have given these names again
+            if any(map(self._is_numbered, gone)):
+                self._note_versions(self._fs.listing(self._directory))  # before the look at the manifest
             current = self._published()
             if current is None and not self._grows:
                 raise self._is_replaced()
@@ -480,6 +488,29 @@ class Publication:
             self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
         if not self._place.stages_all:  # copies were made
             self._remove_old([str(file.staged) for file in staged])
+
+    def _name_staged(self, files: Sequence[ManifestFile]) -> None:
+        """Give staged shards their names, each in place of the version that was there before a look at the manifest.
+
+        So a writer that is overtaken later replaces no shard of the other: it finds another version, and looks again.
+        """
+
+        def move(file: ManifestFile) -> bool:
+            if self._place.is_conditional:
+                self._stored.add(file.path)
+            version = self._versions.get(file.path, "") if self._place.is_conditional else None
+            return self._place.move(str(file.staged), file.path, again=True, size=file.bytes, version=version)
+
+        for _ in range(_MOST_ROUNDS):
+            if not self._place.is_exclusive:
+                self._check_still_published()
+            calls = [partial(move, file) for file in files]
+            moved = ordered(iter(calls), self._place.moves, "publish")
+            files = [file for file, is_moved in zip(files, moved, strict=True) if not is_moved]
+            if not files:
+                return
+            self._note_versions(self._fs.listing(self._directory))
+        raise self._is_replaced()
 
     def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
         """The manifest at the end, with the shards that other writers have added meanwhile."""
@@ -505,25 +536,32 @@ class Publication:
 
     def _withdraw(self, error: BaseException | None = None) -> None:
         """Remove what was stored, unless the manifest that names it was written although that failed."""
+        is_new = not (self._grows or self._stages)
         with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
+            if self._place.is_conditional and not self._grows:
+                self._note_versions(self._fs.listing(self._directory))  # before the look at the manifest
             current = self._place.find()
             if current is not None and self._has_own(current):
-                if error is not None:
+                if error is not None and self._is_durable:
                     text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
                     add_remark(error, text)
+                elif error is not None:
+                    text = "the new dataset can be read, but a loss of power may take it; write it again"
+                    add_remark(error, text)
                 return
-            is_new = not (self._grows or self._stages)
-            if is_new and (current is None or current.id != self._id):
+            is_own = current is not None and current.id == self._id
+            if is_new and not is_own and not self._place.is_conditional:
                 return  # the names are those of another writer now
             for output in self._sent:  # or what is under way would be stored after it was removed
                 if output.is_open:
                     with suppress(OSError):
                         output.discard()
             if not self.keeps_staged:
-                self._each(partial(self._place.remove, name) for name in self._place.remove_many(sorted(self._stored)))
+                used = set() if is_own or current is None else {file.path for file in current.files}
+                self._remove_files(sorted(self._stored - used))
             self._stored.clear()
-            if is_new:
-                self._place.remove(manifest_name(self._stem))
+            if is_new and is_own and not self.left:
+                self._place.withdraw()
 
     def discard(self) -> None:
         """Remove what was stored and is not published, and directories that were created."""
@@ -558,6 +596,11 @@ class Publication:
         for _ in ordered(calls, self._place.moves, "publish", stop):
             pass
 
+    def withdraw_indexes(self) -> None:
+        """Remove the indexes of shards that another writer has replaced before they were written."""
+        if not self._grows and self._published() is None:
+            self._remove_indexes()
+
     def _remove_indexes(self) -> None:
         """Remove the indexes of the dataset's shards, which are outdated once the shards are replaced."""
         names = [(name, indexed_file(name)) for name in self._listing()]
@@ -585,11 +628,18 @@ class Publication:
                 self._beside[folder].add(name)
 
     def _remove_files(self, names: Sequence[str]) -> None:
-        self._each(partial(self._try_to_remove, name) for name in self._place.remove_many(names))
+        """Remove files; those whose names another writer may give again, only if they are what the last look found."""
+        seen = [name for name in names if self._is_numbered(name) and name in self._versions]
+        others = self._place.remove_many([name for name in names if not self._is_numbered(name)])
+        self._each(partial(self._try_to_remove, name) for name in (*seen, *others))
+
+    def _is_numbered(self, name: str) -> bool:
+        """Whether another writer may give a shard the same name, in a store where versions tell them apart."""
+        return self._place.is_conditional and not self._grows and self._is_shard(name) and not _id_in(name)
 
     def _try_to_remove(self, name: str) -> None:
         try:
-            self._place.remove(name)
+            self._place.remove(name, self._versions.get(name) if self._is_numbered(name) else None)
         except OSError as error:
             self.left[name] = error
 

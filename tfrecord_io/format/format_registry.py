@@ -242,9 +242,9 @@ ORC = Format(
 NPY = Format(
     *("npy", ".npy", "an array, with a record for each index of its first axis; several are zipped"),
     suffixes=(".npy",),
-    open=f"{_CODE}array_files.from_numpy_files:from_npy",
+    open=f"{_CODE}array_files.from_numpy_files:open_npy",
     several=True,
-    write=f"{_CODE}array_files.to_numpy_files:to_npy",
+    write=f"{_CODE}array_files.to_numpy_files:write_npy",
     writes=frozenset({"overwrite", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
@@ -254,9 +254,9 @@ NPY = Format(
 NPZ = Format(
     *("npz", ".npz", "arrays of equal length, or a folder of archives with a record each"),
     suffixes=(".npz",),
-    open=f"{_CODE}array_files.from_numpy_files:from_npz",
+    open=f"{_CODE}array_files.from_numpy_files:open_npz",
     several=True,
-    write=f"{_CODE}array_files.to_numpy_files:to_npz",
+    write=f"{_CODE}array_files.to_numpy_files:write_npz",
     writes=frozenset({"overwrite", "compressed"}),
     looks=("a zip archive (such as .npz)",),
     advice="if it is .npz, " + by_convert("npz", "numpy.load"),
@@ -302,7 +302,7 @@ ZARR = Format(
 IDX = Format(
     *("idx", "IDX", "the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped"),
     pattern=r"[-_.]idx[0-9]+[-_.]u?(byte|short|int|float|double)(\.gz)?$|\.idx[0-9]$",
-    open=f"{_CODE}array_files.from_numpy_files:from_idx",
+    open=f"{_CODE}array_files.from_numpy_files:open_idx",
     several=True,
     compressed=True,
 )

@@ -1,0 +1,436 @@
+"""Every call takes every source: a path, a dataset with its options and its selection, a piece of one, a list of those.
+
+Each call on each kind of source gives what it gives on the path of files that have the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from tfrecord_io.tools.index_files import check_indexes, write_indexes
+
+f = pc.field
+ROWS = pa.table(
+    {
+        "n": pa.array(range(24), pa.int32()),
+        "key": [f"k{i % 5}" for i in range(24)],
+        "steps/x": pa.array([[i, i + 1, i + 2] for i in range(24)], pa.list_(pa.int64(), 3)),
+    }
+)
+Run = Callable[[Any, Path], Any]
+Refuses = Callable[["Kind"], bool]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a source is made of two datasets, `a` with the rows 0 to 15 and `b` with the others.
+
+    Attributes
+    ----------
+    make : callable
+    same : callable or pyarrow.Table
+        Makes the same of paths; or the rows that it has.
+    rows, columns, piece : bool
+        Some rows or columns are selected, or it is a piece.
+    """
+
+    make: Callable[[str, str], Any]
+    same: Any
+    rows: bool = False
+    columns: bool = False
+    piece: bool = False
+
+    @property
+    def is_part(self) -> bool:
+        return self.rows or self.columns or self.piece
+
+
+def of(*ranges: tuple[int, int]) -> pa.Table:
+    return pa.concat_tables([ROWS[begin:end] for begin, end in ranges])
+
+
+def filtered(a: str, b: str) -> Any:
+    return tfr.dataset(a).filter(f("n") > 4).filter((f("key") != "k2") & (f("n") != 9))
+
+
+KINDS = {
+    "dataset": Kind(lambda a, b: tfr.dataset(a), lambda a, b: a),
+    "datasets": Kind(lambda a, b: [tfr.dataset(a), tfr.dataset(b)], lambda a, b: [a, b]),
+    "dataset and path": Kind(lambda a, b: [tfr.dataset(a), b], lambda a, b: [a, b]),
+    "sum": Kind(lambda a, b: tfr.dataset(b) + tfr.dataset(a), lambda a, b: [b, a]),
+    "filter": Kind(filtered, of((5, 7), (8, 9), (10, 12), (13, 16)), rows=True),
+    "offset and limit": Kind(lambda a, b: tfr.dataset(a).offset(3).limit(9), of((3, 12)), rows=True),
+    "select": Kind(
+        lambda a, b: tfr.dataset(a).select(["steps/x", "n", "key"]), of((0, 16)).select([2, 0, 1]), columns=True
+    ),
+    "piece": Kind(lambda a, b: tfr.dataset(a).pieces(2)[1], of((8, 16)), piece=True),
+    "parts": Kind(
+        lambda a, b: [tfr.dataset(a).pieces(2)[1], tfr.dataset(b).filter(f("n") > 21), b],
+        of((8, 16), (22, 24), (16, 24)),
+        rows=True,
+        piece=True,
+    ),
+}
+
+
+def table(found: pa.Table) -> pa.Table:
+    return found.replace_schema_metadata(None).combine_chunks()
+
+
+def arrays(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: values.tolist() for name, values in found.items()}
+
+
+def stream(source: Any) -> pa.Table:
+    with tfr.open_reader(source, batch_size=5) as reader:
+        return table(pa.Table.from_batches(reader, reader.schema))
+
+
+def payloads(source: Any) -> list[Any]:
+    with tfr.RecordReader(source) as reader:
+        return [arrays(tfr.decode_example(payload)) for payload in reader]
+
+
+def report(source: Any) -> Any:
+    made = tfr.report(source).to_dict()
+    return str(made["features"]), made["sampling"]["records"]
+
+
+def exported(name: str) -> Run:
+    def run(source: Any, out: Path) -> Any:
+        tfr.convert(source, out / name)
+        return (out / name).read_bytes()
+
+    return run
+
+
+def in_folder(source: Any, out: Path) -> Any:
+    tfr.formats.write_file_folder(source, out / "folder", file="key", filename="key/name")
+    return {path.name: path.read_bytes() for path in (out / "folder").iterdir()}
+
+
+def by_sql(source: Any, out: Path) -> Any:
+    connection = pytest.importorskip("duckdb").connect()
+    tfr.register_duckdb(connection, source, name="t")
+    return connection.sql("SELECT count(*), sum(n), min(key) FROM t WHERE n > 6").fetchall()
+
+
+def by_polars(source: Any, out: Path) -> Any:
+    polars = pytest.importorskip("polars")
+    return tfr.scan_polars(source).filter(polars.col("n") > 6).collect().to_dict(as_series=False)
+
+
+def by_xarray(source: Any, out: Path) -> Any:
+    xarray = pytest.importorskip("xarray")
+    return xarray.open_dataset(source, engine="tfrecord")["n"].values.tolist()
+
+
+def copied(call: Callable[[Any, Path], Any]) -> Run:
+    def run(source: Any, out: Path) -> Any:
+        made = call(source, out / "copy.tfrecord")
+        return made.records, table(tfr.read_table(out / "copy.tfrecord"))
+
+    return run
+
+
+def in_parts(call: Callable[[Any, Path], Any]) -> Run:
+    def run(source: Any, out: Path) -> Any:
+        made = call(source, out / "parts")
+        return {name: (each.records, table(tfr.read_table(each.path))) for name, each in made.items()}
+
+    return run
+
+
+def by_number(source: Any, out: Path) -> Any:
+    with tfr.open_random(source, key="n") as records:
+        return table(records[:]), records.lookup(8)["key"]
+
+
+def repaired(source: Any, out: Path) -> Any:
+    return tfr.salvage(source, out / "salvaged/").records, sorted(map(len, os.walk(out / "salvaged")))
+
+
+def deleted(source: Any, out: Path) -> Any:
+    return tfr.delete(source, filters=f("n") == 9).records, table(tfr.read_table(out / "a"))
+
+
+def compacted(source: Any, out: Path) -> Any:
+    return tfr.compact(source).records, table(tfr.read_table(out / "a"))
+
+
+def transferred(source: Any, out: Path) -> Any:
+    return tfr.copy(source, out / "backup/").records, table(tfr.read_table(out / "backup/"))
+
+
+def never(kind: Kind) -> bool:
+    return False
+
+
+def is_part(kind: Kind) -> bool:
+    """Calls that work on whole files."""
+    return kind.is_part
+
+
+def has_columns(kind: Kind) -> bool:
+    """Calls that work on whole records."""
+    return kind.columns
+
+
+CALLS: dict[str, tuple[Run, Refuses]] = {
+    "read_table": (lambda s, out: table(tfr.read_table(s)), never),
+    "read_table, narrowed": (lambda s, out: table(tfr.read_table(s, filters=f("n") > 7, limit=4, threads=1)), never),
+    "read_tfrecord": (lambda s, out: repr(tfr.read_tfrecord(s).to_dict("list")), never),
+    "read_arrays": (lambda s, out: arrays(tfr.read_arrays(s)), never),
+    "iter_arrays": (lambda s, out: [arrays(batch) for batch in tfr.iter_arrays(s, batch_size=4)], never),
+    "open_reader": (lambda s, out: stream(s), never),
+    "dataset": (lambda s, out: table(tfr.dataset(s).to_table()), never),
+    "dataset, pickled": (lambda s, out: table(pickle.loads(pickle.dumps(tfr.dataset(s))).to_table()), never),
+    "dataset, in pieces": (
+        lambda s, out: table(pa.concat_tables(piece.read() for piece in tfr.dataset(s).pieces(3))),
+        lambda kind: kind.same is KINDS["offset and limit"].same,
+    ),
+    "infer_schema": (lambda s, out: sorted(map(repr, tfr.infer_schema(s))), never),
+    "count": (lambda s, out: tfr.count(s), lambda kind: False),
+    "describe": (lambda s, out: tfr.describe(s).to_dict(), never),
+    "report": (lambda s, out: report(s), never),
+    "diff": (lambda s, out: tfr.diff(s, out / "all.tfrecord", any_order=True).to_dict(), never),
+    "read_metadata": (lambda s, out: tfr.read_metadata(s).schema.names, never),
+    "join": (lambda s, out: table(tfr.join(s, {"key": ["k1"], "m": [1]}, on="key").read_all()), never),
+    "explode": (lambda s, out: table(tfr.explode(s).read_all()), never),
+    "windows": (lambda s, out: table(tfr.windows(s, length=2).to_table()), never),
+    "mix": (lambda s, out: table(tfr.mix([s, out / "all.tfrecord"], stop="all").to_table()), lambda kind: False),
+    "convert to TFRecord": (copied(lambda s, path: tfr.convert(s, path)), never),
+    "convert to JSON": (exported("rows.jsonl"), never),
+    "convert to Parquet": (exported("rows.parquet"), never),
+    "convert to npz": (exported("rows.npz"), never),
+    "scan_polars": (by_polars, never),
+    "register_duckdb": (by_sql, never),
+    "xarray": (by_xarray, never),
+    "write_tfrecord": (copied(lambda s, path: tfr.write_tfrecord(tfr.dataset(s), path)), never),
+    "RecordReader": (lambda s, out: payloads(s), has_columns),
+    "merge": (copied(lambda s, path: tfr.merge(s, path)), has_columns),
+    "split": (copied(lambda s, path: tfr.split(s, f"{path}@2") and tfr.merge(f"{path}@2", path)), has_columns),
+    "split by": (in_parts(lambda s, path: tfr.split(s, path, by="key")), has_columns),
+    "split in fractions": (in_parts(lambda s, path: tfr.split(s, path, fractions=[0.5, 0.5])), has_columns),
+    "shuffle": (copied(lambda s, path: tfr.shuffle(s, path, seed=3)), has_columns),
+    "sample": (copied(lambda s, path: tfr.sample(s, path, n=3, seed=3)), has_columns),
+    "dedupe": (copied(lambda s, path: tfr.dedupe(s, path, by="key", keep="last")), has_columns),
+    "open_random": (by_number, lambda kind: kind.rows),
+    "verify": (lambda s, out: (tfr.verify(s).ok, tfr.verify(s).records), is_part),
+    "salvage": (repaired, is_part),
+    "copy": (transferred, is_part),
+    "compact": (compacted, is_part),
+    "delete": (deleted, is_part),
+    "build_index": (lambda s, out: [each.records for each in tfr.build_index(s, columns="n")], is_part),
+    "write_indexes": (lambda s, out: [each.records for each in write_indexes(s)], is_part),
+    "check_indexes": (lambda s, out: [type(each.error) for each in check_indexes(s)], is_part),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two datasets of shards, and a file with the rows of both."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, begin, end in (("a", 0, 16), ("b", 16, 24)):
+        for first in range(begin, end, 4):
+            tfr.write_tfrecord(ROWS[first : first + 4], f"{folder}/{name}/", mode="append")
+    tfr.write_tfrecord(ROWS, folder / "all.tfrecord")
+    return folder
+
+
+def outcome(run: Run, make: Callable[[], Any], files: Path, place: Path) -> Any:
+    """The result of a call on copies of the files, or the class of what it raises, and why."""
+    shutil.copytree(files, place)
+    os.chdir(place)
+    try:
+        return run(make(), place)
+    except (tfr.TFRecordError, ValueError, TypeError) as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("call", CALLS)
+def test_each_call_takes_each_source(
+    call: str, name: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run, refuses), kind = CALLS[call], KINDS[name]
+    monkeypatch.chdir(tmp_path)
+    found = outcome(run, lambda: kind.make("a", "b"), files, tmp_path / "found")
+    if refuses(kind):
+        assert found[0] is ValueError, found
+        assert any(word in found[1] for word in ("whole files", "whole records", "offset= or limit=")), found
+        return
+
+    def same() -> Any:
+        if callable(kind.same):
+            return kind.same("a", "b")
+        tfr.write_tfrecord(kind.same, "same.tfrecord")
+        return "same.tfrecord"
+
+    expected = outcome(run, same, files, tmp_path / "expected")
+    if isinstance(expected, tuple) and isinstance(expected[0], type):  # such as compact, of a list
+        expected, found = expected[0], found[0]
+    assert found == expected
+
+
+# ---- options
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A file of 30 records, of which number 7 is damaged."""
+    path = tmp_path / "damaged.tfrecord"
+    tfr.write_tfrecord({"n": list(range(30))}, path, write_index=True)
+    begin, size = (int(word) for word in Path(f"{path}.index").read_text().splitlines()[7].split())
+    data = bytearray(path.read_bytes())
+    data[begin + size - 5] ^= 1
+    path.write_bytes(data)
+    Path(f"{path}.index").unlink()
+    return path
+
+
+def test_a_dataset_brings_its_options(damaged: Path) -> None:
+    source = tfr.dataset(damaged, on_error="skip", schema={"n": "int32"}, include_file_paths="path")
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        found = tfr.read_table(source)
+    assert (found.num_rows, found.schema.names, found.schema.field("n").type) == (29, ["n", "path"], pa.int32())
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        assert tfr.count(tfr.dataset(damaged, on_error="skip"), check_crc=True) == 29
+    chosen = tfr.dataset(damaged, on_error="skip").filter(f("n") > 5)
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        assert [each["n"] for each in payloads(chosen)] == [[6], *([n] for n in range(8, 30))]
+
+
+@pytest.mark.parametrize("call", [payloads, lambda source: tfr.merge(source, "out.tfrecord")])
+def test_damage_among_chosen_records_is_where_it_is_in_the_file(
+    damaged: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(damaged.parent)
+    with pytest.raises(tfr.errors.CorruptRecordError) as expected:
+        payloads(damaged)
+    source = tfr.dataset(damaged, check_crc=False).filter(f("n") >= 5)
+    with pytest.raises(tfr.errors.CorruptRecordError) as error:
+        call(replace(source, options=source.options.changed(check_crc=True)))
+    assert (error.value.path, error.value.record) == (str(damaged), 7)
+    assert error.value.offset == expected.value.offset
+
+
+def test_options_of_a_dataset_are_not_given_again(files: Path) -> None:
+    source = tfr.dataset(files / "a", check_crc=False, max_features=50)
+    assert tfr.read_table(source, check_crc=False, threads=1).num_rows == 16
+    for call in (tfr.read_table, tfr.describe, tfr.dataset, tfr.open_random, tfr.read_arrays):
+        with pytest.raises(ValueError, match=r"check_crc= differs .*: tfr\.dataset\(path, check_crc=…\)$"):
+            call(source, check_crc=True)
+    with pytest.raises(ValueError, match=r"^iter_arrays: schema= differs from that of the dataset"):
+        tfr.iter_arrays(source, batch_size=2, schema={"n": "int8"})
+    with pytest.raises(ValueError, match=r"^the datasets differ in check_crc=: open them with the same"):
+        tfr.count([source, tfr.dataset(files / "b", max_features=50)])
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        tfr.count(source, colums=["n"])
+    with pytest.raises(TypeError, match="a Dataset is given alone, or in a list"):
+        tfr.read_table(iter([source]))
+
+
+def test_columns_of_a_list_are_selected_of_all(files: Path) -> None:
+    a, b = tfr.dataset(files / "a").select(["n"]), tfr.dataset(files / "b").select(["n"])
+    assert tfr.read_table([a, b]).schema.names == ["n"]
+    for other in (tfr.dataset(files / "b"), files / "b", b.select([])):
+        with pytest.raises(ValueError, match="other columns selected"):
+            tfr.read_table([a, other])
+    with pytest.raises(ValueError, match="a list select columns"):
+        tfr.read_table([a, b], columns=["n"])
+
+
+# ---- selections
+
+
+def test_selections_follow_one_another(files: Path) -> None:
+    source = tfr.dataset(files / "a")
+    assert source.offset(2).limit(6).offset(1).to_table()["n"].to_pylist() == [3, 4, 5, 6, 7]
+    assert source.limit(3).offset(5).to_table().num_rows == 0
+    assert tfr.read_table(source.offset(2), offset=3, limit=2)["n"].to_pylist() == [5, 6]
+    assert tfr.read_table(source.filter(f("n") > 3), filters=f("n") < 6)["n"].to_pylist() == [4, 5]
+    with pytest.raises(ValueError, match=r"call offset\(\) before filter\(\)"):
+        source.filter(f("n") > 3).offset(1)
+    with pytest.raises(tfr.errors.FeatureNotFoundError):
+        tfr.read_table(source.select(["key"]), columns=["n"])
+
+
+def test_the_files_of_a_sum_are_looked_up_again(files: Path, tmp_path: Path) -> None:
+    shutil.copytree(files, tmp_path / "files")
+    a, b = tmp_path / "files" / "a", tmp_path / "files" / "b"
+    both = tfr.dataset(a) + tfr.dataset(b)
+    tfr.write_tfrecord(ROWS[:3], f"{b}/", mode="append")
+    assert (both.count_rows(), both.refresh().count_rows()) == (24, 27)
+    with pytest.raises(ValueError, match="opened as a whole"):
+        (tfr.dataset(a).limit(3) + b).refresh()
+    with pytest.raises(TypeError):
+        tfr.dataset(a) + ROWS
+
+
+def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
+    source = tfr.dataset(files / "a")
+    source = replace(source, options=replace(source.options, split="train"))
+    for call in (tfr.salvage, tfr.copy):
+        with pytest.raises(ValueError, match=f"{call.__name__} works on whole files, and takes no split='train'"):
+            call(source, "out")
+    with pytest.raises(ValueError, match="delete works on whole files, and takes no split='train'"):
+        tfr.delete(source, filters=f("n") > 2)
+
+
+@given(data=st.data())
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rows_of_any_selections_are_read_and_copied(data: st.DataObject, tmp_path: Path) -> None:
+    folder = Path(tempfile.mkdtemp(dir=tmp_path))
+    suffix = data.draw(st.sampled_from(["", ".gz"]))
+    count = data.draw(st.integers(1, 30))
+    numbers = [None if n % 7 == 3 else n for n in range(count)]
+    letters = pa.array([f"c{n % 3}" for n in range(count)])
+    rows = pa.table({"n": pa.array(numbers, pa.int16()), "c": letters.dictionary_encode()})
+    path = folder / f"in{data.draw(st.sampled_from(['', '@3']))}.tfrecord{suffix}"
+    has_schema = data.draw(st.booleans())
+    tfr.write_tfrecord(rows, path, embed_schema=has_schema)
+    options: dict[str, Any] = {"schema_overrides": {"n": "int32"}} if has_schema else {}
+    parts: list[Any] = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        part: Any = tfr.dataset(path, **options)
+        if data.draw(st.booleans()):
+            pieces = part.pieces(data.draw(st.integers(1, 4)))
+            part = pieces[data.draw(st.integers(0, len(pieces) - 1))]
+        elif data.draw(st.booleans()):
+            part = part.offset(data.draw(st.integers(0, count)))
+        if data.draw(st.booleans()):
+            part = part.filter(f("n") >= data.draw(st.integers(0, count)))
+        if isinstance(part, tfr.Dataset) and data.draw(st.booleans()):
+            part = part.limit(data.draw(st.integers(0, count)))
+        parts.append(part)
+    tables = [part.read() for part in parts]
+    expected = [pair for each in tables for pair in pairs(each)]
+    assert tfr.count(parts) == sum(map(tfr.count, parts)) == len(expected)
+    if not expected:
+        return
+    found = tfr.read_table(parts)
+    tfr.merge(parts, folder / "out.tfrecord")
+    copy = tfr.read_table(folder / "out.tfrecord")
+    assert pairs(found) == pairs(copy) == expected
+    if has_schema:
+        assert found.schema.types == copy.schema.types == tables[0].schema.types
+
+
+def pairs(rows: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows of the columns that a file without a schema may lack."""
+    return [(row.get("n"), row.get("c")) for row in rows.to_pylist()]

@@ -1,0 +1,13 @@
+"""The functions of ``tf.io`` for records, under TensorFlow's names: ``tfr.io.`` in place of ``tf.io.``.
+
+>>> import tfrecord_io as tfr
+>>> with tfr.io.TFRecordWriter("x.tfrecord") as writer:
+...     writer.write(tfr.encode_example({"x": 3}))
+>>> (record,) = tfr.RecordReader("x.tfrecord")
+>>> tfr.io.parse_single_example(record, {"x": tfr.io.FixedLenFeature([], "int64")})
+{'x': np.int64(3)}
+"""
+
+from tfrecord_io.public_names import show as _show
+
+__all__, __getattr__, __dir__ = _show("io", globals())

@@ -1,0 +1,206 @@
+"""The public names: which module shows each, and which defines it. Modules are imported when a name is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from threading import RLock
+from typing import Any
+
+from tfrecord_io.entry_points import NAMES, PACKAGE, find_point, other_points, own_points
+
+# By the module that shows the names; "" is the package itself. Those of plugins are in `entry_points`.
+_HOMES: dict[str, dict[str, str]] = {
+    "": {
+        "api": "read_tfrecord read_table open_reader infer_schema write_tfrecord open_writer",
+        "arrays.read_arrays": "read_arrays",
+        "training.iterator": "iter_arrays",
+        "datasets": "dataset Dataset mix windows",
+        "read.random_access": "open_random",
+        "read.record_reader": "RecordReader",
+        "write.record_writer": "RecordWriter",
+        "read.explode": "explode",
+        "file_formats.convert": "convert",
+        "tools.copy": "copy",
+        "tools.delete": "delete",
+        "tools.compact": "compact",
+        "tools.adopt": "adopt",
+        "tools.split": "split merge",
+        "tools.shuffle": "shuffle sample",
+        "tools.dedupe": "dedupe",
+        "tools.join": "join",
+        "tools.count": "count",
+        "tools.describe": "describe",
+        "tools.verify": "verify",
+        "tools.salvage": "salvage",
+        "tools.diff": "diff",
+        "tools.index_files": "build_index",
+        "tools.metadata": "read_metadata",
+        "tools.versions": "show_versions",
+        "tf_compat.example": "encode_example decode_example",
+        "schema.schema": "Schema",
+        "schema.field_makers": "scalar list_ tensor sequence image",
+        "adapters.pandas": "register_pandas",
+        "adapters.polars": "scan_polars",
+        "adapters.duckdb": "register_duckdb",
+        "errors": "TFRecordError",
+    },
+    "formats": {
+        "file_formats.array_files.from_numpy_files": "open_npy open_npz open_idx",
+        "file_formats.array_files.to_numpy_files": "write_npy write_npz",
+        "file_formats.embed_files": "embed_files",
+    },
+    "io": {
+        "tf_compat.parse_example": "parse_example parse_single_example RaggedTensor SparseTensor",
+        "schema.formats.tf_features": "FixedLenFeature FixedLenSequenceFeature RaggedFeature "
+        "SparseFeature VarLenFeature",
+        "tf_compat.example_columns": "decode_examples encode_examples",
+        "tf_compat.example": "bytes_feature float_feature int64_feature",
+        "tf_compat.decode_json": "decode_json_example",
+        "tf_compat.decode_raw": "decode_raw",
+        "format.tensor_proto_reader": "parse_tensor",
+        "format.tensor_proto_writer": "serialize_tensor",
+        "tf_compat.record_files": "TFRecordOptions TFRecordWriter",
+    },
+    "train": {
+        "format.example_messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList Int64List "
+        "SequenceExample"
+    },
+    "typing": {
+        "datasets": "DatasetPiece MixedDataset WindowedDataset",
+        "file_formats.array_files.array_stream": "ArrayStream",
+        "read.chunks.recovery": "SkippedRegion",
+        "read.random_access": "RandomAccess",
+        "read.reader": "Reader",
+        "read.report": "ReadReport",
+        "read.selected_records": "SelectedRecords",
+        "schema.field": "Field",
+        "schema.inferred_schema": "InferredSchema",
+        "tools.delete": "DeleteReport",
+        "training.iterator": "ArrayIterator",
+        "typing": "Progress",
+        "write.writer": "WriteReport Writer",
+    },
+}
+SHOWN_IN = ("formats", "io", "train", "typing", "errors")  # the public modules besides the package
+
+# Threads import in turn: numpy and pyarrow import themselves in circles, of which one thread would get half-imported
+# modules while another is inside.
+_importing = RLock()
+
+
+def homes(shown_in: str) -> dict[str, str]:
+    """The names that a public module shows, by the module that defines each; "" is the package.
+
+    >>> homes("train")["Example"]
+    'tfrecord_io.format.example_messages'
+    """
+    own = {name: f"{PACKAGE}.{module}" for module, names in _HOMES[shown_in].items() for name in names.split()}
+    points = ((point.name.rpartition("."), point.value) for point in own_points(NAMES))
+    return own | {name: value.partition(":")[0] for (module, _, name), value in points if module == shown_in}
+
+
+def show(shown_in: str, namespace: dict[str, Any]) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__all__``, ``__getattr__`` and ``__dir__`` of a public module."""
+    modules = homes(shown_in)
+    prefix = f"{shown_in}." if shown_in else ""
+
+    def get(name: str) -> Any:
+        if not shown_in and name in SHOWN_IN:
+            return import_module(f"{PACKAGE}.{name}")
+        if name.startswith("_") or (name not in modules and find_point(NAMES, prefix + name) is None):
+            raise _no_attribute(shown_in, name)
+        with _importing:
+            import_module("numpy")  # waits for a thread of the caller's that imports it, before any of its modules
+            point = find_point(NAMES, prefix + name)
+            value = getattr(import_module(modules[name]), name) if point is None else point.load()
+        namespace[name] = value
+        return value
+
+    def listed() -> list[str]:
+        others = (point.name.rpartition(".") for point in other_points(NAMES))
+        added = [name for module, _, name in others if module == shown_in]
+        return [*modules, *added, *(() if shown_in else SHOWN_IN)]
+
+    return [*modules], get, listed
+
+
+# What users look for under another name: of other libraries, and of this one before its first release.
+_EQUIVALENTS = {
+    "TFRecordDataset": "dataset",
+    "TFRecordOptions": "io.TFRecordOptions",
+    "TFRecordWriter": "io.TFRecordWriter",
+    "bytes_": "scalar",
+    "count_records": "count",
+    "from_coco": "formats.open_coco",
+    "from_csv": "convert",
+    "from_elwc": "formats.open_elwc",
+    "from_file_folder": "formats.open_file_folder",
+    "from_files": "formats.embed_files",
+    "from_idx": "formats.open_idx",
+    "from_image_folder": "formats.open_image_folder",
+    "from_npy": "formats.open_npy",
+    "from_npz": "formats.open_npz",
+    "from_pandas": "write_tfrecord",
+    "from_parquet": "convert",
+    "from_pascal_voc": "formats.open_voc",
+    "from_yolo": "formats.open_yolo",
+    "load": "read_tfrecord",
+    "open": "read_tfrecord",
+    "parse_sequence_example": "read_table",
+    "parse_single_sequence_example": "read_table",
+    "read": "read_tfrecord",
+    "read_csv": "convert",
+    "read_daft": "dataset",
+    "read_dask": "dataset",
+    "read_dataframe": "read_tfrecord",
+    "read_pandas": "read_tfrecord",
+    "read_parquet": "convert",
+    "read_polars": "scan_polars",
+    "read_ray": "dataset",
+    "save": "write_tfrecord",
+    "text": "scalar",
+    "tf_record_iterator": "RecordReader",
+    "tfrecord_iterator": "RecordReader",
+    "tfrecord_loader": "iter_arrays",
+    "to_elwc": "formats.write_elwc",
+    "to_file_folder": "formats.write_file_folder",
+    "to_image_folder": "formats.write_image_folder",
+    "to_npy": "formats.write_npy",
+    "to_npz": "formats.write_npz",
+    "to_pandas": "read_tfrecord",
+    "to_tfrecord": "write_tfrecord",
+    "write": "write_tfrecord",
+    "write_daft": "write_tfrecord",
+    "write_dask": "write_tfrecord",
+    "write_ray": "write_tfrecord",
+}
+
+
+def _no_attribute(shown_in: str, name: str) -> AttributeError:
+    module = f"{PACKAGE}.{shown_in}" if shown_in else PACKAGE
+    text = f"module {module!r} has no attribute {name!r}"
+    if not name.startswith("_"):
+        text += _question(shown_in, name)
+    return AttributeError(text, name=name, obj=None)  # a traceback would add a question of its own about the module
+
+
+def _question(shown_in: str, name: str) -> str:
+    """What was meant; of a name in another public module, that module."""
+    meant = [f"{module}.{name}".lstrip(".") for module in ("", *SHOWN_IN) if name in public_names(module)]
+    known = _EQUIVALENTS.get(name) or next(iter(meant), None)
+    if known is None:
+        from tfrecord_io.display import did_you_mean
+
+        question = did_you_mean(name, [*public_names(shown_in), *(SHOWN_IN if not shown_in else ())])
+        return question and f"; {question}"
+    return f"; did you mean '{PACKAGE}.{known}'?" if shown_in or "." in known else f"; did you mean '{known}'?"
+
+
+def public_names(shown_in: str) -> list[str]:
+    """All names of a public module."""
+    if shown_in != "errors":
+        return [*homes(shown_in)]
+    from tfrecord_io import errors
+
+    return errors.__all__

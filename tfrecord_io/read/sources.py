@@ -1,0 +1,269 @@
+"""What a call reads: a path, a file object, a dataset or a piece of one, or a list of those.
+
+A path is found by `tfrecord_io.storage.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
+(`Options.from_keywords` brings them to a call) and a selection. Calls that read rows narrow the scan itself (`narrowed`
+in `tfrecord_io.read.open_scan`). Calls that go through records get files which have the selected records only
+(`record_sources`), and calls that change or check files get their paths (`whole_files`), if nothing is selected.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import TFRecordError, say
+from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.embedded_schemas import embedded_in
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.reader import open_as_it_is
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.embedded import field_bytes, pack
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.read.source import Origin, Source
+
+AnyScan = TypeVar("AnyScan", bound=Scan)
+_WRITE_FIRST = "write them first, by tfr.write_tfrecord(dataset, path)"
+
+
+def is_source(value: object) -> bool:
+    """Whether a value that may be data is a path, a dataset, or a list of those."""
+    parts = value if isinstance(value, list | tuple) and value else [value]
+    return all(isinstance(part, str | os.PathLike | Scan) for part in parts)
+
+
+def whole_files(source: Any, verb: str, *, splits: bool = False) -> Any:
+    """The paths of a source, for a call that works on whole files; `splits`: also on those of a split of TFDS.
+
+    Raises
+    ------
+    ValueError
+        It is a dataset of which rows or columns are selected, or a piece of one; `verb` names the call.
+    """
+    if isinstance(source, list | tuple):
+        paths = (whole_files(part, verb, splits=splits) for part in source)
+        return [path for part in paths for path in (part if isinstance(part, list | tuple) else [part])]
+    if not isinstance(source, Scan):
+        return source
+    refuse_rows(source, verb, _WRITE_FIRST)
+    if source.chooses_columns:
+        raise ValueError(f"{verb} works on whole records, and columns of the dataset are selected: {_WRITE_FIRST}")
+    if source.options.split is not None and not splits:
+        text = "{} works on whole files, and takes no {split=}: {}"
+        raise ValueError(say(text, verb, _WRITE_FIRST, split=source.options.split))
+    if source.origin is None:
+        raise ValueError(f"{verb} works on whole files, and not on a piece of a dataset: pass the dataset, or a path")
+    return source.origin[0]
+
+
+def refuse_rows(source: Any, verb: str, advice: str) -> None:
+    """Raise ValueError for a dataset, also in a list, of which rows are selected; `verb` names the call."""
+    for part in source if isinstance(source, list | tuple) else [source]:
+        if isinstance(part, Scan) and part.chooses_rows:
+            raise ValueError(f"{verb} works on whole files, and takes no selection ({part.chooses_rows}): {advice}")
+
+
+def storage_of(source: Any) -> dict[str, Any]:
+    """The keywords of the storage of a dataset, for a call that changes its files."""
+    return source.options.storage.keywords if isinstance(source, Scan) else {}
+
+
+def paths_of(source: Any) -> list[Any]:
+    """The paths by which the files of a source were looked up, or their own."""
+    parts = source if isinstance(source, list | tuple) else [source]
+    found: list[Any] = []
+    for part in parts:
+        own = part.files if isinstance(part, Scan) and part.origin is None else part
+        own = own.origin[0] if isinstance(own, Scan) and own.origin is not None else own
+        found += own if isinstance(own, list | tuple) else [own]
+    return found
+
+
+def record_sources(scan: Scan, *, as_they_are: bool = False) -> list[Source]:
+    """The files of a scan, with the records only that are rows of it.
+
+    The first record of each has the schema that the files of the scan embed, unless they are to be `as_they_are`.
+    """
+    scan = scan.aligned()
+    carries = not as_they_are and scan.resolved.embedded is not None
+    if not scan.chooses_rows and not (carries and any(not source.begins_file for source in scan.sources)):
+        return list(scan.sources)
+    chosen = _ChosenRows(scan)
+    return [ChosenRecords(chosen, number, carries=carries).source() for number in range(len(scan.sources))]
+
+
+def chosen(scan: AnyScan) -> AnyScan:
+    """The same rows as all those of other files, so that a filter that is added counts after a limit."""
+    whole = scan.over(record_sources(scan), offset=0, limit=None)
+    return replace(whole, row_filter=None)
+
+
+class RowStream:
+    """A `tfrecord_io.compression.stream.Stream` that consists of pieces."""
+
+    compression: str | None = None
+
+    def __init__(self, pieces: Generator[Array]) -> None:
+        self.offset = 0
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        while not len(self._rest):
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = piece.data
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        self.offset += count
+        return count
+
+    def close(self) -> None:
+        self._pieces.close()
+
+
+class _ChosenRows:
+    """The numbers of the records that are rows of a scan, which are found when the first of its files is opened."""
+
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan
+        self._numbers: list[Array] | None = None
+        self._lock = Lock()
+
+    def of(self, file: int) -> Array | None:
+        """The numbers in a file, ascending; None: all."""
+        if not self.scan.chooses_rows:
+            return None
+        with self._lock:
+            if self._numbers is None:
+                self._numbers = self._found()
+            return self._numbers[file]
+
+    def _found(self) -> list[Array]:
+        scan = self.scan.pruned()
+        place = {id(source): number for number, source in enumerate(self.scan.sources)}
+        numbers: list[list[Array]] = [[np.empty(0, np.int64)] for _ in self.scan.sources]
+        if not scan.sources:
+            return [parts[0] for parts in numbers]
+        with open_as_it_is(scan.select([]).needed().over(progress=False)) as reader:
+            for _ in reader:
+                pass
+            for file, records in reader.origins.numbers():
+                numbers[place[id(scan.sources[file])]].append(records)
+        return [np.concatenate(parts) for parts in numbers]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _ChosenRows, (self.scan.absolute(),)
+
+
+class ChosenRecords:
+    """The records of a file that are rows of a scan; see `tfrecord_io.storage.read.source.DerivedContent`."""
+
+    can_be_read_again = True
+
+    def __init__(self, chosen: _ChosenRows, number: int, *, carries: bool) -> None:
+        self._chosen, self._number = chosen, number
+        self._file = chosen.scan.sources[number]
+        embedded = chosen.scan.resolved.embedded if carries else None
+        self._schema = b"" if embedded is None else field_bytes(pack(embedded.schema, embedded.dictionaries))
+        self._carries = carries
+        self._places: list[tuple[Array, Array]] = []  # the number and the offset of each record, of those read so far
+        self._failed: Origin | None = None  # the record that ended the reading
+
+    def source(self) -> Source:
+        """The file that has no other records."""
+        partitions = self._file.partitions
+        return Source(self._file.path, None, False, partitions=partitions, origin=self, derived=self)
+
+    def open(self) -> RowStream:
+        self._places.clear()
+        self._failed = None
+        return RowStream(self._frames())
+
+    def read_once(self) -> None:
+        """Its file is opened twice: to find the rows, and to read them."""
+
+    def __call__(self, record: int) -> Origin | None:
+        """The place of a record in its file; see `tfrecord_io.storage.read.source.Origins`."""
+        for numbers, offsets in self._places:
+            if record < len(numbers):
+                place = Origin(self._file.path, int(numbers[record]), int(offsets[record]))
+                known = None if self._file.origin is None else self._file.origin(int(numbers[record]))
+                return place if known is None else known
+            record -= len(numbers)
+        return self._failed
+
+    def byte(self, record: int, byte: int) -> int:
+        """Only the first record is changed, at its start."""
+        return byte if record or not self._schema else -1
+
+    def _frames(self) -> Generator[Array]:
+        """The framed records, in pieces."""
+        options, engine, begins = self._chosen.scan.options, get_engine(), bool(self._schema)
+        try:
+            chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error)
+        except TFRecordError as damage:
+            self._failed = Origin(damage.path, damage.record, damage.offset)
+            raise
+        open_file = partial(
+            RecordFile,
+            compression=options.compression,
+            recover=recovery is not None,
+            asks=True,
+            max_decompression_ratio=options.max_decompression_ratio,
+        )
+        limit = options.max_record_bytes
+        with (
+            SourcePrefetcher([self._file]) as sources,
+            closing(BlockWalker(sources, open_file, max_record_bytes=limit, recover=recovery)) as walker,
+        ):
+            while walker.load() and (chosen is None or (len(chosen) and walker.record <= chosen[-1])):
+                error = walker.error
+                if error is None:
+                    frames, fault = walker.frames(engine, check_crc=options.check_crc)
+                    error = None if fault is None else walker.fault_error(fault).in_piece(self._file.begin)
+                    first, end = walker.record, walker.record + len(frames.starts)
+                    own = np.arange(first, end)
+                    if chosen is not None:
+                        own = chosen[slice(*chosen.searchsorted([first, end]))]
+                    if len(own):
+                        rows = own - first
+                        starts, sizes = frames.starts[rows] - HEADER_BYTES, frames.lengths[rows] + FRAME_BYTES
+                        self._places.append((own, self._file.begin + walker.offset + starts))
+                        data = walker.data
+                        if begins:
+                            yield self._first(data[int(starts[0]) : int(starts[0] + sizes[0])])
+                            starts, sizes, begins = starts[1:], sizes[1:], False
+                        yield engine.payloads(data, replace(frames, starts=starts, lengths=sizes))  # of whole frames
+                    walker.advance(len(frames.starts), frames.consumed)
+                if error is None:
+                    walker.read_on()
+                elif not walker.recover(error):
+                    if isinstance(error, TFRecordError):
+                        self._failed = Origin(error.path, error.record, error.offset)
+                    raise walker.fail(error)
+
+    def _first(self, frame: Array) -> Array:
+        """The first record, with the schema of the files in place of its own."""
+        own = embedded_in(frame)
+        payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
+        return np.frombuffer(get_engine().frame([self._schema + payload.removeprefix(_field(own))]), np.uint8)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(ChosenRecords, carries=self._carries), (self._chosen, self._number)
+
+
+def _field(content: bytes | None) -> bytes:
+    return b"" if content is None else field_bytes(content)

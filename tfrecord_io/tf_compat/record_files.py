@@ -1,0 +1,61 @@
+"""``TFRecordWriter`` and ``TFRecordOptions``, with TensorFlow's parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tfrecord_io.compression import CODECS
+from tfrecord_io.errors import say
+from tfrecord_io.typing import OutputPath
+from tfrecord_io.write.record_writer import RecordWriter
+
+_COMPRESSIONS = {"": "none", "NONE": "none"} | {
+    codec.name.upper(): codec.name for codec in CODECS.own if codec.tensorflow
+}
+
+
+@dataclass(frozen=True)
+class TFRecordOptions:
+    """How a file is compressed, as ``tf.io.TFRecordOptions``.
+
+    Attributes
+    ----------
+    compression_type : {None, "", "NONE", "GZIP", "ZLIB"}
+
+    Examples
+    --------
+    >>> TFRecordOptions("GZIP")
+    TFRecordOptions(compression_type='GZIP')
+    """
+
+    compression_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.compression_type or "") not in _COMPRESSIONS:
+            expected = ", ".join(map(repr, _COMPRESSIONS))
+            text = "{compression_type=}: expected None or one of {}"
+            raise ValueError(say(text, expected, compression_type=self.compression_type))
+
+
+def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = None) -> RecordWriter:
+    """Open a file for records, as ``tf.io.TFRecordWriter``.
+
+    Parameters
+    ----------
+    path : str, PathLike, URL or binary file object
+    options : TFRecordOptions or str, optional
+        The compression: "GZIP", "ZLIB" or "", or `TFRecordOptions`.
+
+    Returns
+    -------
+    RecordWriter
+        Other than TensorFlow's, it makes the file appear complete when it is closed, or not at all.
+
+    Examples
+    --------
+    >>> with TFRecordWriter("records.tfrecord.gz", "GZIP") as writer:
+    ...     writer.write(b"payload")
+    """
+    if not isinstance(options, TFRecordOptions):
+        options = TFRecordOptions(options)
+    return RecordWriter(path, compression=_COMPRESSIONS[options.compression_type or ""])

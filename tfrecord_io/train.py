@@ -1,0 +1,12 @@
+"""The messages of ``tf.train`` that records consist of: ``tfr.train.`` in place of ``tf.train.``.
+
+>>> import tfrecord_io as tfr
+>>> values = tfr.train.Int64List(value=[3])
+>>> example = tfr.train.Example(features=tfr.train.Features(feature={"x": tfr.train.Feature(int64_list=values)}))
+>>> tfr.decode_example(example.SerializeToString())
+{'x': array([3])}
+"""
+
+from tfrecord_io.public_names import show as _show
+
+__all__, __getattr__, __dir__ = _show("train", globals())

@@ -1,0 +1,377 @@
+"""The rows of files as a source of rows for training: the order of the files, and the records of one worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrays.random_rows import ScanLookup
+from tfrecord_io.arrow.buffers import int64_array, offsets_of, value_bytes
+from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
+from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.options import MIB, IterOptions
+from tfrecord_io.read.chunks.count_frames import count_each
+from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.open_scan import count_scan, open_indexed, open_scan, read_scan
+from tfrecord_io.read.reader import Reader, open_as_it_is
+from tfrecord_io.read.record_checks import AbsentColumns
+from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
+from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.training.row_source import RowSource
+from tfrecord_io.training.shuffle_buffer import permutation
+
+_SHARED_SEED = 0
+_SAMPLE_BYTES = 16 * MIB
+
+
+@dataclass(frozen=True, repr=False)
+class Files(RowSource):
+    """The rows of a scan."""
+
+    scan: Scan
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.scan.schema
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        return (self.scan,)
+
+    def each(self, change: Callable[[Any], Any]) -> Self:
+        return type(self)(change(self.scan))
+
+    def describe(self) -> str:
+        return self.scan.describe()
+
+    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
+        return [type(self)(scan) for scan in self.scan.split(n, max_bytes)]
+
+    def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> FileEpochs:
+        return FileEpochs(self.scan, options, seed, counts)
+
+    @property
+    def in_sequence(self) -> bool:
+        return self.scan.row_filter is None and recovery_of(self.scan.options.on_error) is None
+
+    def counts(self) -> list[int]:
+        """The number of records of each file, or of all rows that fulfil the filter.
+
+        See `tfrecord_io.count` for where the former is taken from; for the latter, the columns of the filter
+        are read.
+        """
+        return [count_scan(self.scan)] if self.scan.row_filter is not None else records_of_files(self.scan)
+
+    def count_rows(self) -> int:
+        return count_scan(self.scan)
+
+    def lookup(self) -> ScanLookup:
+        return ScanLookup(self.scan)
+
+    def batches(self) -> Reader:
+        return open_scan(self.scan)
+
+    def to_table(self) -> pa.Table:
+        return read_scan(self.scan, warns=True)
+
+    def identity(self, options: IterOptions) -> ReadIdentity:
+        return ReadIdentity.of_read(self.scan.sources, options, self.scan.row_filter)
+
+    def list_lengths(self, options: IterOptions) -> dict[str, int]:
+        scan = self.scan.decoded()
+        fields = leaf_fields(scan.schema)
+        lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
+        if not lists:
+            return {}
+        overrides = scan.options.schema_overrides
+        of_declared = [field for field in scan.schema if scan.resolved.declares(field.name, overrides)]
+        declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
+        lists = [i for i in lists if fields[i].name not in declared]
+        layouts = {i: options.layout_of(fields[i].name) for i in lists}
+        lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged is None]
+        if not lists:
+            return {}
+        parts: dict[int, list[Ragged]] = {i: [] for i in lists}
+        limit = None
+        if options.sample != "all":
+            most = scan.options.limit  # not that of the options, which counts the rows that fulfil a filter
+            limit = options.sample if most is None else min(options.sample, most)
+        size = 0
+        with open_as_it_is(scan.over(limit=limit)) as reader, suppress(TFRecordError, OSError):
+            # An error ends the sample; the read itself raises it again, after the records before it.
+            reader.defer_warning()
+            for batch in reader:
+                arrays = leaf_arrays(batch)
+                for i in lists:
+                    rows = to_rows(arrays[i], fields[i])
+                    assert isinstance(rows, Ragged)
+                    if (most := layouts[i].max_length) is not None:
+                        rows.offsets = offsets_of(np.minimum(rows.lengths, most))
+                    rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
+                    parts[i].append(rows)
+                size += sum(map(value_bytes, batch.columns))
+                if options.sample != "all" and size >= _SAMPLE_BYTES:
+                    break
+        shapes = {fields[i].name: joined(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
+        return {name: shape[0] for name, shape in shapes.items() if shape is not None}
+
+
+def source_of(data: Scan | RowSource) -> RowSource:
+    """The rows of a dataset, or of what is made of some."""
+    return Files(data) if isinstance(data, Scan) else data
+
+
+class FileEpochs(Epochs):
+    """The records of every epoch.
+
+    Parameters
+    ----------
+    scan : Scan
+        Its schema is that of all batches.
+    options : IterOptions
+    seed : int
+    counts : sequence of int, optional
+        See `Files.counts`.
+    """
+
+    def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
+        super().__init__()
+        self._delivered, self._limit = scan, options.limit
+        self._filter = scan.row_filter
+        self._scan = scan = scan.decoded()
+        self._seed, self._counts = seed, counts
+        self._share = share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
+        window = options.offset > 0 or options.limit is not None
+        by_file = counts is None and share.workers > 1 and not window and len(scan.sources) >= share.workers
+        self._sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
+        by_range = counts is not None and self._filter is None
+        self._residue, self._modulus = (0, 1) if by_file or by_range else (share.worker, share.workers)
+        self._permuted = options.shuffle_buffer > 0 and not window
+        self._may_be_indexed = True
+
+    def open(self, position: IteratorPosition) -> EpochReader:
+        begin = position.begin
+        deals = self._modulus > 1 or self._limit is not None or self._counts is not None
+        if self._filter is not None and deals:
+            return self._dealt(position.epoch, begin)
+        if self._counts is not None:
+            runs = self._equal_part(position.epoch, begin)
+            readers, expected = map(open_as_it_is, runs), self._share.size(self._rows())
+            return FilesReader(self._delivered, readers, begin, expected=expected)
+        options = self._scan.options
+        begin = max(options.offset, begin)
+        limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
+        sources = [self._sources[i] for i in self.order(position.epoch)]
+        if recovery_of(options.on_error) is None:
+            scan = self._scan.over(sources, offset=begin, limit=limit)
+        else:  # rows that were left out have no number: they are found again only by decoding all rows
+            scan = self._scan.over(sources, offset=options.offset, limit=options.limit)
+        is_whole = position.epoch == 0 and begin == options.offset and self._share.workers == 1
+        is_declared = self._scan.resolved.source == "schema="
+        absent = AbsentColumns(self._scan.features, self.warnings.append) if is_whole and is_declared else None
+        opened = self._opened(scan, absent)
+        residue = (self._residue + options.offset) % self._modulus
+        first, modulus = scan.options.offset, self._modulus
+        return FilesReader(self._delivered, iter([opened]), first, residue, modulus, resumed_at=begin)
+
+    def _opened(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
+        """Open the rows of a scan; if there is a filter, those that can fulfil it by the column indexes."""
+        if self._filter is None or not self._may_be_indexed:
+            reader = open_as_it_is(scan, absent)
+        else:
+            reader = open_indexed(scan, self._filter, absent)
+            is_complete = scan.options.offset == self._scan.options.offset
+            self._may_be_indexed = reader.is_indexed or not is_complete  # in later epochs
+        reader.defer_warning()  # arrays may leave out more rows
+        return reader
+
+    def _dealt(self, epoch: int, begin: int) -> EpochReader:
+        """The rows that fulfil the filter, dealt out to the workers: each reads all of them, from the first on."""
+        scan = self._scan.over([self._sources[i] for i in self.order(epoch)])
+        if self._counts is None:
+            limit, expected, times = self._limit, None, 1
+        else:
+            limit = expected = self._share.size(self._rows()) * self._share.workers
+            times = -(-limit // max(self._rows(), 1))  # more than once, if they are padded with rows from the start
+        first, readers = scan.options.offset, (self._opened(scan) for _ in range(times))
+        mine = self._residue, self._modulus
+        return FilesReader(self._delivered, readers, first, *mine, resumed_at=begin, limit=limit, expected=expected)
+
+    def _equal_part(self, epoch: int, begin: int) -> list[Scan]:
+        """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start."""
+        assert self._counts is not None
+        order = self.order(epoch)
+        ends = np.cumsum([self._counts[i] for i in order])
+        scans = []
+        for first, last in self._share.runs(self._rows()):
+            skipped = min(begin, last - first)
+            first, begin = first + skipped, begin - skipped
+            if first == last:
+                continue
+            first, last = first + self._scan.options.offset, last + self._scan.options.offset
+            files = range(int(ends.searchsorted(first, side="right")), int(ends.searchsorted(last)) + 1)
+            offset = first - (int(ends[files[0] - 1]) if files[0] else 0)
+            scans.append(self._scan.over([self._sources[order[i]] for i in files], offset=offset, limit=last - first))
+        return scans
+
+    def _rows(self) -> int:
+        """The number of records of one epoch, of all workers together."""
+        assert self._counts is not None
+        total = sum(self._counts)
+        return total if self._filter is not None else self._scan.rows_within(total)
+
+    def order(self, epoch: int) -> Sequence[int]:
+        """The order of the files."""
+        count = len(self._sources)
+        # Workers that share files may have seeds of their own, and need one order.
+        seed = self._seed if self._modulus == 1 else _SHARED_SEED
+        return permutation(count, seed, epoch) if self._permuted else range(count)
+
+    def count(self) -> int:
+        if self._counts is not None:
+            return self._share.size(self._rows())
+        if self._filter is not None:
+            raise TypeError("the number of batches is unknown: it depends on the filter")
+        options = self._scan.options
+        total, known = 0, KnownCounts(options.compression, options.max_record_bytes)
+        try:
+            indexes = known.indexes(self._sources)
+            for source, index in zip(self._sources, indexes, strict=True):
+                records = 0 if source.size == 0 else known.record_count(source, index)
+                if records is None:
+                    advice: str = "make one with `tfr index`" | say(
+                        "write the files with {write_tfrecord(write_index=True)}"
+                    )
+                    reason = f"no manifest and no index states how many records {printable(source.path)} has"
+                    if source.span is not None:
+                        reason = f"nothing states how many records a piece of {printable(source.path)} has"
+                        advice = "count_rows() of the dataset counts them"
+                    raise TypeError(say("the number of batches is unknown: {}", reason) & advice)
+                total += records
+        except (TFRecordError, OSError) as error:
+            raise TypeError(f"the number of batches is unknown: {error}") from error
+        return len(range(self._residue, self._scan.rows_within(total), self._modulus))
+
+
+def records_of_files(scan: Scan) -> list[int]:
+    """The number of records of each file; those without an index or a manifest are read for it."""
+    options = scan.options
+    known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
+    indexes = known.indexes(scan.sources)
+    return list(count_each(scan.sources, indexes, known, threads=options.thread_count))
+
+
+class FilesReader(EpochReader):
+    """The rows of readers, one after the other, that fulfil the filter of a scan; of these, every n-th.
+
+    Parameters
+    ----------
+    scan : Scan
+        Its columns are delivered.
+    readers : iterator of Reader
+    begin : int
+        The number of the first row that they read.
+    residue, modulus : int
+        The rows of this worker: without a filter by their number, with one by how many rows before fulfil it.
+    resumed_at : int
+        Rows with lower numbers are not delivered.
+    limit : int, optional
+        At most so many rows fulfil the filter, for all workers together.
+    expected : int, optional
+        It is an error if the rows are not as many.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        readers: Iterator[Reader],
+        begin: int,
+        residue: int = 0,
+        modulus: int = 1,
+        *,
+        resumed_at: int = 0,
+        limit: int | None = None,
+        expected: int | None = None,
+    ) -> None:
+        super().__init__(begin)
+        self._readers = readers
+        self._opened: list[tuple[int, Reader]] = []  # with the number of the first row of each
+        self._filter, self._names = scan.row_filter, scan.schema.names
+        self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
+        self._limit, self._expected = limit, expected
+        self._passed = 0  # rows that have fulfilled the filter
+
+    def _read(self) -> Iterator[NumberedBatch]:
+        for reader in self._readers:
+            self._opened.append((self.next, reader))
+            size = 0
+            for numbers, batch in reader.numbered(self.next):
+                size, before = reader.payload_bytes, size
+                row_bytes = (size - before) / max(len(batch), 1)
+                self.next = reader.next_number
+                numbers, batch = self._select(numbers, batch)
+                if len(batch):
+                    yield NumberedBatch(numbers, batch, np.full(len(batch), row_bytes))
+                if self._limit is not None and self._passed >= self._limit:
+                    break
+            self.next = reader.next_number
+            if self._expected is not None:
+                reader.close()
+        got = self.next if self._filter is None else self._passed
+        if self._expected not in (None, got):
+            reason = f"the part of this worker has {got} records, but {self._expected} were counted"
+            raise CorruptRecordError(reason, expected=self._expected, got=got, advice="open the files again")
+
+    def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
+        """Numbers and rows of this worker, among those of a batch."""
+        if self._filter is None:
+            rows, ordinals = np.arange(len(batch)), numbers
+        else:
+            rows = np.flatnonzero(self._filter.mask(batch).to_numpy(zero_copy_only=False))
+            rows = rows if self._limit is None else rows[: self._limit - self._passed]
+            ordinals = self._passed + np.arange(len(rows))
+            self._passed += len(rows)
+        rows = rows[(ordinals % self._modulus == self._residue) & (numbers[rows] >= self._resumed_at)]
+        if batch.schema.names != self._names:
+            batch = batch.select(self._names)
+        if len(rows) == len(batch):
+            return numbers, batch
+        return numbers[rows], batch.take(int64_array(rows))
+
+    @property
+    def failed(self) -> bool:
+        return self._error is not None or any(reader.report.stopped is not None for _, reader in self._opened)
+
+    def reports(self) -> list[ReadReport]:
+        return [reader.report for _, reader in self._opened]
+
+    @property
+    def goes_on(self) -> bool:
+        return any(reader.goes_on for _, reader in self._opened)
+
+    def leave_out(self, fault: RowFault) -> bool:
+        reader = self._reader_of(fault.row)
+        return reader.leave_out(fault.at(reader.row_of(fault.row)))
+
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        reader = self._reader_of(fault.row)
+        return reader.row_error(fault.at(reader.row_of(fault.row)))
+
+    def _reader_of(self, number: int) -> Reader:
+        return next(reader for begin, reader in reversed(self._opened) if begin <= number)
+
+    def close(self) -> None:
+        for _, reader in self._opened[-1:]:
+            reader.close()
