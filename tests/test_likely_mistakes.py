@@ -157,7 +157,7 @@ def test_an_unknown_protocol(url: str, advice: str) -> None:
         ("Reader", "tfrecord_io.typing.Reader"),
         ("open_npy", "tfrecord_io.formats.open_npy"),
         ("read_dask", "dataset"),
-        ("count", "count"),
+        ("count_" + "records", "count"),
         ("TFRecordReader", "RecordReader"),
         ("TFRecordDataset", "dataset"),
         ("parse_single_example", "tfrecord_io.io.parse_single_example"),

@@ -65,7 +65,7 @@ def test_a_feature_description_parses_the_file(run: Any, tmp_path: Path) -> None
     path = tmp_path / "b.tfrecord"
     tfr.write_tfrecord({"id": [1, 2], "tags": [["a"], []]}, path, embed_schema=False)
     text = run("schema", "--as", "feature_description", path).output.replace("import tensorflow as tf", "")
-    tensorflow = types.SimpleNamespace(io=tfr, int64="int64", string="string", float32="float32")
+    tensorflow = types.SimpleNamespace(io=tfr.io, int64="int64", string="string", float32="float32")
     description = pasted(text, tf=tensorflow)["feature_description"]
     with tfr.RecordReader(path) as records:
         parsed = tfr.io.parse_example(list(records), description)
@@ -109,7 +109,7 @@ def test_tensors_are_described_with_their_companion_features(run: Any, tmp_path:
     assert "'maybe/shape': tf.io.VarLenFeature(dtype=tf.int64)," in text
     assert "# 'x': tf.reshape(tf.io.decode_raw(parsed['x'], tf.float32), [3, 4])" in text
     assert "# 'maybe': tf.reshape(tf.io.decode_raw(parsed['maybe'].values[0], tf.float64), [2, 2])" in text
-    tensorflow = types.SimpleNamespace(io=tfr, int64="int64", string="string", float32="float32")
+    tensorflow = types.SimpleNamespace(io=tfr.io, int64="int64", string="string", float32="float32")
     with tfr.RecordReader(path) as records:
         parsed = tfr.io.parse_example(
             list(records), pasted(text.replace("import tensorflow as tf", ""), tf=tensorflow)["feature_description"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -24,13 +25,18 @@ SCHEMA = {"x": "int64", "n": "int64", "pad": "bytes"}
 
 
 class CountedFiles(MemoryFileSystem):
-    """Files in memory; `read` counts the bytes that are read of each."""
+    """Files in memory, with an ETag as in a bucket; `read` counts the bytes that are read of each."""
 
     protocol = "counted"
     store: ClassVar[dict[str, Any]] = {}
     pseudo_dirs: ClassVar[list[str]] = [""]
     cachable = False
     read: ClassVar[dict[str, int]] = {}
+
+    def info(self, path: str, **keywords: Any) -> dict[str, Any]:
+        found: dict[str, Any] = super().info(path, **keywords)
+        file = self.store.get(self._strip_protocol(path))
+        return found if file is None else {**found, "ETag": hashlib.md5(file.getvalue()).hexdigest()}
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **keywords: Any) -> bytes:
         content: bytes = super().cat_file(path, start, end, **keywords)

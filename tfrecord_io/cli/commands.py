@@ -44,12 +44,12 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
     from tfrecord_io.api import open_reader, read_table
     from tfrecord_io.arrow.output.to_python import record_dicts
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.count import count as count
+    from tfrecord_io.tools.count import count as number_of_records
 
     is_read_twice = not keywords["filters"] and raises(keywords["on_error"]) and STDIN not in path
     if is_read_twice:
         own = ("compression", "split", "allow_missing_shards", "storage_options")
-        number = count(path, progress=True, **{name: keywords[name] for name in own})
+        number = number_of_records(path, progress=True, **{name: keywords[name] for name in own})
         records = read_table(path, offset=max(number - count, 0), **keywords)
     else:
         with open_reader(path, **keywords) as reader:
@@ -99,7 +99,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
 def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywords: Any) -> None:
     """Count the records, for several PATHs also of each."""
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.count import count as count
+    from tfrecord_io.tools.count import count as number_of_records
 
     several = isinstance(path, list)
     given = path if isinstance(path, list) else [path]
@@ -107,7 +107,7 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
         raise click.UsageError(f"--index is given {len(index)} times for {len(given)} PATHs: pass it once for each")
     indexes = [[file] for file in index] if several and index else [list(index) or None] * len(given)
     both = zip(given, indexes, strict=True)
-    counts = [count(one, index=file, progress=True, **keywords) for one, file in both]
+    counts = [number_of_records(one, index=file, progress=True, **keywords) for one, file in both]
     total = sum(counts)
     value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(given, counts, strict=True)]}
     lines = [(n, printable(p, 1024)) for n, p in zip(counts, given, strict=True)]

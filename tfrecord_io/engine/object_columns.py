@@ -27,6 +27,7 @@ def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool:
     tensors hold. A cell that is None, or NaN where `nan_is_missing`, is missing; a NaN inside an array or a list is a
     value. The reference engine leaves all to Python.
 
+    >>> import numpy as np
     >>> gather_objects(np.array([b"ab", None, b""], object), False).value_offsets
     array([0, 2, 2, 2], dtype=int32)
     """

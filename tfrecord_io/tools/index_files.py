@@ -98,10 +98,12 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
                 index = scan_index(source.path, ranges, options.max_record_bytes, meter)
             fs, target = source.remote or (None, source.path)
             write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
-            _withdraw_if_replaced(source, target + SUFFIX, StorageOptions(filesystem=fs))
             return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
 
-        return list(ordered((partial(write_one, source) for source in sources), _at_a_time(sources), "index"))
+        calls = (partial(write_one, source) for source in sources)
+        indexes = list(ordered(calls, _at_a_time(sources), "index"))
+    _withdraw_if_replaced(sources, SUFFIX)
+    return indexes
 
 
 def _at_a_time(sources: Sequence[Source]) -> int:
@@ -166,7 +168,9 @@ def build_index(path: FilesLike, *, columns: Sequence[str] | str, **keywords: An
         records = RandomAccess(files, scan)
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
             calls = (partial(_build_one, records, files, file, schema, meter) for file in range(len(sources)))
-            return list(ordered(calls, _at_a_time(sources), "index"))
+            indexes = list(ordered(calls, _at_a_time(sources), "index"))
+    _withdraw_if_replaced(sources, COLUMNS_SUFFIX)
+    return indexes
 
 
 def _build_one(
@@ -191,22 +195,28 @@ def _build_one(
         sink, version = OutputStream(output), files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, index, schema, batches(), content, **about)
-    _withdraw_if_replaced(source, target, storage)
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 
-def _withdraw_if_replaced(source: Source, target: str, storage: StorageOptions) -> None:
-    """Remove an index, and raise ReplacedError, if the dataset of its file was replaced while it was made.
+def _withdraw_if_replaced(sources: Sequence[Source], suffix: str) -> None:
+    """Remove the indexes, and raise ReplacedError, if the dataset of their files was replaced while they were made.
 
     Who replaces a dataset removes its indexes after that: one that was written before is removed there.
     """
-    if source.shard is None:
-        return
-    try:
-        source.shard.manifest.check_unchanged()
-    except ReplacedError:
-        remove_file(target, storage)
-        raise
+    checked: set[int] = set()
+    for source in sources:
+        manifest = None if source.shard is None else source.shard.manifest
+        if manifest is None or id(manifest) in checked:
+            continue
+        checked.add(id(manifest))
+        try:
+            manifest.check_unchanged()
+        except ReplacedError:
+            for each in sources:
+                if each.shard is not None and each.shard.manifest is manifest:
+                    fs, target = each.remote or (None, each.path)
+                    remove_file(target + suffix, StorageOptions(filesystem=fs))
+            raise
 
 
 def _has_schema(files: IndexedFiles, file: int) -> bool:

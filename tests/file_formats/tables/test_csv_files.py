@@ -273,7 +273,7 @@ def test_a_process_ends_after_a_failed_conversion(tmp_path: Path, suffix: str) -
     lines = "".join(["a,b\n", *["1,2\n"] * 2000, "1,2,3\n", *["1,2\n"] * 1_000_000])
     write = gzip.compress if suffix.endswith("gz") else bytes
     (tmp_path / f"a.{suffix}").write_bytes(write(lines.encode()))
-    program = "import sys, tfrecord_io as t\ntry:\n t.convert(*sys.argv[1:])\nexcept t.DecodeError as e:\n print(e)"
+    program = "import sys, tfrecord_io as t\ntry:\n t.convert(*sys.argv[1:])\nexcept t.TFRecordError as e:\n print(e)"
     command = [sys.executable, "-c", program, str(tmp_path / f"a.{suffix}"), str(tmp_path / "a.tfrecord")]
     for _ in range(250 if COMPLETE else 3):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

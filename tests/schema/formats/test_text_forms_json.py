@@ -82,7 +82,7 @@ def from_source(source: str) -> Schema:
         pass
 
     tfr.Schema = Schema  # type: ignore[attr-defined]
-    for name in ("bytes_", "image", "list_", "scalar", "sequence", "tensor", "text"):
+    for name in ("image", "list_", "scalar", "sequence", "tensor"):
         setattr(tfr, name, staticmethod(getattr(makers, name)))
     first, _, rest = source.partition("\n")
     assert first == "import tfrecord_io as tfr"

@@ -27,7 +27,7 @@ _CODE = "tfrecord_io.plugins.tensorflow."
 
 ELWC = Format(
     *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.formats.open_elwc`"),
-    records=f"{_CODE}open_elwc:elwc_rows",
+    records=f"{_CODE}from_elwc:elwc_rows",
     reads=READING,
 )
 ARRAY_RECORD = Format(

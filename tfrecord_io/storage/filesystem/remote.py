@@ -65,7 +65,7 @@ class FsspecFileSystem:
     def _info(self, name: str, is_file: bool) -> dict[str, Any]:
         """What fsspec says of a name."""
         is_object = is_file and self._is_s3
-        if (self.can_list and not self._is_google and not is_object) or self.fsspec.asynchronous:
+        if (self.can_list and not self._is_google and not is_object) or not self._has_loop:
             return dict(self.fsspec.info(name))
         from fsspec.asyn import sync
 
@@ -80,13 +80,18 @@ class FsspecFileSystem:
         return dict(await (self.fsspec._info(name) if self.can_list else web_info(self.fsspec, name)))
 
     @property
+    def _has_loop(self) -> bool:
+        """Whether its requests are made in the loop of fsspec's thread."""
+        return bool(self.fsspec.async_impl) and not self.fsspec.asynchronous
+
+    @property
     def _is_google(self) -> bool:
         """Whether requests are made as in `tfrecord_io.storage.filesystem.google`."""
-        return bool(set(protocols(self.fsspec)) & set(_GOOGLE)) and not self.fsspec.asynchronous
+        return bool(set(protocols(self.fsspec)) & set(_GOOGLE)) and self._has_loop
 
     @property
     def _is_s3(self) -> bool:
-        return bool(set(protocols(self.fsspec)) & set(_S3)) and not self.fsspec.asynchronous
+        return bool(set(protocols(self.fsspec)) & set(_S3)) and self._has_loop
 
     def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]:
         """Look up many names: by a listing where very many are in one directory, else several at a time."""
