@@ -60,7 +60,7 @@ def whole_files(source: Any, verb: str, *, splits: bool = False) -> Any:
         raise ValueError(f"{verb} works on whole records, and columns of the dataset are selected: {_WRITE_FIRST}")
     if source.options.split is not None and not splits:
         text = "{} works on whole files, and takes no {split=}: {}"
-        raise ValueError(say(text, verb, _WRITE_FIRST, split=source.options.split))
+        raise ValueError(say(text, verb, _WRITE_FIRST, split=str(source.options.split)))
     if source.origin is None:
         raise ValueError(f"{verb} works on whole files, and not on a piece of a dataset: pass the dataset, or a path")
     return source.origin[0]
