@@ -28,6 +28,7 @@ TOPICS = {
         "file_names",
         "docs",
         "likely_mistakes",
+        "mistakes",
         "every_choice",
         "doctests",
         "diagrams",

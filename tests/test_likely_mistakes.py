@@ -50,12 +50,12 @@ def refused(error: type[Exception], *parts: str, by: Callable[[], object]) -> No
         (
             "a.csv",
             lambda path: FRAME.to_csv(path, index=False),
-            "if it is CSV, read it with tfr.convert (in a shell: tfr convert --from csv) or pandas.read_csv",
+            "if it is CSV, read it with tfr.convert or pandas.read_csv",
         ),
-        ("a.parquet", FRAME.to_parquet, "tfr convert --from parquet) or pandas.read_parquet"),
-        ("a.feather", FRAME.to_feather, "tfr convert --from arrow) or pandas.read_feather"),
+        ("a.parquet", FRAME.to_parquet, "read it with tfr.convert or pandas.read_parquet"),
+        ("a.feather", FRAME.to_feather, "read it with tfr.convert or pandas.read_feather"),
         ("a.jsonl", lambda path: FRAME.to_json(path, orient="records", lines=True), "if it is JSON lines, read"),
-        ("a.npy", lambda path: np.save(path, np.arange(6)), "tfr convert --from npy) or numpy.load"),
+        ("a.npy", lambda path: np.save(path, np.arange(6)), "read it with tfr.convert or numpy.load"),
         ("a.npz", lambda path: np.savez(path, x=np.arange(6)), "if it is .npz, read it with tfr.convert"),
     ],
 )

@@ -24,14 +24,16 @@ from tfrecord_io.arrays.read_arrays import OF_ARRAYS, scan_arrays
 from tfrecord_io.arrow.c_stream import BatchStream, export_stream
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import Report, Summary, byte_size, counted
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import INT64_MAX, IterOptions, ReadOptions, RepresentationOptions, check_integer
 from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.options.keyword_names import unknown_attribute
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed, skipped
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.read.sources import is_source
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import MixedEpochs, SequenceEpochs
@@ -49,18 +51,6 @@ if TYPE_CHECKING:
     from tfrecord_io.plugins.engines.spark import to_spark
 else:
     to_daft, to_dask, to_ray, to_spark = map(PluginMethod, ("daft", "dask", "ray", "spark"))
-
-
-# What datasets of other libraries have, and what does it here.
-_ELSEWHERE = {
-    "sample": "tfr.sample(path, …) writes random records; iter_arrays(shuffle_buffer=…) draws from a buffer",
-    "shuffle": "pass shuffle_buffer= to iter_arrays, to_torch or to_tf; tfr.shuffle(path, …) writes shuffled files",
-    "batch": "pass batch_size= to iter_arrays, to_torch or to_tf",
-    "repeat": "pass epochs= to iter_arrays",
-    "num_rows": "call count_rows()",
-    "column_names": "it is columns",
-    "where": "call filter()",
-}
 
 
 class _Shown(Report, Scan):
@@ -224,7 +214,11 @@ class Dataset(_Shown):
 
     def __iter__(self) -> NoReturn:
         """A dataset is no iterator: there are several forms to read it in."""
-        raise TypeError("iterate over to_batches(), or over iter_arrays(batch_size=…) in training")
+        raise TypeError("iterate over to_batches()" | say("over {iter_arrays(batch_size=…)} in training"))
+
+    def __getitem__(self, rows: object) -> NoReturn:
+        """Rows by number are those of `take`."""
+        raise TypeError("call take([0, 5]) for rows by number, select(['name']) for columns, and head() for the first")
 
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
@@ -313,9 +307,7 @@ class Dataset(_Shown):
         def __getattr__(self, name: str) -> object:
             method = added_method(name) if name.startswith("to_") else None
             if method is None:
-                advice = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-                reason = f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
-                raise AttributeError(reason, name=name, obj=self)
+                raise unknown_attribute(self, name, (each for each in dir(type(self)) if each[0] != "_"))
             return partial(method, self)
 
     def __arrow_c_schema__(self) -> object:
@@ -578,7 +570,7 @@ def mix(
     own = shares(weights, len(parts))
     for keyword, name in {"source_column": source_column, "balance": balance}.items():
         if not isinstance(name, str | None):
-            raise TypeError(f"{keyword}={name!r}: expected the name of a column")
+            raise TypeError(say("{}: expected the name of a column", Keyword(keyword, repr(name))))
     mixed = MixedDataset(same_columns(parts, source_column), own, int(seed), stop, source_column)
     return mixed if balance is None else mixed.balanced(balance)
 

@@ -27,6 +27,9 @@ import warnings
 from types import FrameType
 from typing import Any, Self
 
+from tfrecord_io.remedies import Clauses, Message, Speaker, clauses_of
+from tfrecord_io.remedies import say as say  # for modules that raise
+
 __all__ = [
     "CompressionError",
     "CorruptRecordError",
@@ -96,8 +99,10 @@ class TFRecordError(Exception):
         What was expected and what was found, where that can be stated.
     records_intact : int or None
         The number of records before the damage.
+    remedies : tuple
+        What the user can do about it: clauses, of which each has alternatives, phrases of texts, `Keyword` and `Call`.
     advice : str or None
-        What the user can do about it.
+        The same as a text.
     of_memory : bool
         The record may be intact, but `max_expansion` leaves no room for it.
     of_argument : bool
@@ -131,10 +136,36 @@ class TFRecordError(Exception):
         self.expected = expected
         self.got = got
         self.records_intact = records_intact
-        self.advice = advice
+        self.remedies: Clauses = () if advice is None else clauses_of(advice)
+        self.speakers: tuple[Speaker, ...] = ()  # who reads it
         self.region: Any = None  # the class is of recovery, on a floor above
 
+    @property
+    def advice(self) -> str | None:
+        """What the user can do about it."""
+        return Message(self.remedies).said(*self.speakers, is_advice=True) or None
+
+    @advice.setter
+    def advice(self, text: str | None) -> None:
+        self.remedies = () if text is None else clauses_of(text)
+
     def __str__(self) -> str:
+        return self.said(*self.speakers)
+
+    @property
+    def message(self) -> Message:
+        """The message as a text of parts, for a text that has it in it."""
+        return Message((((self._stated(),),), *self.remedies))
+
+    def said(self, *speakers: Speaker) -> str:
+        """The message in the words of a caller."""
+        text = self._stated(*speakers)
+        if advice := Message(self.remedies).said(*speakers, is_advice=True):
+            text += f"; {printable(advice, 400)}"
+        return within_message_limit(text)
+
+    def _stated(self, *speakers: Speaker) -> str:
+        """What is wrong, and where."""
         where = []
         if self.path is not None:
             where.append(printable(self.path))
@@ -143,24 +174,26 @@ class TFRecordError(Exception):
             where.append(f"record {self.record}{at}")
         elif self.offset is not None:
             where.append(f"byte {self.offset}")
-        text = ": ".join([*where, self.detail])
+        text = ": ".join([*where, self._detail(*speakers)])
         if self.records_intact:
             count = self.records_intact
             text += "; the record before it is intact" if count == 1 else f"; the {count} records before it are intact"
-        if self.advice is not None:
-            text += f"; {printable(self.advice, 400)}"
-        return within_message_limit(text)
+        return text
 
     @property
     def detail(self) -> str:
         """The reason, after the feature that it is about."""
-        reason = printable(_without_traceback(self.reason), 600)
-        return reason if self.feature is None else f"feature '{printable(self.feature)}': {reason}"
+        return self._detail(*self.speakers)
+
+    def _detail(self, *speakers: Speaker) -> str:
+        said = self.reason.said(*speakers) if isinstance(self.reason, Message) else self.reason
+        reason = printable(_without_traceback(said), 600)
+        return reason if self.feature is None else say("feature '{}': {}", printable(self.feature), reason)
 
     def in_piece(self, begin: int) -> Self:
         """This error, of a piece of a file that begins at byte `begin`: its record is counted from there."""
         if begin and self.record is not None:
-            self.reason = f"record {self.record} after byte {begin}: {self.reason}"
+            self.reason = say("record {} after byte {}: {}", self.record, begin, self.reason)
             self.record = None
         return self
 
@@ -251,9 +284,9 @@ def add_remark(error: BaseException, text: str) -> None:
     "[Errno 28] No space left on device; the file is published: 'a.tfrecord'"
     """
     if isinstance(error, TFRecordError):
-        error.reason = f"{error.reason}; {text}"
+        error.reason = say("{}", error.reason) & text
     elif isinstance(error, OSError) and isinstance(error.strerror, str):
-        error.strerror = f"{error.strerror}; {text}"
+        error.strerror = say("{}", error.strerror) & text
         error.args = (error.errno, error.strerror)  # for pickling
     else:
         error.add_note(text)

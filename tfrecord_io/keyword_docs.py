@@ -10,7 +10,6 @@ from functools import wraps
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from tfrecord_io import typing
-from tfrecord_io.advice import Spelling, fit
 from tfrecord_io.compression import CODECS, INFER
 from tfrecord_io.format.format_registry import FORMATS, keys
 from tfrecord_io.options import (
@@ -26,6 +25,7 @@ from tfrecord_io.options import (
     unknown_keyword,
 )
 from tfrecord_io.registry import listed
+from tfrecord_io.remedies import Caller, address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -388,48 +388,33 @@ def check_keywords(function: F, *, others: Callable[[], Collection[str]] = froze
 def rename_keywords(names: Mapping[str, str]) -> Callable[[F], F]:
     """Make errors of the functions that a function calls name the keywords of its caller, in place of theirs."""
 
-    def renamed(keyword: re.Match[str]) -> str:
-        name = names.get(keyword["name"])
-        return keyword[0] if name is None else f"{name}={keyword['value'] or ''}"
-
-    return lambda function: _with_spelling(function, lambda: renamed)
+    return lambda function: _read_by(function, lambda: Caller(names=names))
 
 
 def _advised(function: F) -> F:
     """Leave out of the errors of a function the advice to pass keywords that it does not have."""
-    call = _with_spelling(function, lambda: own_keywords(call))
+    call = _read_by(function, lambda: own_keywords(call))
     setattr(call, _ADVISED, True)
     return call
 
 
-def own_keywords(function: Callable[..., Any]) -> Spelling:
-    """Keywords as they are, for a caller who has those of a function."""
-    parameters = inspect.signature(function).parameters
-    return lambda keyword: keyword[0] if keyword["name"] in parameters else None
+def own_keywords(function: Callable[..., Any]) -> Caller:
+    """A caller who has the keywords of a function."""
+    return Caller(frozenset(inspect.signature(function).parameters))
 
 
-def _with_spelling(function: F, spelling: Callable[[], Spelling]) -> F:
-    """Make errors of the package name keywords as the caller of a function writes them."""
+def _read_by(function: F, caller: Callable[[], Caller]) -> F:
+    """Make errors name keywords as the caller of a function writes them."""
 
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         try:
             return function(*args, **keywords)
         except Exception as error:
-            if _is_of_package(error):
-                fit(error, spelling())
+            address(error, caller())
             raise
 
     return call  # type: ignore[return-value]
-
-
-def _is_of_package(error: BaseException) -> bool:
-    """Whether the package has raised an error itself: not another library, or a function of the caller."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
-    return str(module).partition(".")[0] == __name__.partition(".")[0]
 
 
 def _with_parameters(function: F, options: type[Options], names: Collection[str]) -> F:

@@ -73,7 +73,7 @@ def test_lists_must_have_the_length_of_the_array(tmp_path: Path) -> None:
 @pytest.mark.fault(44)
 def test_a_missing_value_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example()])
-    with pytest.raises(tfr.errors.FeatureNotFoundError, match="record 1"):
+    with pytest.raises(tfr.errors.DecodeError, match="record 1"):
         tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)})
     with pytest.raises(ValueError, match=r'missing="mask" cannot be combined with out='):
         tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)}, missing="mask")

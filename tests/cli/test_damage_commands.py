@@ -124,7 +124,7 @@ def test_bombs_are_refused(run, tmp_path: Path) -> None:
     for command in (["verify"], ["count"]):
         shown = run(*command, "--max-decompression-ratio", "4", tmp_path / "a.tfrecord.gz")
         assert shown.exit_code == 1
-        assert "--max-decompression-ratio 4 allows 4 times as many" in shown.stderr + shown.stdout
+        assert "more than 4 times as many" in shown.stderr + shown.stdout
         assert run(*command, "--max-decompression-ratio", "3000", tmp_path / "a.tfrecord.gz").exit_code == 0
     salvage = ["salvage", "--max-decompression-ratio", "4", tmp_path / "a.tfrecord.gz", tmp_path / "b.tfrecord"]
     assert run(*salvage).exit_code == 1

@@ -10,22 +10,24 @@ from typing import Any
 import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import tfrecord_io as tfr
 from messages import ALL_KEYWORDS, foreign_options
 from records import blobs, example, int64s, written
 from tfrecord_io.cli import tfr as group
-from tfrecord_io.cli.exit_codes import with_option_names
+from tfrecord_io.cli.exit_codes import option_names
+from tfrecord_io.remedies import say
 
 
 @pytest.mark.parametrize("command", group.commands.values(), ids=lambda command: command.name)
-@pytest.mark.parametrize("form", ["{}=", '{}="all"', "{}='all'", "{}=True", "{}=False", "{}={{'x': 'int8'}}", "{}=3"])
+@pytest.mark.parametrize("form", ["", '"all"', "'all'", "True", "False", "3"])
 def test_advice_names_options_of_the_command_or_is_left_out(command: click.Command, form: str) -> None:
     options = {param.name: param for param in command.params if isinstance(param, click.Option)}
     for name in ALL_KEYWORDS:
-        text = with_option_names(f"it is odd; pass {form.format(name)}; rename it", command)
+        text = ("it is odd" & say(f"pass {{{name}={form}}}") & "rename it").said(option_names(command))
         assert foreign_options(text, command) == []
-        if form == "{}=" and name in options:
+        if not form and name in options:
             assert text == f"it is odd; pass {max(options[name].opts, key=len)}; rename it"
         elif name not in options:
             assert text == "it is odd; rename it"
@@ -34,23 +36,22 @@ def test_advice_names_options_of_the_command_or_is_left_out(command: click.Comma
 @pytest.mark.parametrize(
     ("name", "text", "shown"),
     [
-        ("convert", 'float64="raw" keeps the bits', "--float64 raw keeps the bits"),
-        ("convert", "overwrite=True replaces it", "--overwrite replaces it"),
-        ("convert", "pass overwrite=False", "pass --no-overwrite"),
-        ("convert", "declare it by schema_overrides={'a b': 'int8'}", "declare it by --type 'a b=int8'"),
-        ("convert", "leave it out by columns=['*', '!x']", "leave it out by --columns '*' --columns '!x'"),
-        ("convert", "pass sample='all'", "pass --sample all"),
-        ("convert", "src_format='coco' with images= reads it", "--from coco with --images reads it"),
-        ("head", "pass limit=5", "pass --limit 5"),
-        ("merge", "src_storage_options= is for it", "--source-option is for it"),
-        ("count", "compression=None: it is plain", "--compression none: it is plain"),
+        ("convert", '{float64="raw"} keeps the bits', "--float64 raw keeps the bits"),
+        ("convert", "{overwrite=True} replaces it", "--overwrite replaces it"),
+        ("convert", "pass {overwrite=False}", "pass --no-overwrite"),
+        ("convert", "leave it out by {columns=['*', '!x']}", "leave it out by --columns '*' --columns '!x'"),
+        ("convert", "pass {sample='all'}", "pass --sample all"),
+        ("convert", "{src_format='coco'} with {images=} reads it", "--from coco with --images reads it"),
+        ("head", "pass {limit=5}", "pass --limit 5"),
+        ("merge", "{src_storage_options=} is for it", "--source-option is for it"),
+        ("count", "{compression=None}: it is plain", "--compression none: it is plain"),
     ],
 )
 def test_values_are_written_as_they_are_typed(name: str, text: str, shown: str) -> None:
     command = group.commands[name]
     expected = shown.replace("--limit", "-n")
-    assert with_option_names(f"it is odd; {text}", command) == f"it is odd; {expected}"
-    assert with_option_names(text, command) == expected
+    assert ("it is odd" & say(text)).said(option_names(command)) == f"it is odd; {expected}"
+    assert say(text).said(option_names(command)) == expected
 
 
 # Calls that fail, or warn, for as many reasons as possible: the fixture `run` looks at what their messages name.
@@ -222,3 +223,21 @@ def test_all_commands_name_only_options_that_they_have(run: Any, broken: None) -
             shutil.rmtree(made) if made.is_dir() else made.unlink()
     assert told > len(FAILURES) * 3 / 4
     assert {shlex.split(line)[0] for line in FAILURES} == set(group.commands)
+
+
+def test_a_path_like_advice_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = "runs/lr=0.1; seed=3; batch_size=32"
+    Path(folder).mkdir(parents=True)
+    tfr.write_tfrecord({"x": [1, 2]}, f"{folder}/a.tfrecord")
+    Path(f"{folder}/a.tfrecord").write_bytes(Path(f"{folder}/a.tfrecord").read_bytes()[:-1])
+    commands = [("verify",), ("count",), ("salvage", "out.tfrecord"), ("describe",), ("head",)]
+    for command, *others in commands:
+        result = CliRunner().invoke(group, [command, f"{folder}/a.tfrecord", *others])
+        assert f"{folder}/a.tfrecord" in result.output + result.stderr, (command, result.output, result.stderr)
+    with pytest.raises(tfr.errors.TruncatedRecordError, match=f"^{folder}/a.tfrecord: "):
+        tfr.read_table(f"{folder}/a.tfrecord")
+    for name in (f"{folder}/none.tfrecord", "seed=3; limit=, or schema=None"):
+        assert name in CliRunner().invoke(group, ["head", name]).stderr
+        with pytest.raises(FileNotFoundError, match=f"'{name}'$"):
+            tfr.merge(name, "out")

@@ -12,9 +12,16 @@ import click
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
-from tfrecord_io.advice import mentions
 
 PACKAGE = Path(inspect.getfile(tfr)).parent
+
+# float64="raw", overwrite=True, limit=5, column_encoding={"x": "raw"}, columns=; not day=1/a.tfrecord, or 'a=1'
+_MENTION = re.compile(
+    r"""(?<![\w./'"\\-])(?P<name>[a-z_][a-z_0-9]*)=(?:"""
+    r"""(?:"[^"]*"|'[^']*'|True\b|False\b|None\b|-?\d+\b|\{[^{}]*\}|\[[^\][]*\]|\([^()]*\))(?![\w/])"""
+    r"""|(?![^\s,;:.)]))"""
+)
+_CALL = re.compile(r"[\w.]+\((?:[^()]|\([^()]*\))*=(?:[^()]|\([^()]*\))*\)")  # with keywords of its own
 
 
 def _parameters(value: object) -> set[str]:
@@ -28,9 +35,16 @@ KEYWORDS = {name: _parameters(public(name)) for name in PUBLIC if callable(publi
 ALL_KEYWORDS = set().union(*KEYWORDS.values())
 
 
+def mentions(text: str) -> list[str]:
+    """The keywords that a text names as those of the caller."""
+    calls = [call.span() for call in _CALL.finditer(text)]
+    found = [match for match in _MENTION.finditer(text) if not any(a <= match.start() < b for a, b in calls)]
+    return [match["name"] for match in found]
+
+
 def foreign_keywords(text: str, own: set[str]) -> list[str]:
     """The keywords of other calls that a message names as if the caller had them."""
-    return [match["name"] for match in mentions(text) if match["name"] in ALL_KEYWORDS - own]
+    return [name for name in mentions(text) if name in ALL_KEYWORDS - own]
 
 
 def options_of(command: click.Command) -> set[str]:

@@ -82,7 +82,7 @@ def test_batches_do_not_depend_on_threads(path: Path, options: Any) -> None:
 def test_missing_lists_have_no_values(tmp_path: Path) -> None:
     schema = {"x": tfr.list_("int64")}
     tfr.write_tfrecord({"x": [[1, 2], None, [3]]}, tmp_path / "a.tfrecord", schema=schema)
-    with pytest.raises(tfr.errors.FeatureNotFoundError, match='pass missing="mask"'):
+    with pytest.raises(tfr.errors.DecodeError, match='pass missing="mask"'):
         list(tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=1, pack={"x": 4}))
     (batch,) = tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=1, pack={"x": 4}, missing="mask")
     assert batch["x"].tolist() == [[1, 2, 3, 0]]

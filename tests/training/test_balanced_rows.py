@@ -197,7 +197,7 @@ def test_classes_may_be_folders(tmp_path: Path) -> None:
 def test_a_row_without_a_class_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "missing.tfrecord", [example(label=int64s(1)), example(), example(label=int64s(2))])
     data = tfr.dataset(path, schema={"label": "int64"})
-    with pytest.raises(tfr.errors.FeatureNotFoundError, match="has no class; leave such rows out: filter") as raised:
+    with pytest.raises(tfr.errors.DecodeError, match="has no class; leave such rows out: filter") as raised:
         tfr.mix(data, balance="label")
     assert (raised.value.path, raised.value.record) == (str(path), 1)
     assert tfr.mix(data.filter([("label", "!=", None)]), balance="label", stop="all").count_rows() >= 2
@@ -254,7 +254,7 @@ def test_an_error_names_the_record_after_the_rows_before_it(tmp_path: Path, buff
     for uneven in ("keep", "pad"):
         keywords = {"batch_size": 2, "shuffle_buffer": buffer, "seed": 1, "uneven": uneven}
         workers = itertools.chain(*(mixture.iter_arrays(**keywords, worker=(i, 2)) for i in range(2)))
-        with pytest.raises(tfr.errors.FeatureNotFoundError) as raised_by_row:
+        with pytest.raises(tfr.errors.DecodeError) as raised_by_row:
             list(workers)
         assert (raised_by_row.value.path, raised_by_row.value.record) == (str(missing), 9)
 

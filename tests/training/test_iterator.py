@@ -292,7 +292,7 @@ def test_a_second_loop_after_an_error_raises_it_again(tmp_path: Path) -> None:
     batches = tfr.iter_arrays(path, batch_size=1)
     assert next(batches)["x"].tolist() == [1]
     for _ in range(2):
-        with pytest.raises(tfr.errors.FeatureNotFoundError):
+        with pytest.raises(tfr.errors.DecodeError):
             list(batches)
 
 

@@ -203,10 +203,10 @@ def test_faults_name_the_episode(tmp_path: Path) -> None:
     schema = {"id": "int64", "steps/n": "list<int64>"}
     path = written(tmp_path / "a.tfrecord", [*rows[:5], example(**{"steps/n": int64s(1, 2, 3)}), *rows[5:]])
     windowed = tfr.windows(tfr.dataset(path, schema=schema), length=2)
-    with pytest.raises(tfr.errors.FeatureNotFoundError) as raised:
+    with pytest.raises(tfr.errors.DecodeError) as raised:
         list(windowed.iter_arrays(batch_size=1))
     assert (raised.value.path, raised.value.record) == (str(path), 5)
-    with pytest.raises(tfr.errors.FeatureNotFoundError) as raised:
+    with pytest.raises(tfr.errors.DecodeError) as raised:
         windowed.to_grain()[7]
     assert (raised.value.path, raised.value.record) == (str(path), 5)
     table = pa.table({"steps/a": [[1], [1, 2]], "steps/b": [[1], [1]]})
@@ -362,7 +362,7 @@ def test_faults_in_equal_parts_name_the_episode(tmp_path: Path) -> None:
         )
         try:
             rows_of(batches)
-        except tfr.errors.FeatureNotFoundError as error:
+        except tfr.errors.DecodeError as error:
             found.append(error)
         faulty += len(found)
         assert {(error.path, error.record) for error in found} <= {(str(path), 5)}

@@ -22,7 +22,7 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.background import WAIT_SECONDS
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
@@ -89,7 +89,7 @@ def register_duckdb(
     """
     if name is None:
         if not hasattr(path, "__fspath__") and not isinstance(path, str):
-            raise ValueError("only a path has a name for a table: pass name=")
+            raise ValueError(say("only a path has a name for a table: pass {name=}"))
         name = str(path)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
@@ -215,7 +215,7 @@ def _check_case(others: Iterable[str], name: str) -> None:
     for other in others:
         if _folded(other) == _folded(name):
             reason = f"DuckDB takes {other!r} and {name!r} for the same table, as its names ignore case"
-            raise ValueError(f"{reason}; rename a file, or use register_duckdb(name=…)")
+            raise ValueError(say("{}", reason) & "rename a file" | say("use {register_duckdb(name=…)}"))
 
 
 def _named_in(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[str]]:

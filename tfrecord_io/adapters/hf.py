@@ -19,7 +19,7 @@ from tfrecord_io.arrow.buffers import int64_array, offsets_of
 from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions
 from tfrecord_io.read.reader import Reader
@@ -154,13 +154,15 @@ class _ListLengths:
         for name, layout in self._layouts.items():
             type_ = schema.field(name).type if name in schema.names else None
             if type_ is None or not hasattr(type_, "value_type") or isinstance(type_.value_type, pa.BaseExtensionType):
-                reason = "max_length= and pad_to= of to_hf are for columns of lists of single values"
+                reason = say("{max_length=} and {pad_to=} of to_hf are for columns of lists of single values")
                 raise SchemaError(reason, feature=name, got=str(type_), advice="name other columns in a dict")
             if name in images and layout.length is not None:
-                reason = "pad_to= of to_hf is for columns of lists of single values"
+                reason = say("{pad_to=} of to_hf is for columns of lists of single values")
                 raise SchemaError(reason, feature=name, advice="name other columns in a dict")
             if layout.multiple > 1:
-                raise ValueError("pad_to=(length, 'multiple'): a row has a length of its own; pass an integer")
+                raise ValueError(
+                    say("{pad_to=(length, 'multiple')}: a row has a length of its own") & "pass an integer"
+                )
 
     def apply(self, table: pa.Table) -> pa.Table:
         """The table with these lists."""
@@ -186,7 +188,7 @@ def _cut(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Arr
         offsets = pa.array(offsets_of(lengths)).cast(pa.int64() if t.is_large_list(lists.type) else pa.int32())
         return type(lists).from_arrays(offsets, values.take(int64_array(at)), type=lists.type, mask=missing), lengths
     if (lengths > layout.length).any():
-        row, advice = int((lengths > layout.length).argmax()), "pass max_length= to truncate longer ones"
+        row, advice = int((lengths > layout.length).argmax()), say("pass {max_length=} to truncate longer ones")
         reason = f"a list has {lengths[row]} values, but {layout.named_by} has room for {layout.length}"
         raise SchemaError(reason, feature=field.name, got=int(lengths[row]), advice=advice)
     places = np.arange(layout.length)

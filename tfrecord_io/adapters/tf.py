@@ -17,7 +17,7 @@ from tfrecord_io.arrays.representation import BatchForm, ColumnRepresentation, v
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ColumnLayout, IterOptions, raises
@@ -165,8 +165,8 @@ class _Columns:
             return np.ma.MaskedArray(cells, missing)
         if missing.any():
             reason = "a record has no value, which a tensor cannot represent"
-            raise FeatureNotFoundError(
-                reason, feature=name, advice='pass missing="mask", or declare a default by schema='
+            raise DecodeError(
+                reason, feature=name, advice=say('pass {missing="mask"}') | say("declare a default by {schema=}")
             )
         return cells
 
@@ -192,7 +192,9 @@ def _list_values(field: pa.Field) -> Array:
     array = None if values is None else pa.nulls(0, values).to_numpy(zero_copy_only=False)
     if array is None or array.dtype.kind == "O":
         reason = f"TensorFlow has no tensor for rows of {field.type}"
-        raise SchemaError(reason, feature=field.name, got=str(field.type), advice='exclude it, or pass ragged="pad"')
+        raise SchemaError(
+            reason, feature=field.name, got=str(field.type), advice="exclude it" | say('pass {ragged="pad"}')
+        )
     return array
 
 
@@ -200,7 +202,7 @@ def _image_values(decoder: ImageDecoder) -> Array:
     """No images of a column of lists of them; SchemaError if their size varies, or they are not in lists."""
     if decoder.in_lists and decoder.size is not None:
         return np.empty((0, *decoder.size), np.uint8)
-    advice = 'declare tfr.image(resize=(height, width)), or its whole shape; or pass ragged="pad"'
+    advice = say("declare {tfr.image(resize=(height, width))}") | "its whole shape" & say('or pass {ragged="pad"}')
     raise SchemaError("images whose size varies are no tensor of TensorFlow", feature=decoder.feature, advice=advice)
 
 

@@ -20,6 +20,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import IterOptions, check_integer
 from tfrecord_io.read.scan import Scan
@@ -90,7 +91,7 @@ def to_torch(
         import torch
     check_integer("workers", workers, 0, optional=True)
     if batch_size is None and keywords.get("bucket_by") is not None:
-        raise ValueError("bucket_by= makes batches of like length: pass batch_size=, of the longest ones")
+        raise ValueError(say("{bucket_by=} makes batches of like length: pass {batch_size=}, of the longest ones"))
     iteration = iterate(scan, batch_size=batch_size or 1, worker=rank, **keywords)
     seed = int(torch.randint(2**_SEED_BITS, ())) if iteration.options.seed is None else iteration.options.seed
     epochs = torch.zeros(1 + _EPOCH_SLOTS, dtype=torch.int64)
@@ -223,9 +224,9 @@ def _dealer() -> tuple[str, int]:
             if name == _DISPATCHER:
                 return name, 0
             if loader.batch_size is None:
-                reason = f"{_SHARD} of accelerate (dispatch_batches is off) deals out rows, and a loader with"
-                advice = "omit batch_size= in to_torch and give it to the DataLoader"
-                raise ValueError(f"{reason} batch_size=None has none: {advice}")
+                reason = say("{} of accelerate (dispatch_batches is off) deals out rows", _SHARD)
+                advice = say("omit {batch_size=} in to_torch and give it to the DataLoader")
+                raise ValueError(say("{}, and a loader with {batch_size=None} has none: {}", reason, advice))
             is_split = getattr(loader, "split_batches", False)
             block = loader.batch_size * (1 if is_split else loader.num_processes)
             return name, -block if loader.drop_last else block
@@ -381,8 +382,10 @@ def _stream_class() -> type[Any]:
             """What a process reads, before its workers share it; ValueError if the ranks need one seed, but draw it."""
             options = self.iteration.options
             if place.dealer == _SHARD and options.shuffle_buffer and options.seed is None:
-                reason = f"needs the same seed= in all ranks: {_SHARD} of accelerate takes the part of each from all"
-                raise ValueError(f"shuffle_buffer= {reason} rows, in an order that they share")
+                reason = say(
+                    "needs the same {seed=} in all ranks: {} of accelerate takes the part of each from all", _SHARD
+                )
+                raise ValueError(say("{shuffle_buffer=} {} rows, in an order that they share", reason))
             if place.rank == (options.worker or (0, 1)):
                 return self.iteration
             return self.iteration.begun_at(0, worker=place.rank)
@@ -447,8 +450,10 @@ class _BatchRows(Sequence[dict[str, Any]]):
 def _collate(rows: Any) -> dict[str, Any]:
     """The batch that rows are those of, as to_torch makes it: a `collate_fn` that copies nothing."""
     if not isinstance(rows, _BatchRows):
-        reason = "it takes the rows that a DataLoader gets of to_torch_map by one call, with batch_size= of the loader"
-        raise TypeError(f"collate_fn: {reason}; got {type(rows).__name__}")
+        reason = say(
+            "it takes the rows that a DataLoader gets of to_torch_map by one call, with {batch_size=} of the loader"
+        )
+        raise TypeError(say("collate_fn: {}", reason) & f"got {type(rows).__name__}")
     return rows.tensors
 
 

@@ -16,13 +16,14 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, representation_options, slice_columns
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError
+from tfrecord_io.errors import DecodeError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.attributes import attributes_of
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
@@ -181,11 +182,14 @@ class _Column:
     name: str
 
     def read(self, numbers: Array) -> Array:
-        def missing(name: str, row: int, dtype: Any) -> FeatureNotFoundError:
+        def missing(name: str, row: int, dtype: Any) -> DecodeError:
             path, record = self.rows.origin(int(numbers[row]))
             reason = f"it has no value, which an array of {dtype} cannot represent"
-            advice = "declare a default, as in schema={'x': tfr.scalar('int64', default=-1)}, or leave it out"
-            return FeatureNotFoundError(reason, path=path, record=record, feature=name, advice=advice)
+            advice = (
+                say("declare a default, as in {schema=}", schema=Written("{'x': tfr.scalar('int64', default=-1)}"))
+                | "leave it out"
+            )
+            return DecodeError(reason, path=path, record=record, feature=name, advice=advice)
 
         return _arrays(self.rows.table(self.column, numbers), self.scan, missing)[self.name]
 

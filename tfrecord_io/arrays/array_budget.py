@@ -14,6 +14,7 @@ import numpy as np
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import say
 from tfrecord_io.options.expansion import RATIO, Expansion
 
 
@@ -75,7 +76,7 @@ class ArrayBudget:
         expansion = Expansion(self._limit, int(self._read[batch, row]))
         size = int(self._taken[batch, row])
         reason = f"the arrays of {row + 1} rows, {description}, take {size} bytes more than their values"
-        advice = f'{expansion.advice(size)}, or pass ragged="offsets" or "object"'
+        advice = expansion.advice(size) | say('pass {ragged="offsets"} or "object"')
         row += batch * self._batch_rows
         row = row if self._places is None else int(self._places.searchsorted(row))
         reason = expansion.excess(reason)

@@ -14,7 +14,7 @@ from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, list_lengths
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import ColumnLayout
 from tfrecord_io.read.fitting_parts import fitting_parts
 
@@ -44,7 +44,10 @@ class ImageColumns:
         self._threads = threads
         for decoder in self._decoders.values():
             if not decoder.form.channels:
-                advice = 'declare tfr.image(mode="RGB"), "L" or "RGBA"; or tfr.scalar("binary"), which is not decoded'
+                advice = (
+                    say('declare {tfr.image(mode="RGB")}, "L" or "RGBA"')
+                    & 'or tfr.scalar("binary"), which is not decoded'
+                )
                 reason = 'images of mode "unchanged" have no type in common'
                 raise SchemaError(reason, feature=decoder.feature, advice=advice)
 

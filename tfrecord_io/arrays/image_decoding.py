@@ -20,7 +20,7 @@ from tfrecord_io.arrow.pixels import PixelReader
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.options import ColumnLayout
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
@@ -84,7 +84,7 @@ class ImageDecoder:
         images = int(counts.sum())
         if not expansion.take(images * own):
             reason = f"{images} images of {self.size}, as the file declares them, take {images * own} bytes"
-            advice = f"{expansion.advice(images * own)}, or declare the column by schema="
+            advice = expansion.advice(images * own) | say("declare the column by {schema=}")
             row = int(np.cumsum(counts).searchsorted(fitting, side="right"))
             raise RowFault(
                 min(row, len(counts) - 1),
@@ -131,8 +131,8 @@ class ImageDecoder:
                 "one of its images has no value, which an array cannot represent",
                 feature=self.feature,
                 expected="a value",
-                advice="read it with read_table, which returns null, or exclude it with columns=",
-                error=FeatureNotFoundError,
+                advice="read it with read_table, which returns null" | say("exclude it with {columns=}"),
+                error=DecodeError,
             )
         images = list(enumerate(encoded.to_pylist()))
         present = counts if valid is None else counts[valid]
@@ -164,9 +164,9 @@ class ImageDecoder:
             return Ragged.of_present(_flat(decoded), matrix.prod(axis=1), valid, matrix)
         present = np.ones(len(lists), np.bool_) if valid is None else valid
         if is_mixed.any() and layout.ragged in ("pad", "offsets"):
-            reason = f"its images have different sizes, which ragged={layout.ragged!r} cannot represent"
+            reason = say("its images have different sizes, which {ragged=} cannot represent", ragged=layout.ragged)
             row = int(np.flatnonzero(present)[int(is_mixed.argmax())])
-            advice = "declare tfr.list_(tfr.image(resize=(height, width)))"
+            advice = say("declare tfr.list_({tfr.image(resize=(height, width))})")
             raise RowFault(row, reason, feature=self.feature, error=SchemaError, advice=advice)
         return Dense(_objects([_one_list(images) for images in lists], present))
 

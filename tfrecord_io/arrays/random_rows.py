@@ -17,7 +17,7 @@ from tfrecord_io.arrays.representation import BatchForm, TableRepresentation, re
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions, raises
@@ -106,7 +106,9 @@ class ScanLookup(PartLookup):
     def __init__(self, scan: Scan) -> None:
         self.scan = scan.pruned()
         if not raises(scan.options.on_error):
-            raise ValueError("on_error= cannot be combined with access by number: rows that are left out have none")
+            raise ValueError(
+                say("{on_error=} cannot be combined with access by number: rows that are left out have none")
+            )
         sources, own = list(self.scan.sources), self.scan.options
         self._files = IndexedFiles(sources, find_indexes(sources), own.max_record_bytes)
         self._files.forget()
@@ -251,7 +253,9 @@ def row_options(options: ReadOptions, **representation: Any) -> RepresentationOp
     pad_to = representation.get("pad_to")
     for each in pad_to.values() if isinstance(pad_to, Mapping) else [pad_to]:
         if isinstance(each, tuple | list):
-            raise ValueError(f"pad_to={each!r}: a row by its number has a length of its own; pass an integer")
+            raise ValueError(
+                say("{pad_to=}: a row by its number has a length of its own", pad_to=each) & "pass an integer"
+            )
     return representation_options(options, **representation)
 
 

@@ -21,7 +21,7 @@ from tfrecord_io.arrays.representation import (
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ArrayOptions, ReadOptions, RepresentationOptions, stops
 from tfrecord_io.read.fitting_parts import fitting_parts
@@ -29,6 +29,7 @@ from tfrecord_io.read.open_scan import open_path, open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.remedies import Written
 from tfrecord_io.typing import InputPath
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
@@ -62,7 +63,7 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         See `read_tfrecord`.
-    FeatureNotFoundError
+    DecodeError
         A record has no value for a column of numbers, bools, times or tensors; see `missing`.
 
     Examples
@@ -165,8 +166,8 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     """Fill the arrays of `out`, which have a row for each record, and return them in the order of the columns."""
     rows = _common_rows(out)
     if options.missing == "mask":
-        advice = "omit out=, or declare defaults for missing values by schema="
-        raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
+        advice = say("omit {out=}") | say("declare defaults for missing values by {schema=}")
+        raise ValueError(say('{missing="mask"} cannot be combined with {out=}: {}', advice))
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with open_path(path, plain) as reader:
@@ -176,11 +177,11 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         names = [field.name for field in representation.fields]
         for name in names:
             if name not in out:
-                advice = "add one, or exclude the column with columns="
-                raise SchemaError("out= has no array for it", feature=name, advice=advice)
+                advice = "add one" | say("exclude the column with {columns=}")
+                raise SchemaError(say("{out=} has no array for it"), feature=name, advice=advice)
         for name in out:
             if name not in names:
-                raise SchemaError("out= has an array for it, but it is not among the columns read", feature=name)
+                raise SchemaError(say("{out=} has an array for it, but it is not among the columns read"), feature=name)
         reader.defer_warning()
         done = read = 0
 
@@ -189,7 +190,10 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
 
         for batch in reader:
             if done + len(batch) > rows:
-                raise ValueError(f"the arrays of out= have {rows} rows, but there are more records; pass limit={rows}")
+                raise ValueError(
+                    say("the arrays of {out=} have {} rows, but there are more records", rows)
+                    & say("pass {limit=}", limit=Written(rows))
+                )
             filled, failure = _fill(representation, batch, out, done, passes)
             done, read = done + filled, read + len(batch)
             if failure is not None:
@@ -201,7 +205,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     is_complete = reader.report.stopped is None and not reader.report.skipped.total
     if done < rows and is_complete and not stops(options.on_error):
         got = f"there are {done} records"
-        raise ValueError(f"the arrays of out= have {rows} rows, but {got}; pass arrays of that length")
+        raise ValueError(say("the arrays of {out=} have {} rows, but {}", rows, got) & "pass arrays of that length")
     return {name: out[name] for name in names}
 
 
@@ -239,9 +243,9 @@ def _common_rows(out: Mapping[str, Any]) -> int:
             raise ValueError(f"out[{name!r}] cannot be written to; open a memmap with mode 'r+' or 'w+'")
         counts.add(len(array))
     if not counts:
-        raise ValueError("out= has no array")
+        raise ValueError(say("{out=} has no array"))
     if len(counts) > 1:
-        raise ValueError(f"the arrays of out= have different numbers of rows: {sorted(counts)}")
+        raise ValueError(say("the arrays of {out=} have different numbers of rows: {}", sorted(counts)))
     return counts.pop()
 
 
@@ -253,13 +257,13 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
         if len(shape) < shapes.shape[1]:
             raise _mismatch(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
         if rows.valid is not None:
-            reason = "it has no value, which an array of out= cannot represent"
+            reason = say("it has no value, which an array of {out=} cannot represent")
             raise RowFault(int(rows.valid.argmin()), reason, feature=column.name, error=SchemaError)
         bad = (shapes != shape[: shapes.shape[1]]).any(axis=1)
         if bad.any():
             row = int(bad.argmax())
             got = tuple(shapes[row].tolist())
-            reason = f"its shape is {got}, but the array of out= has {shape}"
+            reason = say("its shape is {}, but the array of {out=} has {}", got, shape)
             raise RowFault(row, reason, feature=column.name, expected=shape, got=got, error=SchemaError)
         rows = Dense(rows.stacked(tuple(shapes.shape[1] and shape[: shapes.shape[1]])))
     if rows.values.dtype != target.dtype or rows.values.shape[1:] != target.shape[1:]:
@@ -271,6 +275,6 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
 def _mismatch(name: str, shape: str, dtype: Any, target: Array) -> SchemaError:
     expected = f"{dtype} {shape}"
     got = f"{target.dtype} {list(target.shape)}"
-    reason = f"the array of out= is {got}, but the column is {expected}"
+    reason = say("the array of {out=} is {}, but the column is {}", got, expected)
     advice = "pass such an array, or a schema with another type"
     return SchemaError(reason, feature=name, expected=expected, got=got, advice=advice)

@@ -37,7 +37,7 @@ from tfrecord_io.arrow.tensor_values import shapes_of_counts
 from tfrecord_io.background import Task, WorkerPool
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import MIB, ColumnLayout, ReadOptions, RepresentationOptions, cpu_count
 from tfrecord_io.options.expansion import Expansion
@@ -143,8 +143,8 @@ class ColumnRepresentation:
         if self.decoder is not None and self.decoder.size is None:
             self.length = None  # each row has a shape of its own
             if self.layout.packed:
-                advice = "declare tfr.image(resize=(height, width))"
-                raise SchemaError("pack= is for lists of images of one size", feature=field.name, advice=advice)
+                advice = say("declare {tfr.image(resize=(height, width))}")
+                raise SchemaError(say("{pack=} is for lists of images of one size"), feature=field.name, advice=advice)
 
     def _join(self, arrays: list[pa.Array]) -> Rows:
         if self.complete and self.layout.ragged is None and self.layout.max_length is None:
@@ -185,8 +185,8 @@ class ColumnRepresentation:
             return self.decoder.rows(array, self.options.thread_count, self.layout)
         if (row := missing_step(array, self.field)) is not None:
             reason = "one of its steps has no value, which an array cannot represent"
-            advice = "read it with read_table, which returns null, or exclude it with columns="
-            raise self._fault(row, reason, "a value", advice=advice, error=FeatureNotFoundError)
+            advice = "read it with read_table, which returns null" | say("exclude it with {columns=}")
+            raise self._fault(row, reason, "a value", advice=advice, error=DecodeError)
         rows = to_rows(array, self.field)
         if isinstance(rows, Ragged) and self.layout.max_length is not None:
             rows = rows.truncated(self.layout.max_length, from_left=self.layout.from_left)
@@ -249,7 +249,10 @@ class ColumnRepresentation:
             row = int((lengths > most).argmax())
             got = int(lengths[row])
             reason = f"it has {got} values, but {self.layout.named_by} has room for {most}"
-            advice = f'pass max_length={{"{self.field.name}": {most}}} to truncate longer ones, or a larger length'
+            advice = (
+                say("pass {max_length=} to truncate longer ones", max_length={self.field.name: most})
+                | "a larger length"
+            )
             raise self._fault(row, reason, f"at most {most}", got=got, advice=advice, error=SchemaError)
 
     def _refuse_lengths(self, rows: Ragged, length: int) -> None:
@@ -260,17 +263,17 @@ class ColumnRepresentation:
             row = int(bad.argmax())
             got = int(rows.lengths[row])
             reason = f"it has {got} values, but all records of the sample have {length}"
-            advice = 'pass ragged="object", "offsets" or "pad", or pass a larger sample='
+            advice = say('pass {ragged="object"}, "offsets" or "pad"') | say("pass a larger {sample=}")
             raise self._fault(row, reason, length, got=got, advice=advice, error=SchemaError)
 
     def _refuse_missing(self, valid: Array | None, representation: str, *, maskable: bool = True) -> None:
         if valid is None or (maskable and self.options.missing == "mask"):
             return
         reason = f"it has no value, which {representation} cannot represent"
-        advice = 'pass ragged="object", which has None'
+        advice = say('pass {ragged="object"}, which has None')
         if maskable:
-            advice = 'pass missing="mask", or declare a default by schema='
-        raise self._fault(int(valid.argmin()), reason, "a value", advice=advice, error=FeatureNotFoundError)
+            advice = say('pass {missing="mask"}') | say("declare a default by {schema=}")
+        raise self._fault(int(valid.argmin()), reason, "a value", advice=advice, error=DecodeError)
 
     def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:
         return RowFault(row, reason, feature=self.field.name, expected=expected, **details)
@@ -361,7 +364,7 @@ def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: Batch
         for name, array in column.slice(begin, end, form).items():
             if name in arrays:
                 reason = f'two arrays would have the name "{name}"'
-                advice = 'exclude one with columns=, or pass ragged="object"'
+                advice = say("exclude one with {columns=}") | say('pass {ragged="object"}')
                 raise SchemaError(reason, feature=name, advice=advice)
             arrays[name] = array
     return arrays
@@ -388,7 +391,7 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
     images = {field.name for field in fields if IMAGE_KEY in (field.metadata or {})}
     for name, layout in layouts.items():
         if name not in types:
-            advice = f"the columns are {', '.join(types)}" if types else "no record was read; pass schema="
+            advice = f"the columns are {', '.join(types)}" if types else ("no record was read" & say("pass {schema=}"))
             raise FeatureNotFoundError("an option names a column that is not read", feature=name, advice=advice)
         if not varies(types[name]) and (name not in images or layout.packed or layout.bucketed or layout.max_length):
             reason = "an option for lists names it, but its values are not lists of varying length"
@@ -398,8 +401,10 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
             raise SchemaError(reason, feature=name, got=str(types[name]), advice="leave it out of the option")
     others = [name for name in types if name not in layouts or not layouts[name].packed]
     if any(layout.packed for layout in layouts.values()) and others:
-        advice = "exclude it with columns=, or name it in pack="
-        raise SchemaError("pack= makes one row of several, where it has no place", feature=others[0], advice=advice)
+        advice = say("exclude it with {columns=}") | say("name it in {pack=}")
+        raise SchemaError(
+            say("{pack=} makes one row of several, where it has no place"), feature=others[0], advice=advice
+        )
 
 
 def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> None:
@@ -412,8 +417,8 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
         if (is_list_like(value) and not pa.types.is_fixed_size_list(value)) or is_variable_shape_tensor(value):
             of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
             reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of lists"
-            advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
-            advice = f"exclude it with columns=, or {advice}"
+            advice = say('pass {ragged="object"}') if of_length is None else "name other columns in a dict"
+            advice = say("exclude it with {columns=}") | advice
             raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice)
 
 
@@ -421,7 +426,7 @@ def _refuse_duplicates(fields: list[pa.Field]) -> None:
     for name, count in Counter(field.name for field in fields).items():
         if count > 1:
             reason = f'two columns would have the name "{name}"'
-            raise SchemaError(reason, feature=name, advice="exclude one with columns=")
+            raise SchemaError(reason, feature=name, advice=say("exclude one with {columns=}"))
 
 
 def number_columns(
@@ -486,7 +491,7 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     converted = _converted(value, dtype)
     if converted is None:
         reason = f"cannot pad {dtype} with {value!r}"
-        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, advice="pass another pad_value=")
+        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, advice=say("pass another {pad_value=}"))
     return converted
 
 

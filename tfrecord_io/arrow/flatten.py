@@ -16,7 +16,8 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, typed_view, valid_mask
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError, printable, say
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
 
@@ -49,8 +50,8 @@ class Rows:
 
     def needs_nesting(self, slot: int, reason: str) -> EncodeError:
         """An error about a value that plain features cannot say."""
-        nested = f"column_encoding={{'{printable(self.column)}': 'nested'}}"
-        return self.error(slot, reason, f"fill it, make the whole row null, or pass {nested}")
+        nested = say("{column_encoding=}", column_encoding=Written(f"{{'{printable(self.column)}': 'nested'}}"))
+        return self.error(slot, reason, "fill it, make the whole row null" | say("pass {}", nested))
 
 
 def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:

@@ -17,8 +17,9 @@ from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.arrow.tensor_values import tensors_of_column
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, say
 from tfrecord_io.options import cpu_count
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.field_makers import image, tensor
 from tfrecord_io.schema.image_form import CHANNELS, ImageForm, image_form
 from tfrecord_io.schema.schema import Schema
@@ -72,7 +73,7 @@ def with_image_fields(schema: pa.Schema, encodings: Mapping[str, str] | None) ->
     for column, name in image_encodings(encodings).items():
         at = schema.get_field_index(column)
         if at < 0:
-            reason = "column_encoding= names a column that the data does not have"
+            reason = say("{column_encoding=} names a column that the data does not have")
             raise FeatureNotFoundError(reason, feature=column)
         field = schema.field(at)
         declared = ImageForm.from_metadata(field.metadata, column) if is_bytes(field.type) else None
@@ -145,7 +146,10 @@ def _one(images: Any, feature: str, saved: _Saved, row: int, pixels: Array) -> b
     fault = partial(EncodeError, feature=feature, record=row, got=pixels.shape)
     if channels not in possible or not pixels.size:
         expected = f"{_either(possible)} channels, and sides of 1 pixel or more"
-        advice = f'declare others by schema={{"{feature}": tfr.tensor("uint8", (None, None, channels)), …}}'
+        advice = say(
+            "declare others by {schema=}",
+            schema=Written(f'{{"{feature}": tfr.tensor("uint8", (None, None, channels)), …}}'),
+        )
         reason = f"its array of shape {pixels.shape} does not fit: expected {expected}"
         raise fault(reason, expected=expected, advice=advice)
     plain = np.ascontiguousarray(pixels[:, :, 0] if pixels.ndim == _IMAGE and channels == 1 else pixels)

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import valid_mask
 from tfrecord_io.arrow.nested_arrays import nested_array
 from tfrecord_io.arrow.nested_columns import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.schema.nested import Node
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
 
@@ -56,7 +56,10 @@ def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
         try:
             rows.append(None if value is None else _text(value))
         except ValueError:
-            reason, advice = "JSON has no NaN and no infinity", 'make it null, or leave out column_encoding="json"'
+            reason, advice = (
+                "JSON has no NaN and no infinity",
+                "make it null" | say('leave out {column_encoding="json"}'),
+            )
             raise EncodeError(reason, feature=tree.feature, record=row_base + row, advice=advice) from None
     return pa.array(rows, pa.string())
 

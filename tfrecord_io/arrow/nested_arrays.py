@@ -18,6 +18,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, number_view, offse
 from tfrecord_io.arrow.nested_columns import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import say
 from tfrecord_io.schema.leaf import with_encoding
 from tfrecord_io.schema.nested import (
     Lists,
@@ -237,7 +238,7 @@ class _Parts:
     def _refuse(self, bad: Array, values: Array, slots: _Slots, feature: str, reason: str) -> None:
         if bad.any():
             at = int(bad.argmax())
-            raise RowFault(slots.row_of(at), f"{values[at]} {reason}", feature=feature, got=int(values[at]))
+            raise RowFault(slots.row_of(at), say("{} {}", values[at], reason), feature=feature, got=int(values[at]))
 
 
 def _any(masks: list[Array | None]) -> Array | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import MissingDependencyError, printable
+from tfrecord_io.errors import MissingDependencyError, printable, say
 from tfrecord_io.format.magic import IMAGES, looks_like
 from tfrecord_io.schema.image_form import CONTAIN, CROP, INDEX, NEAREST, PAD, ImageForm
 
@@ -113,7 +113,7 @@ class PixelReader:
             reason = f"{has}, of which no {self.form.mode} image of 8 bits can be made"
             if self.form.mode == "unchanged":
                 reason = f"{has}, which cannot be resized"
-            advice = 'declare tfr.image(mode="unchanged"), without resize='
+            advice = say('declare {tfr.image(mode="unchanged")}, without {resize=}')
             raise fault(reason, expected="8 bits of 1, 3 or 4 channels", got=(channels, bits), advice=advice)
         limit = self.pillow.MAX_IMAGE_PIXELS
         if limit is not None and height * width > limit:
@@ -145,7 +145,7 @@ class PixelReader:
         if self.form.mode == "unchanged":
             if _loses_bits(image, data):
                 reason = f"its {image.format} has 16 bits in each of several channels, of which only 8 can be decoded"
-                reason += ': tfr.image(mode="RGB") takes the upper 8'
+                reason += say(': {tfr.image(mode="RGB")} takes the upper 8')
                 raise fault(reason, expected="8 bits, or one channel", got="16 bits")
         elif self.form.mode == INDEX:
             if image.mode not in _INDEX_MODES:
@@ -157,7 +157,7 @@ class PixelReader:
         elif image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
             of = "floats" if image.mode == "F" else "integers of 32 bits"
             reason = f"its pixels are {of}, which have no 8 bits to take"
-            raise fault(reason, expected="8 or 16 bits", got=of, advice='declare tfr.image(mode="unchanged")')
+            raise fault(reason, expected="8 or 16 bits", got=of, advice=say('declare {tfr.image(mode="unchanged")}'))
 
     def _pixels(self, image: Any, data: bytes) -> Array:
         form, mode = self.form, image.mode

@@ -15,14 +15,28 @@ from typing import Any, NoReturn
 
 import click
 
-from tfrecord_io.cli.exit_codes import error_line, exit_code, print_error, with_option_names
+from tfrecord_io.cli.exit_codes import error_line, exit_code, option_names, print_error
 from tfrecord_io.cli.process import interruption, swallowed_interrupt
 from tfrecord_io.entry_points import COMMANDS, other_points, own_points
 from tfrecord_io.errors import MissingDependencyError, printable
+from tfrecord_io.options.keyword_names import meant_keywords
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
 DEBUG = "tfrecord_io.debug"  # in the same: whether errors are printed with their tracebacks
 AS_JSON = "tfrecord_io.as_json"  # in the same: whether errors and warnings are printed as JSON
+
+_OTHER_COMMANDS = {  # what other programs call them
+    "help": "tfr --help",
+    **dict.fromkeys(("info", "stat", "ls", "inspect"), "describe"),
+    **dict.fromkeys(("check", "validate", "fsck"), "verify"),
+    **dict.fromkeys(("repair", "fix", "recover"), "salvage"),
+    **dict.fromkeys(("show", "view", "peek"), "head"),
+    **dict.fromkeys(("print", "dump", "less"), "cat"),
+    **dict.fromkeys(("cp", "sync", "mv"), "copy"),
+    **dict.fromkeys(("wc", "len"), "count"),
+    **dict.fromkeys(("query", "select"), "sql"),
+    **dict.fromkeys(("concat", "join"), "merge"),
+}
 
 SECTIONS = ("Show", "Check and repair", "Write")  # of the help
 
@@ -93,6 +107,15 @@ class CommandGroup(click.Group):
             self._declare_others()
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command, with the one that other programs call like that if there is none."""
+        name = args[0]
+        if name in _OTHER_COMMANDS and self.get_command(ctx, name) is None:
+            ctx.fail(f"No such command {name!r}. Did you mean {_OTHER_COMMANDS[name]!r}?")
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, those of other packages among them."""
         self._declare_others()
@@ -123,16 +146,19 @@ class CommandGroup(click.Group):
         """End with the exit code of an error, after one line about it: text, or with `as_json` an object."""
 
         def report(text: str, kind: str, name: str, code: int | None = None) -> None:
-            command = ctx.invoked_subcommand if ctx is not None else None
-            text = with_option_names(text, self.commands.get(command or "", self))
             if as_json:
                 value = {kind: {"class": name, "message": text}}
                 print_error(json.dumps(value if code is None else {**value, "exit_code": code}))
             else:
                 print_error(f"tfr: warning: {text}" if kind == "warning" else f"tfr: {text}")
 
+        def line(error: Exception) -> str:
+            command = ctx.invoked_subcommand if ctx is not None else None
+            return error_line(error, option_names(self.commands.get(command or "", self)))
+
         def warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-            report(printable(message, 1024), "warning", category.__name__)
+            text = message if isinstance(message, str) else line(message)
+            report(text, "warning", category.__name__)
 
         def end_interrupted(error: KeyboardInterrupt) -> NoReturn:
             code, text = interruption(error)
@@ -144,6 +170,13 @@ class CommandGroup(click.Group):
                 warnings.showwarning = warn
                 yield
         except click.ClickException as error:
+            if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+                option = error.option_name.lstrip("-").replace("-", "_")
+                names = (option, *meant_keywords(option))
+                found = [max(p.opts, key=len) for name in names for p in error.ctx.command.params if p.name == name]
+                if found:
+                    text = f"No such option {error.option_name!r}. Did you mean {found[0]!r}?"
+                    error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
             if as_json:
                 report(error.format_message(), "error", type(error).__name__, error.exit_code)
             else:
@@ -165,7 +198,7 @@ class CommandGroup(click.Group):
             if ctx is not None and ctx.meta.get(DEBUG):
                 traceback.print_exc()
             code = number if ctx is None else ctx.meta.get(ERROR_CODE, number)
-            report(error_line(error), "error", type(error).__name__, code)
+            report(line(error), "error", type(error).__name__, code)
             raise click.exceptions.Exit(code) from None
 
 

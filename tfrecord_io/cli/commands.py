@@ -12,7 +12,7 @@ import click
 
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import SCHEMA_FORMATS, STDIN, duration, inspection, options, write_modes
-from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, print_error, with_option_names
+from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, option_names, print_error
 from tfrecord_io.cli.process import echo
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
@@ -146,7 +146,7 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
     output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
     errors = [index.error for index in indexes if index.error is not None]
     for error in errors:
-        print_error(f"tfr: {with_option_names(error_line(error), click.get_current_context().command)}")
+        print_error(f"tfr: {error_line(error, option_names(click.get_current_context().command))}")
     if errors:
         click.get_current_context().exit(INVALID_DATA)
 

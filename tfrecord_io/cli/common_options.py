@@ -53,6 +53,19 @@ def duration(ctx: click.Context, option: click.Parameter, text: str) -> timedelt
     return timedelta(**{_TIME_UNITS[unit]: int(number)})
 
 
+class SourcesArgument(click.Argument):
+    """The argument SOURCE..., before TARGET: the one path that is given is not that of the target."""
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        target = next(param for param in ctx.command.params if param.name == "target")
+        sources = opts.get(self.name or "")
+        if not (isinstance(sources, tuple) and sources) and isinstance(opts.get("target"), str):
+            raise click.MissingParameter(ctx=ctx, param=target)
+        return super().handle_parse_result(ctx, opts, args)
+
+
 def with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
     if paths.count("-") > 1:
         raise click.BadParameter("- is standard input, which can be read only once")

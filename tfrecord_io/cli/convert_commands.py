@@ -12,6 +12,7 @@ from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
     STDOUT,
     ListingOption,
+    SourcesArgument,
     columns,
     compression_option,
     field_option,
@@ -74,7 +75,7 @@ def _shown(format: Format) -> str:
 
 
 @tfr.declare("Write", cls=_Convert)
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
+@click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--from",
@@ -199,7 +200,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 
 
 @tfr.declare("Write")
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
+@click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--prefix",

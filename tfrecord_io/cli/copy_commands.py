@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import options, with_stdin
+from tfrecord_io.cli.common_options import SourcesArgument, options, with_stdin
 from tfrecord_io.cli.process import echo
 
 
@@ -19,7 +19,7 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
 
 @tfr.declare("Write")
 @options(
-    click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=_files),
+    click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=_files),
     click.argument("target", metavar="TARGET"),
     click.option(
         "--verify",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
 
 from tfrecord_io.cli.command_group import ERROR_CODE, tfr
-from tfrecord_io.cli.common_options import inspection, options, plain_record_type, storage, with_stdin
-from tfrecord_io.cli.exit_codes import INVALID_DATA, USAGE_ERROR, report_exit_code, with_option_names
+from tfrecord_io.cli.common_options import SourcesArgument, inspection, options, plain_record_type, storage, with_stdin
+from tfrecord_io.cli.exit_codes import INVALID_DATA, USAGE_ERROR, error_line, option_names, report_exit_code
 from tfrecord_io.cli.process import echo
 
 
@@ -32,13 +33,14 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     output.print_result(
         as_json, report.to_dict(), report.title(), lambda: output.TextTable(HEADINGS, report.rows(report.files))
     )
-    _print_lines([] if as_json else report.problem_lines())
+    words = partial(error_line, speaker=option_names(click.get_current_context().command))
+    _print_lines([] if as_json else report.problem_lines(words))
     if not report.ok:
         click.get_current_context().exit(report_exit_code(report.files))
 
 
 @tfr.declare("Check and repair")
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
+@click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @options("compression", "max_decompression_ratio")
 @click.option("--dry-run", is_flag=True, help="Write nothing: report what can be kept, and what is lost.")
@@ -97,6 +99,5 @@ def diff(a: str, b: str, as_json: bool, key: tuple[str, ...], **keywords: Any) -
 
 
 def _print_lines(lines: Sequence[str]) -> None:
-    """Print lines of a report, in which keywords of functions become options of the command."""
     for line in lines:
-        echo(with_option_names(line, click.get_current_context().command))
+        echo(line)

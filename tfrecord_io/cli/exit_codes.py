@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfrecord_io.advice import fitting_message
 from tfrecord_io.cli.process import echo
 from tfrecord_io.errors import (
     FeatureNotFoundError,
     MissingDependencyError,
     TFRecordError,
     printable,
+    say,
     within_message_limit,
 )
+from tfrecord_io.remedies import Call, Keyword, Message, Speaker
 
 if TYPE_CHECKING:
     from tfrecord_io.tools.file_check import FileCheck
@@ -28,7 +28,7 @@ INVALID_DATA = 1
 USAGE_ERROR = 2
 IO_ERROR = 3
 
-_LESS_MEMORY = "pass threads=1; choose columns by columns="
+_LESS_MEMORY = say("pass {threads=1}") & say("choose columns by {columns=}")
 _PATH_ERRORS = FileNotFoundError | IsADirectoryError | NotADirectoryError
 _USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS  # about arguments
 
@@ -56,17 +56,19 @@ def report_exit_code(files: Sequence[FileCheck]) -> int:
     return exit_code(unreadable) or IO_ERROR
 
 
-def error_line(error: Exception) -> str:
-    """The message of an error in one line, control characters escaped."""
+def error_line(error: BaseException, speaker: Speaker = lambda part: part) -> str:
+    """The message of an error, or of a warning, in one line, in the words of a command, control characters escaped."""
     if isinstance(error, TFRecordError):
-        return str(error)
+        return error.said(*error.speakers, speaker)
+    text = error.args[0] if len(error.args) == 1 else error
     if isinstance(error, MemoryError):
-        detail = f" ({error})" if str(error) else ""
-        return within_message_limit(printable(f"out of memory{detail}; {_LESS_MEMORY}", 1024))
-    if isinstance(error, OSError) and error.strerror:
-        text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-        return within_message_limit(printable(text, 1024))
-    return within_message_limit(printable(error, 1024))
+        text = "out of memory" + (f" ({error})" if str(error) else "") & _LESS_MEMORY
+    elif isinstance(error, OSError) and error.strerror:
+        text = error.strerror
+    said = text.said(*text.speakers, speaker) if isinstance(text, Message) else str(error if text is error else text)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        said = f"{error.filename}: {said}"
+    return within_message_limit(printable(said, 1024))
 
 
 def print_error(text: str) -> None:
@@ -74,23 +76,26 @@ def print_error(text: str) -> None:
         echo(text, err=True)
 
 
-def with_option_names(text: str, command: click.Command) -> str:
-    """Replace the library's keywords in a message by the options of `command`, and leave out advice about others.
+def option_names(command: click.Command) -> Speaker:
+    """The options of a command in place of keywords, and commands in place of calls; it does not have others.
 
     >>> options = [click.Option(["--float64"]), click.Option(["--type", "schema_overrides"])]
-    >>> command = click.Command("convert", params=options)
-    >>> with_option_names('rounded; float64="raw" keeps the bits, or pass embed_schema=False; see on_error=', command)
-    'rounded; --float64 raw keeps the bits'
-    >>> with_option_names("big; pass schema_overrides={'id': 'string'}, or read it with read_table(schema=)", command)
-    'big; pass --type id=string'
+    >>> command = option_names(click.Command("convert", params=options))
+    >>> text = "odd" & say('{float64="raw"} keeps the bits') | say("pass {embed_schema=False}") & say("see {on_error=}")
+    >>> text.said(command)
+    'odd; --float64 raw keeps the bits'
+    >>> say("pass {schema_overrides=}", schema_overrides={"id": "string"}).said(command)
+    'pass --type id=string'
     """
     options = {param.name: param for param in command.params if isinstance(param, click.Option)}
 
-    def spelled(keyword: re.Match[str]) -> str | None:
-        option, value = options.get(keyword["name"]), keyword["value"]
-        return None if option is None else _written(option, value)
+    def word(part: Keyword | Call) -> str | None:
+        if isinstance(part, Call):
+            return part.command
+        option = options.get(part.name)
+        return None if option is None else _written(option, part.value)
 
-    return fitting_message(text, spelled, calls=False)
+    return word
 
 
 def _written(option: click.Option, text: str | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import STDOUT, compression_option, options, pairs, with_stdin
+from tfrecord_io.cli.common_options import STDOUT, SourcesArgument, compression_option, options, pairs, with_stdin
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import SchemaError, printable
@@ -80,7 +80,9 @@ _seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_defau
 
 def _copying(*own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
     """Declare a command that has SOURCE, TARGET and the options that all have, besides its own."""
-    sources = click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
+    sources = click.argument(
+        "sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin
+    )
     declared = options(sources, click.argument("target", metavar="TARGET"), *own, *_OPTIONS)
     return lambda function: tfr.declare("Write")(declared(function))
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream
-from tfrecord_io.errors import CompressionError
+from tfrecord_io.errors import CompressionError, say
 
 _WINDOW_BYTES = 1 << 20  # searched at a time
 _LOOK_BYTES = 4 << 10  # almost all other data is found to be invalid within these
@@ -44,9 +44,14 @@ class Gap:
     reason: str
 
     def __str__(self) -> str:
+        return str(self.text)
+
+    @property
+    def text(self) -> str:
+        """What is wrong, and where."""
         if self.begin == self.end:
-            return f"{self.reason} (byte {self.begin} of the compressed file)"
-        return f"{self.reason} (bytes {self.begin} to {self.end} of the compressed file are not read)"
+            return say("{} (byte {} of the compressed file)", self.reason, self.begin)
+        return say("{} (bytes {} to {} of the compressed file are not read)", self.reason, self.begin, self.end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
-from tfrecord_io.errors import CompressionError, ReplacedError
+from tfrecord_io.errors import CompressionError, ReplacedError, say
 from tfrecord_io.options import LIMITS
 
 _CHUNK = 256 << 10  # compressed bytes per read
@@ -181,12 +181,12 @@ class DecompressedStream:
         used, total = self.raw_offset, self.offset + size
         if total > LIMITS.ratio_free_bytes + most * used:
             reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
-            reason += f": max_decompression_ratio={most:g} allows {most:g} times as many, and {LIMITS.ratio_free_bytes}"
+            reason += f", more than {most:g} times as many and {LIMITS.ratio_free_bytes}"
             self._refuse(reason, most, total / max(used, 1))
 
     def _refuse(self, reason: str, most: float, ratio: float) -> None:
         """End the stream, as the data decompresses to too many times its size."""
-        advice = "pass a larger max_decompression_ratio= if you trust the file"
+        advice = say("pass a larger {max_decompression_ratio=} if you trust the file")
         path, offset = self._source.path, self.offset
         self._error = CompressionError(reason, path=path, offset=offset, expected=most, got=ratio, advice=advice)
         raise self._error
@@ -244,7 +244,7 @@ class DecompressedStream:
 
     def _end(self, reason: str) -> None:
         """End the stream with an error, as no byte before the damage is left."""
-        reason = f"{reason} (byte {self.raw_offset} of the compressed file)"
+        reason = say("{} (byte {} of the compressed file)", reason, self.raw_offset)
         self._error = CompressionError(reason, path=self._source.path, offset=self.offset)
 
     def _replay(self) -> bool:

@@ -14,30 +14,26 @@ from tfrecord_io.errors import (
     TFRecordError,
     TruncatedRecordError,
     printable,
+    say,
 )
 from tfrecord_io.format.kinds import Kind, feature_of_companion
 from tfrecord_io.format.magic import looks_like, reader_advice
+from tfrecord_io.remedies import Message, Written
 
 _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
-ON_ERROR = "see on_error="
-OTHER_MESSAGE = (
-    "open_elwc and tfr convert --from elwc read ExampleListWithContext; "
-    "pass the class of another message as record_type= to read its fields, or "
-    'record_type="bytes" to read other messages and plain bytes'
+ON_ERROR = say("see {on_error=}") | say(
+    "keep the intact records by {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}"
 )
-NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or declare it as a list: tfr.list_"
+OTHER_MESSAGE = "open_elwc and tfr convert --from elwc read ExampleListWithContext" & say(
+    "pass the class of another message as {record_type=} to read its fields"
+) | say('{record_type="bytes"} to read other messages and plain bytes')
+NO_VALUES = say("declare it with {tfr.scalar(…, empty='null')} to read null") | "declare it as a list: tfr.list_"
 
 
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages in the place of features
 _TFRECORD = "TFRecord"  # what is expected where a file looks like another format
-_NAME = "<name>"  # in advice: the feature's
-_COMPANION = (
-    "it is read as a companion of the tensor '<tensor>', and had another type before; "
-    "pass schema={'<tensor>': 'binary'} to read the bytes without it"
-)
-_TWO_COLUMNS = "schema={'<name>': tfr.scalar(…, part='context'), '<name>_steps': tfr.sequence(…, feature='<name>')}"
 _INSIDE = "the file ends inside the record's {part} (expected {{f.expected}} bytes, got {{f.got}})"
 _CRC = "{part} CRC mismatch (stored 0x{{f.got:08x}}, computed 0x{{f.expected:08x}}{{length}})"
 _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
@@ -49,9 +45,13 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
     FaultCode.LENGTH_TOO_LARGE: (
         CorruptRecordError,
         "its length {f.got} is over the limit of {f.expected} bytes",
-        "raise max_record_bytes= if such records are intended (protobuf's own limit is 2147483647)",
+        say("raise {max_record_bytes=} if such records are intended (protobuf's own limit is 2147483647)"),
     ),
-    FaultCode.KIND: (FeatureTypeError, "", "pass schema= with a type that fits, or exclude the feature with columns="),
+    FaultCode.KIND: (
+        FeatureTypeError,
+        "",
+        say("pass {schema=} with a type that fits") | say("exclude the feature with {columns=}"),
+    ),
     FaultCode.VALUE_COUNT: (
         DecodeError,
         "expected exactly 1 value, got {f.got}",
@@ -60,14 +60,17 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
     FaultCode.NOT_TEXT: (
         DecodeError,
         "expected text, got bytes that are not text",
-        "it was text so far; pass infer_text=False, or declare it as binary by schema=, or pass sample='all'",
+        "it was text so far" & say("pass {infer_text=False}")
+        | say("declare it as binary by {schema=}")
+        | say("pass {sample='all'}"),
     ),
     FaultCode.NOT_UTF8: (DecodeError, "expected UTF-8, got other bytes", "declare the feature as binary"),
     FaultCode.UNKNOWN_FEATURE: (
         SchemaError,
         "the schema does not name this feature",
-        "pass on_new='ignore' to leave it out, or pass sample='all', or declare it by schema= (a feature list by "
-        "tfr.sequence)",
+        say("pass {on_new='ignore'} to leave it out")
+        | say("pass {sample='all'}")
+        | say("declare it by {schema=} (a feature list by tfr.sequence)"),
     ),
     FaultCode.MISSING_FEATURE: (
         FeatureNotFoundError,
@@ -76,14 +79,10 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
     ),
     FaultCode.TOO_MANY_FEATURES: (
         SchemaError,
-        "more than max_features={f.expected} different feature names",
-        "raise max_features= if they are intended",
+        "more than {f.expected} different feature names",
+        say("raise {max_features=} if they are intended"),
     ),
-    FaultCode.NAME_IN_BOTH: (
-        SchemaError,
-        "the name is used in the context and in the feature lists",
-        "leave it out with columns='!<name>', or read both as two columns: " + _TWO_COLUMNS,
-    ),
+    FaultCode.NAME_IN_BOTH: (SchemaError, "the name is used in the context and in the feature lists", None),
 }
 _WIRE_FAULTS = {
     FaultCode.VARINT_TRUNCATED: "a varint is truncated",
@@ -114,11 +113,20 @@ def wire_reason(fault: Fault, what: str = "payload") -> str:
     return f"the {what} is not a valid protobuf message: {_WIRE_FAULTS[fault.code].format(f=fault)}{at}"
 
 
+def _two_columns(fault: Fault) -> Message:
+    """How to read a feature of both parts of a record."""
+    name = printable(fault.feature or "")
+    columns = f"{{'{name}': tfr.scalar(…, part='context'), '{name}_steps': tfr.sequence(…, feature='{name}')}}"
+    return say("{schema=}", schema=Written(columns))
+
+
 def _reason(fault: Fault) -> str:
     if fault.code in _WIRE_FAULTS:
         return wire_reason(fault)
     if fault.code is FaultCode.KIND:
         return f"expected {Kind(fault.expected).description}, got {Kind(fault.got).description}"
+    if fault.code is FaultCode.TOO_MANY_FEATURES:
+        return say("more than {max_features=} different feature names", max_features=fault.expected)
     length = f", length {fault.byte}" if fault.byte >= 0 else ""
     return _FAULTS[fault.code][1].format(f=fault, length=length)
 
@@ -142,25 +150,29 @@ def to_error(
     if contradicts_sample and fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.NOT_TEXT):
         error = SchemaError
         if fault.code is FaultCode.VALUE_COUNT:
-            advice = "declare the feature as a list in schema=, or pass sample='all'"
+            advice = say("declare the feature as a list in {schema=}") | say("pass {sample='all'}")
         if fault.code is FaultCode.KIND:
-            advice = "the schema was fixed from a sample; pass sample='all', or pass schema="
+            advice = "the schema was fixed from a sample" & say("pass {sample='all'}") | say("pass {schema=}")
     elif fault.code is FaultCode.VALUE_COUNT and fault.got == 0:
         advice = NO_VALUES
     elif fault.code is FaultCode.KIND and plan is not None and _is_companion(fault.feature, plan):
-        advice = _COMPANION.replace("<tensor>", printable(feature_of_companion(fault.feature or "") or ""))
+        tensor = printable(feature_of_companion(fault.feature or "") or "")
+        advice = f"it is read as a companion of the tensor '{tensor}', and had another type before" & say(
+            "pass {schema=} to read the bytes without it", schema={tensor: "binary"}
+        )
     if fault.code is FaultCode.UNKNOWN_FEATURE:
         if plan is not None and any(column.name == fault.feature for column in plan.columns):
             advice = (
-                "the record has it in its other part: tfr.sequence declares a feature list, all else a context "
-                f"feature; if it is in both, read two columns: {_TWO_COLUMNS}"
+                "the record has it in its other part: tfr.sequence declares a feature list, all else a context feature"
+                & say("if it is in both, read two columns: {}", _two_columns(fault))
             )
         elif not contradicts_sample:
-            advice = "the embedded schema does not have it; schema='infer' reads all features of the records"
+            advice = "the embedded schema does not have it" & say("{schema='infer'} reads all features of the records")
     if fault.feature is not None and fault.feature.startswith(_NESTED):
         advice = OTHER_MESSAGE
-    if advice is not None:
-        advice = advice.replace(_NAME, printable(fault.feature or ""))
+    if fault.code is FaultCode.NAME_IN_BOTH:
+        leave_out = say("leave it out with {columns=}", columns=f"!{printable(fault.feature or '')}")
+        advice = leave_out | say("read both as two columns: {}", _two_columns(fault))
     return error(
         _reason(fault),
         path=path,

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.background import ordered, raise_error
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
@@ -38,6 +38,7 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import paths_of
 from tfrecord_io.registry import listed
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve_output import check_outside
@@ -188,8 +189,8 @@ def convert(
     """
     has_datasets = bool(datasets_in(source))
     if resume and has_datasets:
-        reason = "resume=True compares files and keywords with those of the call that was stopped"
-        raise ValueError(f"{reason}: pass the path, and the options of the dataset as keywords")
+        reason = say("{resume=True} compares files and keywords with those of the call that was stopped")
+        raise ValueError(say("{}: pass the path, and the options of the dataset as keywords", reason))
     parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
     paths, name = _paths(paths_of(source) if has_datasets else source), os.fspath(target)
     places = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
@@ -273,7 +274,7 @@ def open_format(
     assert format.open is not None
     for key, what in format.needs.items():
         if key not in keywords:
-            raise TypeError(f"{format.title} needs {key}=, {what}")
+            raise TypeError(say("{} needs {}, {}", format.title, Keyword(key), what))
     columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
     if format.projects:
         needed = _Needed(columns, filters)
@@ -337,8 +338,8 @@ def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format,
             continue
         where, actual, advice = {}, [], []
         for role, path, format, keyword in (
-            ("reads", source, reads, "src_format="),
-            ("writes", target, writes, "dst_format="),
+            ("reads", source, reads, "src_format"),
+            ("writes", target, writes, "dst_format"),
         ):
             if titles := dict.fromkeys(row.title for row in FORMATS if key in getattr(row, role)):
                 shown, kind = listed("and", *titles), "sources" if role == "reads" else "targets"
@@ -346,15 +347,15 @@ def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format,
                 actual.append(f"'{printable(path)}' is {format.title}")
                 advice.append(keyword)
         only = " and ".join(f"{shown} {kind}" for shown, kind in where.items())
-        raise TypeError(
-            f"{key}= is only for {only}, and {', '.join(actual)}; {' or '.join(advice)} names another format"
-        )
+        text = say("{} is only for {}, and {}", Keyword(key), only, ", ".join(actual))
+        others = " or ".join("{}" for _ in advice)
+        raise TypeError(text & say(f"{others} names another format", *map(Keyword, advice)))
 
 
 def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
     """What adds the columns of files to a stream: the keywords ``embed``, ``embed_folder`` and ``missing_files``."""
     if given and "embed" not in given:
-        raise TypeError(f"{next(iter(given))}= has no effect without embed=")
+        raise TypeError(say("{} has no effect without {embed=}", Keyword(next(iter(given)))))
     columns, folder, missing = (given.get(key) for key in EMBEDDING)
     own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", **storage.keywords}
     return lambda stream: stream if columns is None else embed_files(stream, columns, **own)
@@ -457,13 +458,13 @@ def _settings(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> dic
     can_resume = [row for row in FORMATS if row.plan or row is TFRECORD]
     if writes is not TFRECORD or reads not in can_resume:
         titles = ", ".join(row.title for row in can_resume)
-        raise ValueError(f"resume=True converts {titles} files to shards of TFRecord, a shard for each file")
+        raise ValueError(say("{resume=True} converts {} files to shards of TFRecord, a shard for each file", titles))
     for name in _OF_ALL_FILES:
         if keywords.get(name):
-            raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
+            raise TypeError(say("{} cannot be used with {resume=True}: it counts the rows of all files", Keyword(name)))
     if stops(keywords.get("on_error")):
         reason = "it would leave out all files after the first"
-        raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
+        raise ValueError(say("{on_error='stop'} cannot be used with {resume=True}: {}", reason))
     names = keywords.keys() - _WITHOUT_EFFECT
     given = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
     return {name: _schema_text(value) if name == "schema" else _text(value) for name, value in given.items()}

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import read_files, reader_threads
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
@@ -83,7 +83,7 @@ def embed_files(
     options = FileOptions.from_keywords(keywords)
     check_choice("missing", missing, get_args(MissingFiles))
     if not isinstance(columns, Mapping):
-        raise TypeError(f"columns={columns!r}: expected a dict such as {{'image': 'image_uri'}}")
+        raise TypeError(say("{columns=}: expected a dict such as {}'image': 'image_uri'{}", "{", "}", columns=columns))
     source = open_input(table)
     reading = _Embedding(dict(columns), folder, missing, options)
     schema = reading.schema(source.schema)
@@ -161,7 +161,9 @@ class _Embedding:
                     error = FileNotFoundError if entry is None else IsADirectoryError
                     where = f"row {row + at}, column '{printable(feature)}'"
                     raise error(
-                        number, f'{what} ({where}); missing="null" makes it a missing value', fs.display_path(name)
+                        number,
+                        f"{what} ({where})" & say('{missing="null"} makes it a missing value'),
+                        fs.display_path(name),
                     )
                 located[at] = (fs, None if entry is None or entry.directory else entry)
         return located

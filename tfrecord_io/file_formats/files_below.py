@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DamagedDataWarning, EncodeError, printable, warn
+from tfrecord_io.errors import DamagedDataWarning, EncodeError, printable, say, warn
 from tfrecord_io.format.magic import IMAGES
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import cpu_count
@@ -112,7 +112,7 @@ def warn_of_others(path: str, reason: str, others: Sequence[FolderFile]) -> None
     """Warn of files of a folder that are left out."""
     if others:
         named = f"'{printable(others[0].name)}'{and_more(len(others) - 1)}"
-        warn(f"{printable(path)}: {reason}, left out: {named}", UserWarning)
+        warn(say("{}: {}, left out: {}", printable(path), reason, named), UserWarning)
 
 
 def has_file(path: str, storage: StorageOptions, suffixes: tuple[str, ...]) -> bool:
@@ -156,21 +156,27 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
         if class_names is None and found and outside is not None:
             where = f"'{printable(folder.path)}': files are both in folders ('{printable(found[0])}') and outside "
             where += f"('{printable(outside.name)}')"
-            advice = "put all files into folders, or pass labels=True (no label outside), or pass labels=False"
-            raise ValueError(f"{where}; {advice}")
+            advice = (
+                "put all files into folders" | say("pass {labels=True} (no label outside)") | say("pass {labels=False}")
+            )
+            raise ValueError(say("{}", where) & advice)
         if class_names is None and found and {name.lower() for name in found} <= _SPLITS:
             where = f"'{printable(folder.path)}': its folders look like parts of a dataset ({', '.join(found)})"
-            raise ValueError(f"{where}; convert them one by one, or pass labels=True if they are classes")
+            raise ValueError(
+                say("{}", where) & "convert them one by one" | say("pass {labels=True} if they are classes")
+            )
     if not labels:
         return None
     if class_names is None:
         return found
     if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
-        raise TypeError(f"class_names={class_names!r}: expected a list of names")
+        raise TypeError(say("{class_names=}: expected a list of names", class_names=class_names))
     if len(set(class_names)) < len(class_names):
-        raise ValueError("class_names= has a name twice")
+        raise ValueError(say("{class_names=} has a name twice"))
     if unknown := sorted(set(found) - set(class_names)):
-        raise ValueError(f"'{printable(folder.path)}': the folder '{printable(unknown[0])}' is not among class_names=")
+        raise ValueError(
+            say("'{}': the folder '{}' is not among {class_names=}", printable(folder.path), printable(unknown[0]))
+        )
     return list(class_names)
 
 

@@ -6,12 +6,13 @@ import errno
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys
 from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, resolve_inputs
@@ -59,14 +60,14 @@ def formats_of(
         folder = FORMATS[FOLDERS.get(files, FOLDERS["all"])]  # or the name of a column
         for keyword, key, format in (("src_format", src_format, reads), ("dst_format", dst_format, writes)):
             if key is not None and format is not None and format.name in FOLDERS.values() and format is not folder:
-                raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
+                raise TypeError(say("{files=} and {} contradict each other", Keyword(keyword, repr(key)), files=files))
         if reads.records:
             if writes not in (None, folder):
                 reason = "keywords and suffixes of other targets do not apply"
-                raise TypeError(f"files= writes TFRecord to a folder: {reason}")
+                raise TypeError(say("{files=} writes TFRecord to a folder: {}", reason))
             return reads, folder
         if reads is not folder:
-            raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {reads.title}")
+            raise TypeError(say("{files=} is for folders, and '{}' is {}", printable(paths[0]), reads.title))
     suffix = foreign_suffix(target) or unknown_suffix(target) if writes is None else None
     if suffix is not None and (foreign_suffix(target) or not _is_directory(target, places.target)):
         raise _unwritable(target, suffix)
@@ -131,7 +132,9 @@ def _unwritable(path: str, what: str) -> ValueError:
     suffixes = ", ".join(suffix for row in FORMATS if row.is_target for suffix in row.suffixes)
     advice = f"{question}use one of {suffixes}, or .tfrecord or no suffix for TFRecord"
     return ValueError(
-        f"'{printable(path)}': {what} files cannot be written; {advice}; dst_format= states the format of other names"
+        say("{}", f"'{printable(path)}': {what} files cannot be written")
+        & advice
+        & say("{dst_format=} states the format of other names")
     )
 
 
@@ -201,6 +204,6 @@ def _format_of_folder(folder: str, names: Sequence[str], below: str) -> Format:
     format = next((format for name in names if (format := _format_of_name(name)) is not None), None)
     if format is None and not any(map(is_record_file, names)):
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
-        advice = below or 'files="all" embeds files of any kind'
-        raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", folder)
+        advice = below or say('{files="all"} embeds files of any kind')
+        raise FileNotFoundError(errno.ENOENT, say("{}", reason) & advice, folder)
     return format or TFRECORD

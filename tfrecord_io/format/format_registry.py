@@ -12,15 +12,21 @@ from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 from tfrecord_io import entry_points
+from tfrecord_io.errors import say
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
+from tfrecord_io.remedies import Call, Message
 from tfrecord_io.typing import MissingFiles, Path
 
 F = TypeVar("F", bound=Callable[..., Any])
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
-_INSTEAD = "write an Arrow file (.arrow), or declare another type by schema=, or exclude the column with columns="
+_INSTEAD = (
+    "write an Arrow file (.arrow)"
+    | say("declare another type by {schema=}")
+    | say("exclude the column with {columns=}")
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +147,13 @@ ORDERED = frozenset({"filters", "progress", "schema", "schema_overrides", "max_f
 _LABELLED = frozenset({"filters", "max_expansion", "record_dim", "decode_cf"})
 _CELLS = {"delimiter", "null_values"}
 _CODE = "tfrecord_io.file_formats."
-BY_CONVERT = "read it with tfr.convert (in a shell: tfr convert --from {})"
+
+
+def by_convert(name: str, other: str = "") -> Message:
+    """What reads a file of another format, and in Python `other`, too."""
+    or_other = Call(f" or {other}" if other else "", "")
+    return say("read it with {}{}", Call("tfr.convert", f"tfr convert --from {name}"), or_other)
+
 
 TFRECORD = Format(
     *("tfrecord", "TFRecord", "TFRecord files, in every form that `read_table` accepts"),
@@ -155,14 +167,15 @@ CSV = Format(
     plan=f"{_CODE}tables.csv_files:csv_source",
     writer=f"{_CODE}tables.csv_files:csv_writer",
     needs_columns=True,
-    instead="exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
+    instead=say("exclude the column with {columns=}")
+    | "write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
     reads=ORDERED | _CELLS,
     writes=frozenset({"overwrite", "delimiter"}),
     named={"delimiter": ","},
     compressed=True,
     typed=False,
     looks=("plain text",),
-    advice=f"if it is CSV, {BY_CONVERT.format('csv')} or pandas.read_csv",
+    advice="if it is CSV, " + by_convert("csv", "pandas.read_csv"),
     sql=(".csv",),
 )
 TSV = Format(
@@ -189,7 +202,7 @@ JSON = Format(
     compressed=True,
     typed=False,
     looks=("JSON",),
-    advice=f"if it is JSON lines, {BY_CONVERT.format('jsonl')}, or pandas.read_json(lines=True)",
+    advice="if it is JSON lines, " + by_convert("jsonl", "pandas.read_json(lines=True)"),
     sql=(".json", ".jsonl", ".ndjson"),
 )
 PARQUET = Format(
@@ -200,7 +213,7 @@ PARQUET = Format(
     needs_columns=True,
     reads=ORDERED,
     looks=("a Parquet file",),
-    advice=f"{BY_CONVERT.format('parquet')} or pandas.read_parquet",
+    advice=by_convert("parquet", "pandas.read_parquet"),
     magic=(b"PAR1", b"PARE"),
     sql=(".parquet",),
 )
@@ -212,7 +225,7 @@ ARROW = Format(
     writer="pyarrow.ipc:new_file",
     reads=ORDERED,
     looks=("an Arrow IPC (Feather) file",),
-    advice=f"{BY_CONVERT.format('arrow')} or pandas.read_feather",
+    advice=by_convert("arrow", "pandas.read_feather"),
     magic=(b"ARROW1",),
 )
 ORC = Format(
@@ -223,7 +236,7 @@ ORC = Format(
     needs_columns=True,
     reads=ORDERED,
     looks=("an ORC file",),
-    advice=f"{BY_CONVERT.format('orc')} or pandas.read_orc",
+    advice=by_convert("orc", "pandas.read_orc"),
     magic=(b"ORC",),
 )
 NPY = Format(
@@ -235,7 +248,7 @@ NPY = Format(
     writes=frozenset({"overwrite", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
-    advice=f"{BY_CONVERT.format('npy')} or numpy.load",
+    advice=by_convert("npy", "numpy.load"),
     magic=(b"\x93NUMPY",),
 )
 NPZ = Format(
@@ -246,7 +259,7 @@ NPZ = Format(
     write=f"{_CODE}array_files.to_numpy_files:write_npz",
     writes=frozenset({"overwrite", "compressed"}),
     looks=("a zip archive (such as .npz)",),
-    advice=f"if it is .npz, {BY_CONVERT.format('npz')} or numpy.load",
+    advice="if it is .npz, " + by_convert("npz", "numpy.load"),
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
 HDF5 = Format(
@@ -259,7 +272,7 @@ HDF5 = Format(
     reads=_LABELLED,
     writes=frozenset({"overwrite", "compressed"}),
     looks=("an HDF5 file",),
-    advice=f"{BY_CONVERT.format('hdf5')} or h5py.File",
+    advice=by_convert("hdf5", "h5py.File"),
     magic=(b"\x89HDF\r\n\x1a\n",),
     extra="hdf5",
 )
@@ -271,7 +284,7 @@ NETCDF = Format(
     projects=True,
     reads=_LABELLED,
     looks=("a NetCDF file",),
-    advice=f"{BY_CONVERT.format('netcdf')} or xarray.open_dataset",
+    advice=by_convert("netcdf", "xarray.open_dataset"),
     magic=(b"CDF\x01", b"CDF\x02", b"CDF\x05"),
     extra="netcdf",
 )

@@ -37,7 +37,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, SchemaError
+from tfrecord_io.errors import CorruptRecordError, SchemaError, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.fingerprint import Fingerprint
 from tfrecord_io.index.record_index import RecordIndex
@@ -447,7 +447,7 @@ class ColumnIndex:
         return fetched
 
     def _damaged(self, reason: str) -> CorruptRecordError:
-        reason = f"the column index cannot be read: {reason}"
+        reason = say("the column index cannot be read: {}", reason)
         return CorruptRecordError(reason, path=self.path, advice=REWRITE_COLUMNS)
 
 

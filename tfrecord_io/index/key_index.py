@@ -14,7 +14,7 @@ from tfrecord_io.arrow.buffers import valid_mask
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, printable
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, printable, say
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import open_columns, unless_stale
@@ -104,7 +104,7 @@ class KeyIndex:
         examples = self._table.examples()
         shown = ", ".join(f"{self._shown(first)} (records {first} and {row})" for first, row in examples)
         reason = f"{have} the key of an earlier record: {shown}{', …' if count > len(examples) else ''}"
-        advice = 'keep="first" finds the first record of each key'
+        advice = say('{keep="first"} finds the first record of each key')
         return SchemaError(reason, feature=self.name, got=count, advice=advice)
 
     def _shown(self, row: int) -> str:
@@ -133,7 +133,7 @@ def key_type(field: pa.Field) -> pa.DataType:
     if t.is_integer(value):
         return pa.uint64() if t.is_uint64(value) else pa.int64()
     reason = f"a key is text, bytes or an integer, not {logical_name(field.type, field.metadata)}"
-    raise SchemaError(reason, feature=field.name, advice="name another column by key=")
+    raise SchemaError(reason, feature=field.name, advice=say("name another column by {key=}"))
 
 
 def _held(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array | None, Array | None]:

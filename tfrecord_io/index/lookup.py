@@ -24,6 +24,7 @@ from tfrecord_io.errors import (
     SchemaWarning,
     StaleIndexWarning,
     printable,
+    say,
     warn,
 )
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
@@ -71,12 +72,16 @@ def find_indexes(
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"index={path!r}: expected the path of an index file or a list with one for each file")
+            raise TypeError(
+                say("{index=}: expected the path of an index file or a list with one for each file", index=path)
+            )
     if len(paths) != len(sources):
         names = (
             f"{len(paths)} index file{'s' * (len(paths) != 1)} for {len(sources)} data file{'s' * (len(sources) != 1)}"
         )
-        raise ValueError(f"index= names {names}: pass a list with one for each, in the order in which they are read")
+        raise ValueError(
+            say("{index=} names {}: pass a list with one for each, in the order in which they are read", names)
+        )
     return [_index_source(path, storage) for path in paths]
 
 
@@ -96,7 +101,7 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
     entry = fs.entry(name)
     if entry is None or entry.directory:
         number = errno.ENOENT if entry is None else errno.EISDIR
-        raise OSError(number, f"index=: {os.strerror(number)}", fs.display_path(name))
+        raise OSError(number, say("{index=}: {}", os.strerror(number)), fs.display_path(name))
     return source_of(fs, entry)
 
 
@@ -224,7 +229,10 @@ def _check_records(index: RecordIndex, index_source: Source, source: Source, fil
     """Raise CorruptRecordError if a text index does not match its file."""
 
     def mismatch(reason: str, expected: Any = None, got: Any = None) -> CorruptRecordError:
-        text, advice = f"the index does not match {printable(source.path)}: {reason}", f"{REWRITE}, or delete it"
+        text, advice = (
+            say("the index does not match {}: {}", printable(source.path), reason),
+            f"{REWRITE}, or delete it",
+        )
         return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, advice=advice)
 
     if index.end != file.size:
@@ -370,7 +378,7 @@ class IndexWriter:
     def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
         check_uncompressed(compression)
         if not isinstance(path, str | os.PathLike):
-            raise ValueError("write_index=True: a file object can have no index file; write to a path")
+            raise ValueError(say("{write_index=True}: a file object can have no index file") & "write to a path")
         self.path = os.fspath(path) + SUFFIX
         self._storage = storage
         self._replaced = file_status(self.path, storage)  # of the old index, which is removed before `commit`
@@ -434,5 +442,5 @@ def remove_index(path: Any, storage: StorageOptions) -> None:
 def check_uncompressed(compression: str | None) -> None:
     """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
     if compression is not None:
-        reason = f"a compressed file ({compression}) cannot be indexed; write it plain: compression=None"
-        raise ValueError(f"write_index=True: {reason}")
+        reason = f"a compressed file ({compression}) cannot be indexed" & say("write it plain: {compression=None}")
+        raise ValueError(say("{write_index=True}: {}", reason))

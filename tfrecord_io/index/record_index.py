@@ -15,7 +15,7 @@ from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.errors import CorruptRecordError, say
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIX
@@ -122,7 +122,7 @@ def _numbers(text: bytes, path: str) -> tuple[Array, Array]:
 
 
 def _bad_line(path: str, line: int, reason: str, **facts: Any) -> CorruptRecordError:
-    return CorruptRecordError(f"line {line + 1} of the index: {reason}", path=path, advice=REWRITE, **facts)
+    return CorruptRecordError(say("line {} of the index: {}", line + 1, reason), path=path, advice=REWRITE, **facts)
 
 
 # ---- from the headers

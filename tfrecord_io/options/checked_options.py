@@ -10,8 +10,10 @@ from functools import cache, partial
 from numbers import Real
 from typing import Any, ClassVar, Self, get_args
 
+from tfrecord_io.errors import say
 from tfrecord_io.options.keyword_names import unknown_keyword
 from tfrecord_io.options.split_slices import parse_split
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import Compression, OnError, OnErrorName, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
@@ -160,7 +162,7 @@ class Options:
                 continue
             if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
                 expected = "".join(f"{choice!r} or " for choice in other)
-                raise TypeError(f"{name}={value!r}: expected {expected}True or False")
+                raise TypeError(say("{}: expected {}True or False", Keyword(name, repr(value)), expected))
             object.__setattr__(self, name, bool(value))
 
     def _parse_split(self) -> None:
@@ -170,7 +172,7 @@ class Options:
     def _check_mapping(self, name: str, example: str) -> None:
         value = getattr(self, name)
         if not isinstance(value, Mapping | None):
-            raise TypeError(f"{name}={value!r}: expected a dict such as {example}")
+            raise TypeError(say("{}: expected a dict such as {}", Keyword(name, repr(value)), example))
         for key in value or ():
             if not isinstance(key, str):
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
@@ -191,7 +193,7 @@ class RecordOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.compression, str | None):
-            raise TypeError(f"compression={self.compression!r}: expected a name or None")
+            raise TypeError(say("{compression=}: expected a name or None", compression=self.compression))
         check_integer("threads", self.threads, 1, optional=True)
         object.__setattr__(self, "progress", check_progress(self.progress))
 
@@ -216,9 +218,9 @@ class FrameOptions(RecordOptions):
         check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
         ratio = self.max_decompression_ratio
         if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
-            raise TypeError(f"max_decompression_ratio={ratio!r}: expected a number or None")
+            raise TypeError(say("{max_decompression_ratio=}: expected a number or None", max_decompression_ratio=ratio))
         if ratio is not None and not float(ratio) >= 1:
-            raise ValueError(f"max_decompression_ratio={ratio!r}: expected at least 1")
+            raise ValueError(say("{max_decompression_ratio=}: expected at least 1", max_decompression_ratio=ratio))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,31 +265,31 @@ def check_integer(name: str, value: object, least: int, most: int | None = None,
     if optional and value is None:
         return
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name}={value!r}: expected an integer")
+        raise TypeError(say("{}: expected an integer", Keyword(name, repr(value))))
     if value.__index__() < least:
-        raise ValueError(f"{name}={value!r}: expected at least {least}")
+        raise ValueError(say("{}: expected at least {}", Keyword(name, repr(value)), least))
     if most is not None and value.__index__() > most:
-        raise ValueError(f"{name}={value!r}: expected at most {most}")
+        raise ValueError(say("{}: expected at most {}", Keyword(name, repr(value)), most))
 
 
 def check_names(name: str, value: object) -> list[str]:
     """The names of columns, at least one, that a keyword takes alone or in a sequence."""
     names = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
     if not names or not all(isinstance(each, str) for each in names):
-        raise ValueError(f"{name}={value!r}: expected one or several names of columns")
+        raise ValueError(say("{}: expected one or several names of columns", Keyword(name, repr(value))))
     return names
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
-        raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
+        raise ValueError(say("{}: expected one of {}", Keyword(name, repr(value)), ", ".join(map(repr, choices))))
 
 
 def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) -> None:
     """Raise ValueError for an `on_error` that does not exist."""
     if value not in names and not (callable(value) and "skip" in names):
         others = " or a function that takes the error" if "skip" in names else ""
-        raise ValueError(f"on_error={value!r}: expected one of {', '.join(map(repr, names))}{others}")
+        raise ValueError(say("{on_error=}: expected one of {}{}", ", ".join(map(repr, names)), others, on_error=value))
 
 
 def raises(on_error: object) -> bool:
@@ -308,7 +310,7 @@ def leaves_out(on_error: object) -> bool:
 def check_overwrite(value: object) -> None:
     """Raise TypeError for an `overwrite` that does not exist."""
     if value not in (None, True, False):
-        raise TypeError(f"overwrite={value!r}: expected None, True or False")
+        raise TypeError(say("{overwrite=}: expected None, True or False", overwrite=value))
 
 
 def check_progress(value: object) -> ProgressLike:
@@ -316,5 +318,5 @@ def check_progress(value: object) -> ProgressLike:
     if callable(value):
         return value
     if type(value).__name__ not in ("bool", "bool_"):
-        raise TypeError(f"progress={value!r}: expected True, False or a function")
+        raise TypeError(say("{progress=}: expected True, False or a function", progress=value))
     return bool(value)

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from tfrecord_io.errors import say
 from tfrecord_io.options.read import MAX_EXPANSION
+from tfrecord_io.remedies import Written
 
 RATIO = 512  # plain values take at most 8 bytes for each that is read; sparse columns and tensors may take more
 BYTES_PER_CELL = 8  # of a column whose type is not known yet
@@ -45,11 +47,13 @@ class Expansion:
 
     def excess(self, reason: str) -> str:
         """`reason`, which states a size that does not fit, with the limit."""
-        return f"{reason}; max_expansion={self.limit} leaves room for {self.room}"
+        return reason & say("{max_expansion=} leaves room for {}", self.room, max_expansion=Written(self.limit))
 
     def advice(self, size: int) -> str:
         """What to do if `size` bytes do not fit but are intended."""
-        return f"if this is intended, pass max_expansion={self.limit + size - self.room} or more"
+        return say(
+            "if this is intended, pass {max_expansion=} or more", max_expansion=Written(self.limit + size - self.room)
+        )
 
     @contextmanager
     def applied(self) -> Iterator[None]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, say
 from tfrecord_io.options.condition import CONTAINS, Condition
+from tfrecord_io.remedies import Written
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -58,13 +59,19 @@ def condition_of(filters: Any) -> Condition:
 
     if isinstance(filters, pc.Expression):
         return Condition.parsed(filters)
+    if hasattr(filters, "__array__") or hasattr(filters, "__arrow_c_array__"):
+        got = f"{type(filters).__name__}, whose values say nothing about rows that are not read yet"
+        raise TypeError(f"filters: got {got}; {_EXPECTED}")
     if isinstance(filters, Iterable) and not isinstance(filters, str | bytes | tuple):
         terms = list(filters)
         alternatives = [terms] if terms and _is_term(terms[0]) else terms
         if not all(isinstance(terms, tuple | list) and all(map(_is_term, terms)) for terms in alternatives):
-            raise ValueError(f"filters={printable(repr(filters))}: expected tuples (column, operator, value)")
+            types = ", ".join(sorted({type(term).__name__ for term in terms}))
+            raise ValueError(f"filters: a list of {types}: expected tuples (column, operator, value)")
         if not alternatives or not all(alternatives):
-            raise ValueError(f"filters={printable(repr(filters))}: an empty list is no condition")
+            raise ValueError(
+                say("{filters=}: an empty list is no condition", filters=Written(printable(repr(filters))))
+            )
         return Condition.any_of([Condition.all_of([_condition(*term) for term in terms]) for terms in alternatives])
     raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
 

@@ -1,10 +1,10 @@
-"""The names of keywords, and which is meant by one that does not exist."""
+"""Names of other libraries: which keyword or method of this one is meant by one that does not exist."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, TensorFlow, PyTorch
@@ -19,7 +19,7 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "filters": "filter where predicate",
     "include_file_paths": "path_column file_column filename",
     "index": "preserve_index",
-    "limit": "nrows n_rows num_rows max_rows head take n count",
+    "limit": "nrows n_rows lines num_rows max_rows head take n count",
     "max_shard_bytes": "max_shard_size max_file_size shard_size",
     "missing": "fill_value na_value",
     "offset": "skiprows skip_rows skip start",
@@ -34,8 +34,56 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "shards": "num_shards n_shards num_files partitions npartitions",
     "shuffle_buffer": "shuffle buffer_size shuffle_buffer_size shuffle_size",
     "state": "checkpoint",
-    "threads": "n_jobs num_threads n_threads num_workers use_threads num_parallel_reads num_parallel_calls workers",
-    "worker": "rank world_size shard shard_index",
+    "worker": "num_workers workers rank world_size shard shard_index num_processes",
+    "threads": "n_jobs num_threads n_threads num_workers workers use_threads num_parallel_reads num_parallel_calls",
+}
+_OF_A_LOADER = dict.fromkeys(  # which says how many there are, and `worker` which one of them it is
+    ("num_workers", "workers"),
+    "did you mean worker=? It is (i, n), for the i-th of n processes; to_torch is for a DataLoader(num_workers=n);",
+)
+_METHODS = {  # by attribute of datasets and readers of other libraries: what does it here
+    **dict.fromkeys(("sample", "random_sample"), "tfr.sample(path, target, n=…) writes random records"),
+    **dict.fromkeys(
+        ("shuffle", "batch", "repeat"),
+        "iter_arrays(batch_size=…, shuffle_buffer=…, epochs=…), to_torch and to_tf do this; tfr.shuffle writes files",
+    ),
+    **dict.fromkeys(
+        ("map", "apply", "map_batches", "with_columns", "assign", "transform"),
+        "change the arrays in a loop over iter_arrays(batch_size=…), or call to_tf() or to_hf(), which have map",
+    ),
+    **dict.fromkeys(
+        ("cache", "prefetch", "persist", "interleave"),
+        "iter_arrays reads ahead by itself; keep the rows in memory by to_arrays() or to_table()",
+    ),
+    **dict.fromkeys(
+        ("to_keras", "as_dataset", "to_tensorflow"), "call to_tf(batch_size=…), whose result model.fit takes"
+    ),
+    **dict.fromkeys(
+        ("dataloader", "to_dataloader", "to_pytorch"), "torch.utils.data.DataLoader(ds.to_torch(…)) takes it"
+    ),
+    **dict.fromkeys(("as_numpy_iterator", "as_numpy", "iter_batches", "iter_rows"), "call iter_arrays(batch_size=…)"),
+    "tail": "take(range(-n, 0)) has the last rows",
+    **dict.fromkeys(("num_rows", "shape", "height", "count", "cardinality"), "call count_rows()"),
+    **dict.fromkeys(
+        ("column_names", "dtypes", "names", "element_spec"), "schema has the names and types, columns the names"
+    ),
+    **dict.fromkeys(("where", "query"), "call filter()"),
+    **dict.fromkeys(("drop", "drop_columns", "remove_columns"), "call select(['*', '!name'])"),
+    "collect": "call to_table(), to_pandas() or to_polars()",
+    **dict.fromkeys(("write", "save", "to_tfrecord", "sink"), "tfr.write_tfrecord(ds, path) writes the rows"),
+    **dict.fromkeys(
+        ("to_csv", "to_parquet", "to_json", "write_parquet"), "tfr.convert(path, target) writes other formats"
+    ),
+    "skip": "tfr.dataset(path, offset=n) leaves out the first rows",
+    **dict.fromkeys(("concat", "concatenate", "union"), "a + b joins two datasets"),
+}
+_OF_READERS = {  # what a reader has in place of it
+    **dict.fromkeys(("to_pandas", "to_df", "df", "collect"), "call read_pandas()"),
+    **dict.fromkeys(("read", "to_table", "to_arrow", "read_table", "fetchall"), "call read_all()"),
+    "to_polars": "call polars.from_arrow(reader)",
+    **dict.fromkeys(("columns", "column_names", "names", "dtypes"), "it is schema.names"),
+    **dict.fromkeys(("num_rows", "count_rows", "shape"), "the number of rows is not known; tfr.count(path)"),
+    **dict.fromkeys(("iter_arrays", "to_numpy", "to_arrays", "map", "batch", "shuffle"), "tfr.dataset(path) has it"),
 }
 _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
@@ -69,6 +117,25 @@ def _instead(call: Callable[..., Any] | None, name: str) -> str | None:
     return _OF_LIBRARIES.get(call.__name__) if call is not None and name in _OF_TRAINING else None
 
 
+def meant_keywords(name: str) -> list[str]:
+    """The keywords that have this name in other libraries.
+
+    >>> meant_keywords("nrows"), meant_keywords("num_workers")
+    (['limit'], ['worker', 'threads'])
+    """
+    return [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
+
+
+def unknown_attribute(owner: object, name: str, methods: Iterable[str]) -> AttributeError:
+    """The error for an attribute that a dataset or a reader does not have, with what does the same."""
+    what = type(owner).__name__
+    own = _OF_READERS if what == "Reader" else {}
+    hint = own.get(name) or (None if own else _METHODS.get(name))
+    close = difflib.get_close_matches(name, methods, n=1, cutoff=0.8)
+    meant = f": {hint}" if hint else f"; did you mean {close[0]!r}?" if close and name[:1] != "_" else ""
+    return AttributeError(f"{what!r} object has no attribute {name!r}{meant}", name=name, obj=owner)
+
+
 def unknown_keyword(
     name: str, known: Collection[str], call: Callable[..., Any] | None, value: object = None
 ) -> TypeError:
@@ -77,7 +144,7 @@ def unknown_keyword(
     valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty} or known
     public = [] if call is None else [part for part in call.__qualname__.split(".") if not part.startswith("_")]
     where = f"{'.'.join(public)}() got an " if public else ""
-    meant = [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
+    meant = meant_keywords(name)
     close = difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
     elsewhere = [_ELSEWHERE[own] for own in [name, *meant] if own in _ELSEWHERE and "schema_overrides" in valid]
     if "mode" in valid and _asks_to_append(name, value):
@@ -86,6 +153,8 @@ def unknown_keyword(
         hint = f": {_NO_APPEND};"
     elif names := [own for own in meant if own in valid]:
         hint = f": did you mean {names[0]}=?"
+        if names[0] == "worker" and name in _OF_A_LOADER:
+            hint = f": {_OF_A_LOADER[name]}"
     elif elsewhere:
         hint = f": {elsewhere[0]};"
     elif instead := _instead(call, name):

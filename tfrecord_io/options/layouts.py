@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from tfrecord_io.errors import say
 from tfrecord_io.options.checked_options import INT64_MAX, check_choice, check_integer
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import ArrayLayout
 
 
@@ -68,14 +70,14 @@ def check_lengths(name: str, value: object, mode: str) -> None:
     for each in _each(name, value):
         is_pair = isinstance(each, tuple | list)
         if is_pair and (len(each) != 2 or each[1] != mode):  # type: ignore[arg-type,index]
-            raise ValueError(f"{name}={each!r}: expected a length, or (length, {mode!r})")
+            raise ValueError(say("{}: expected a length", Keyword(name, repr(each))) | f"(length, {mode!r})")
         check_integer(name, length_and_mode(each, mode)[0], 1, INT64_MAX, optional=not is_pair)
 
 
 def check_by_column(name: str, value: object) -> None:
     """Raise TypeError for a dict whose keys are not names of columns."""
     if isinstance(value, Mapping) and not all(isinstance(key, str) for key in value):
-        raise TypeError(f"{name}={value!r}: expected names of columns as keys")
+        raise TypeError(say("{}: expected names of columns as keys", Keyword(name, repr(value))))
 
 
 def _each(name: str, value: object) -> list[object]:

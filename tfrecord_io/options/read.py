@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from tfrecord_io.errors import FeatureTypeError
+from tfrecord_io.errors import FeatureTypeError, say
 from tfrecord_io.options.checked_options import (
     INT64_MAX,
     FrameOptions,
@@ -26,6 +26,7 @@ from tfrecord_io.options.layouts import (
     of_column,
 )
 from tfrecord_io.options.record_types import checked_record_type
+from tfrecord_io.remedies import Written
 from tfrecord_io.typing import (
     ArrayLayout,
     InvalidBoxes,
@@ -82,7 +83,9 @@ class ReadOptions(FrameOptions):
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags("stable_types", "infer_text", "large_offsets")
         if not isinstance(self.include_file_paths, str | None):
-            raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
+            raise TypeError(
+                say("{include_file_paths=}: expected the name of a column", include_file_paths=self.include_file_paths)
+            )
         if self.sample != "all":
             check_integer("sample", self.sample, 1)
         check_integer("offset", self.offset, 0, INT64_MAX)
@@ -131,7 +134,7 @@ class ReadOptions(FrameOptions):
             object.__setattr__(self, "columns", names := tuple(names))
             if all(isinstance(name, str) for name in names):
                 return
-        raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
+        raise TypeError(say("{columns=}: expected names, globs and !names", columns=self.columns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +159,9 @@ class RepresentationOptions(ReadOptions):
         for name, layout in {"": self.layout_of(""), **self.layouts()}.items():
             _check_layout(f" of {name!r}" if name else "", layout)
             if layout.ragged != "pad" and isinstance(self.pad_value, Mapping) and name in self.pad_value:
-                raise ValueError(f'pad_value= names {name!r}, which is not padded: pass ragged={{"{name}": "pad"}}')
+                raise ValueError(
+                    say("{pad_value=} names {}, which is not padded: pass {ragged=}", repr(name), ragged={name: "pad"})
+                )
 
     @property
     def has_layouts(self) -> bool:
@@ -189,9 +194,18 @@ class RepresentationOptions(ReadOptions):
 def _check_layout(of_column: str, layout: ColumnLayout) -> None:
     """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
     if layout.named_by is not None and layout.ragged != "pad":
-        raise ValueError(f"ragged={layout.ragged!r}{of_column} cannot be combined with {layout.named_by}, which pads")
+        raise ValueError(
+            say("{ragged=}{} cannot be combined with {}, which pads", of_column, layout.named_by, ragged=layout.ragged)
+        )
     if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
-        raise ValueError(f"max_length={layout.max_length}{of_column} is more than {layout.named_by} has room for")
+        raise ValueError(
+            say(
+                "{max_length=}{} is more than {} has room for",
+                of_column,
+                layout.named_by,
+                max_length=Written(layout.max_length),
+            )
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,11 +217,15 @@ class ArrayOptions(RepresentationOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.out, Mapping | None):
-            raise TypeError(f"out={type(self.out).__name__}: expected a dict of arrays by column")
+            raise TypeError(say("{out=}: expected a dict of arrays by column", out=Written(type(self.out).__name__)))
         if self.out is not None and self.pad_to is not None:
-            advice = "omit one of them, or read batches by iter_arrays(pad_to=…)"
+            advice = "omit one of them" | say("read batches by {iter_arrays(pad_to=…)}")
             raise ValueError(
-                f"pad_to={self.pad_to!r} cannot be combined with out=, whose arrays are not padded: {advice}"
+                say(
+                    "{pad_to=} cannot be combined with {out=}, whose arrays are not padded: {}",
+                    advice,
+                    pad_to=self.pad_to,
+                )
             )
 
 
@@ -242,7 +260,7 @@ class IterOptions(RepresentationOptions):
         if self.has_equal_parts:
             self._check_equal_parts()
         if not isinstance(self.state, Mapping | None):
-            raise TypeError(f"state={type(self.state).__name__}: expected the result of state()")
+            raise TypeError(say("{state=}: expected the result of state()", state=Written(type(self.state).__name__)))
 
     @property
     def bucketed(self) -> tuple[str, ...]:
@@ -280,7 +298,7 @@ class IterOptions(RepresentationOptions):
             return layout
         if packed:
             assert self.pack is not None
-            length, named_by = self.pack[name], f"pack={{{name!r}: {self.pack[name]}}}"
+            length, named_by = self.pack[name], str(say("{pack=}", pack={name: self.pack[name]}))
         else:
             assert self.bucket_sizes is not None
             length, named_by = self.bucket_sizes[-1], f"bucket_sizes={list(self.bucket_sizes)}"
@@ -290,41 +308,56 @@ class IterOptions(RepresentationOptions):
 
     def _check_arrangement(self) -> None:
         if (self.bucket_by is None) != (self.bucket_sizes is None):
-            raise ValueError("bucket_by= and bucket_sizes= need each other: columns of lists, and the greatest lengths")
+            raise ValueError(
+                say("{bucket_by=} and {bucket_sizes=} need each other: columns of lists, and the greatest lengths")
+            )
         if self.bucket_sizes is not None:
             object.__setattr__(self, "bucket_by", self.bucketed)
             if isinstance(self.bucket_sizes, str) or not isinstance(self.bucket_sizes, Iterable):
-                raise TypeError(f"bucket_sizes={self.bucket_sizes!r}: expected ascending lengths, such as [128, 512]")
+                raise TypeError(
+                    say(
+                        "{bucket_sizes=}: expected ascending lengths, such as [128, 512]",
+                        bucket_sizes=self.bucket_sizes,
+                    )
+                )
             object.__setattr__(self, "bucket_sizes", sizes := tuple(self.bucket_sizes))
             for size in sizes:
                 check_integer("bucket_sizes", size, 1, INT64_MAX)
             if not sizes or any(size >= after for size, after in pairwise(sizes)):
-                raise ValueError(f"bucket_sizes={list(sizes)}: expected ascending lengths")
+                raise ValueError(say("{bucket_sizes=}: expected ascending lengths", bucket_sizes=Written(list(sizes))))
         if self.pack is not None:
             if not isinstance(self.pack, Mapping) or not self.pack:
-                raise TypeError(f"pack={self.pack!r}: expected a length by column, such as {{'tokens': 2048}}")
+                raise TypeError(
+                    say("{pack=}: expected a length by column, such as {}'tokens': 2048{}", "{", "}", pack=self.pack)
+                )
             check_by_column("pack", self.pack)
             for size in self.pack.values():
                 check_integer("pack", size, 1, INT64_MAX)
         if self.arranges and self.uneven != "keep":
             reason = "the lengths of lists decide how many batches a worker has"
-            advice = "pass epochs=None, and take as many batches in each worker"
-            raise ValueError(f"uneven={self.uneven!r} cannot be combined with bucket_by= or pack=: {reason}; {advice}")
+            advice = say("pass {epochs=None}, and take as many batches in each worker")
+            raise ValueError(
+                say("{uneven=} cannot be combined with {bucket_by=} or {pack=}: {}", reason, uneven=self.uneven)
+                & advice
+            )
         if self.pack is not None and self.bucket_sizes is not None:
-            raise ValueError("pack= cannot be combined with bucket_by=: packed rows have one length")
+            raise ValueError(say("{pack=} cannot be combined with {bucket_by=}: packed rows have one length"))
         if self.pack is not None and self.pad_to is not None:
-            raise ValueError("pack= cannot be combined with pad_to=: it has the length of each packed row")
+            raise ValueError(say("{pack=} cannot be combined with {pad_to=}: it has the length of each packed row"))
         if isinstance(self.pad_to, Mapping) and (twice := [name for name in self.bucketed if name in self.pad_to]):
-            raise ValueError(f"pad_to= cannot name {twice[0]!r}, which bucket_sizes= pads; pass it for other columns")
+            raise ValueError(
+                say("{pad_to=} cannot name {}, which {bucket_sizes=} pads", repr(twice[0]))
+                & "pass it for other columns"
+            )
 
     def _check_worker(self) -> None:
         if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
-            raise TypeError(f"worker={self.worker!r}: expected (index of this worker, number of workers)")
+            raise TypeError(say("{worker=}: expected (index of this worker, number of workers)", worker=self.worker))
         index, count = self.worker
         check_integer("worker", count, 1)
         check_integer("worker", index, 0)
         if index >= count:
-            raise ValueError(f"worker={self.worker!r}: expected an index from 0 to {count - 1}")
+            raise ValueError(say("{worker=}: expected an index from 0 to {}", count - 1, worker=self.worker))
         object.__setattr__(self, "worker", (index, count))
 
     @property
@@ -335,10 +368,19 @@ class IterOptions(RepresentationOptions):
     def _check_equal_parts(self) -> None:
         if not raises(self.on_error):
             reason = "a part that ends at damage, or leaves records out, is shorter than the others"
-            raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error={self.on_error!r}: {reason}")
+            raise ValueError(
+                say(
+                    "{uneven=} cannot be combined with {on_error=}: {}",
+                    reason,
+                    uneven=self.uneven,
+                    on_error=self.on_error,
+                )
+            )
         if self.shuffle_buffer and self.seed is None and self.state is None:
-            reason = "needs the same seed= in all workers: the parts are taken from the shuffled order of the files"
-            raise ValueError(f"uneven={self.uneven!r} with shuffle_buffer= {reason}")
+            reason = say(
+                "needs the same {seed=} in all workers: the parts are taken from the shuffled order of the files"
+            )
+            raise ValueError(say("{uneven=} with {shuffle_buffer=} {}", reason, uneven=self.uneven))
 
 
 # ---- files of other formats

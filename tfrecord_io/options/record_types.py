@@ -10,7 +10,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, get_args
 
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.remedies import Written
 from tfrecord_io.typing import RecordTypeName
 
 _WELL_KNOWN = ("any", "descriptor", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
@@ -78,14 +79,22 @@ def checked_record_type(value: object) -> RecordTypeName | MessageType | None:
         found = _from_set(*value)
     else:
         shown = printable(repr(value))
-        raise ValueError(f"record_type={shown}: expected one of {', '.join(map(repr, names))}, or {_EXPECTED}")
+        raise ValueError(
+            say("{record_type=}: expected one of {}", ", ".join(map(repr, names)), record_type=Written(shown))
+            | _EXPECTED
+        )
     _ = found.descriptor  # now, as it may raise
     return found
 
 
 def _from_set(descriptors: object, name: object) -> MessageType:
     if not isinstance(name, str):
-        raise TypeError(f"record_type=(…, {name!r}): expected the full name of a message, such as 'pkg.Frame'")
+        raise TypeError(
+            say(
+                "{record_type=}: expected the full name of a message, such as 'pkg.Frame'",
+                record_type=Written(f"(…, {name!r})"),
+            )
+        )
     if isinstance(descriptors, str | os.PathLike):
         with open(descriptors, "rb") as file:
             descriptors = file.read()
@@ -93,7 +102,9 @@ def _from_set(descriptors: object, name: object) -> MessageType:
         descriptors = descriptors.SerializeToString()
     if not isinstance(descriptors, bytes | bytearray | memoryview):
         kind = type(descriptors).__name__
-        raise TypeError(f"record_type=({kind}, {name!r}): expected the path or the bytes of a descriptor set")
+        raise TypeError(
+            say("{record_type=}: expected the path or the bytes of a descriptor set", record_type=(kind, name))
+        )
     return MessageType(bytes(descriptors), name)
 
 

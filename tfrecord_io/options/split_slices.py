@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from tfrecord_io.errors import say
+
 ALL = "all"
 _MOST_PARTS = 10_000
 _PART = re.compile(r"([\w-]+)(?:\[([\w%:.-]+)\])?")
@@ -62,17 +64,28 @@ class SplitSlice:
             return round(bound * count / 100.0)
         if count < _REMAINDER_ROWS:
             reason = f"the rounding pct1_dropremainder needs at least {_REMAINDER_ROWS} rows"
-            raise ValueError(f"split='{self}': {reason}, and the split has {count}")
+            raise ValueError(say("{split=}: {}, and the split has {}", reason, count, split=self))
         return math.trunc(bound * (count // 100))
 
     def _ordered(self, begin: int | None, end: int | None, count: int, unit: str) -> tuple[int, int]:
         for bound in (begin, end):
             if bound is not None and abs(bound) > count:
-                raise ValueError(f"split='{self}': {bound:,} is out of range, as '{self.name}' has {count:,} {unit}")
+                raise ValueError(
+                    say(
+                        "{split=}: {} is out of range, as '{}' has {} {}",
+                        f"{bound:,}",
+                        self.name,
+                        f"{count:,}",
+                        unit,
+                        split=self,
+                    )
+                )
         first = 0 if begin is None else begin + count if begin < 0 else begin
         last = count if end is None else end + count if end < 0 else end
         if first > last:
-            raise ValueError(f"split='{self}': it ends before it begins; '{self.name}' has {count:,} {unit}")
+            raise ValueError(
+                say("{split=}: it ends before it begins", split=self) & f"'{self.name}' has {count:,} {unit}"
+            )
         return first, last
 
 
@@ -98,7 +111,9 @@ class Split:
                 yield from ((name, 0, sum(lengths)) for name, lengths in splits.items())
             elif part.name not in splits:
                 names = " and ".join(", ".join(f"'{name}'" for name in splits).rsplit(", ", 1)) or "none"
-                raise ValueError(f"split='{self}': the dataset has no split '{part.name}'; its splits are {names}")
+                raise ValueError(
+                    say("{split=}: the dataset has no split '{}'", part.name, split=self) & f"its splits are {names}"
+                )
             else:
                 yield part.name, *part.rows(splits[part.name])
 
@@ -121,7 +136,7 @@ def parse_split(value: Any) -> Split:
     if isinstance(value, str):
         texts = re.split(r"\s*\+\s*", value, maxsplit=_MOST_PARTS)
         if len(texts) > _MOST_PARTS:
-            raise ValueError(f"split= joins more than {_MOST_PARTS:,} parts")
+            raise ValueError(say("{split=} joins more than {} parts", f"{_MOST_PARTS:,}"))
         return Split(tuple(_slice(text, value) for text in texts))
     if hasattr(value, "left") and hasattr(value, "right"):
         return Split(parse_split(value.left).parts + parse_split(value.right).parts)
@@ -129,11 +144,11 @@ def parse_split(value: Any) -> Split:
         bounds, unit, rounding = (value.from_, value.to), str(value.unit), str(value.rounding)
         if unit in _UNITS and rounding in _ROUNDING and all(isinstance(b, int | float | None) for b in bounds):
             return Split((SplitSlice(str(value.split_name), *bounds, unit, rounding),))
-    raise TypeError(f"split={value!r}: {_EXPECTED}")
+    raise TypeError(say("{split=}: {}", _EXPECTED, split=value))
 
 
 def _slice(text: str, given: str) -> SplitSlice:
-    error = ValueError(f"split={given[:200]!r}: {_EXPECTED}")
+    error = ValueError(say("{split=}: {}", _EXPECTED, split=given[:200]))
     match = _PART.fullmatch(text)
     if match is None:
         raise error
@@ -141,7 +156,7 @@ def _slice(text: str, given: str) -> SplitSlice:
     if selector is None:
         return SplitSlice(name)
     if name == ALL:
-        raise ValueError(f"split={given[:200]!r}: 'all' cannot be sliced; slice each split")
+        raise ValueError(say("{split=}: 'all' cannot be sliced", split=given[:200]) & "slice each split")
     bounds = [_BOUNDARY.fullmatch(bound) for bound in selector.split(":")]
     if len(bounds) not in (1, 2) or not any(bounds):
         raise error
@@ -149,7 +164,7 @@ def _slice(text: str, given: str) -> SplitSlice:
         raise error
     units = {bound[2] for bound in bounds if bound is not None and bound[2]}
     if len(units) > 1:
-        raise ValueError(f"split={given[:200]!r}: the boundaries of '{text[:200]}' have two units")
+        raise ValueError(say("{split=}: the boundaries of '{}' have two units", text[:200], split=given[:200]))
     unit = units.pop() if units else "abs"
     number = float if unit == "%" else int
     try:
@@ -157,11 +172,13 @@ def _slice(text: str, given: str) -> SplitSlice:
     except ValueError:
         raise error from None
     if unit == "%" and any(bound is not None and abs(bound) > 100 for bound in values):
-        raise ValueError(f"split={given[:200]!r}: percentages are from -100% to 100%")
+        raise ValueError(say("{split=}: percentages are from -100% to 100%", split=given[:200]))
     if len(values) == 2:
         return SplitSlice(name, values[0], values[1], unit)
     if unit != "shard" or values[0] is None:
-        raise ValueError(f"split={given[:200]!r}: one number is that of a shard, as in 'train[0shard]'; {_EXPECTED}")
+        raise ValueError(
+            say("{split=}: one number is that of a shard, as in 'train[0shard]'", split=given[:200]) & _EXPECTED
+        )
     return SplitSlice(name, values[0], values[0] + 1, unit)
 
 

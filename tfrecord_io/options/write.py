@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
+from tfrecord_io.errors import say
 from tfrecord_io.options.checked_options import (
     FrameOptions,
     RecordOptions,
@@ -16,8 +17,10 @@ from tfrecord_io.options.checked_options import (
 )
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import Float64, Partitions, RecordTypeLike, SchemaLike, WriteMode
 
+_MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
 _ADDING = ("append", "overwrite_partitions")
 
 
@@ -52,16 +55,18 @@ class WriteOptions(RecordOptions):
         if isinstance(self.record_type, MessageType):
             for name in ("schema", "column_encoding"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name}= does not apply to messages, whose fields have types")
+                    raise ValueError(say("{} does not apply to messages, whose fields have types", Keyword(name)))
             if self.float64 == "raw":
-                raise ValueError("float64='raw' does not apply to messages: a field of the type double holds the bits")
+                raise ValueError(
+                    say("{float64='raw'} does not apply to messages: a field of the type double holds the bits")
+                )
         check_choice("float64", self.float64, (None, *get_args(Float64)))
         check_choice("write_index", self.write_index, (False, True))
         self._check_flags("nan_to_null", "embed_schema")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         if not isinstance(self.record_dim, str | None):
-            raise TypeError(f"record_dim={self.record_dim!r}: expected the name of a dimension")
+            raise TypeError(say("{record_dim=}: expected the name of a dimension", record_dim=self.record_dim))
         check_integer("shards", self.shards, 1, optional=True)
         check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
         check_overwrite(self.overwrite)
@@ -88,12 +93,17 @@ class WriteOptions(RecordOptions):
             columns = [columns]
             object.__setattr__(self, "partition_by", columns)
         if isinstance(columns, str) or not all(isinstance(name, str) and name for name in columns):
-            raise TypeError(f"partition_by={columns!r}: expected one or several names of columns")
+            raise TypeError(say("{partition_by=}: expected one or several names of columns", partition_by=columns))
         if len(set(columns)) < len(columns):
-            raise ValueError(f"partition_by={columns!r}: a column is named twice")
+            raise ValueError(say("{partition_by=}: a column is named twice", partition_by=columns))
         for name in ("shards", "write_index"):
             if columns and getattr(self, name) != getattr(type(self), name):
-                raise ValueError(f"{name}={getattr(self, name)!r}: each folder of partition_by= gets its own shards")
+                raise ValueError(
+                    say(
+                        "{}: each folder of {partition_by=} gets its own shards",
+                        Keyword(name, repr(getattr(self, name))),
+                    )
+                )
 
     def _check_overwrite_where(self) -> None:
         where = self.overwrite_where
@@ -101,31 +111,44 @@ class WriteOptions(RecordOptions):
             return
         self._check_mapping("overwrite_where", "{'day': '2026-11-24'}")
         if self.mode != "overwrite_partitions":
-            raise ValueError("overwrite_where= says which folders mode='overwrite_partitions' replaces; pass that mode")
+            raise ValueError(
+                say("{overwrite_where=} says which folders {mode='overwrite_partitions'} replaces") & "pass that mode"
+            )
         columns = self.partition_by or ()
         unknown = [name for name in where if name not in columns]
         if unknown or not where:
-            expected = f"values of columns of partition_by={list(columns)!r}"
-            raise ValueError(f"overwrite_where={dict(where)!r}: expected {expected}")
+            expected = say("values of columns of {partition_by=}", partition_by=list(columns))
+            raise ValueError(say("{overwrite_where=}: expected {}", expected, overwrite_where=dict(where)))
 
     def _check_mode(self) -> None:
         """Check `mode`; where it says what `overwrite` can say, that does."""
         mode, overwrite = self.mode, self.overwrite
+        if mode is not None and mode in _MODES_OF_FILES:
+            meant, modes = Keyword("mode", repr(_MODES_OF_FILES[mode])), ", ".join(get_args(WriteMode))
+            raise ValueError(say("{mode=}: did you mean {}? Valid modes: {}", meant, modes, mode=mode))
         check_choice("mode", mode, (None, *get_args(WriteMode)))
         same = {None: (None, True, False), "error": (None, False), "overwrite": (None, True)}
         if overwrite not in same.get(mode, (None,)):
-            raise ValueError(f"mode={mode!r} and overwrite={overwrite!r} contradict each other; pass one of them")
+            raise ValueError(
+                say("{mode=} and {overwrite=} contradict each other", mode=mode, overwrite=overwrite)
+                & "pass one of them"
+            )
         if overwrite is None and mode in ("error", "overwrite"):
             object.__setattr__(self, "overwrite", mode == "overwrite")
         if self.evolve and mode not in _ADDING:
             raise ValueError(
-                "evolve=True is for mode='append' and 'overwrite_partitions': other modes write a schema of their own"
+                say(
+                    "{evolve=True} is for {mode='append'} and 'overwrite_partitions': other modes write a schema of "
+                    "their own"
+                )
             )
         if mode == "overwrite_partitions" and not self.partition_by:
-            raise ValueError("mode='overwrite_partitions' needs partition_by=, the columns whose folders are replaced")
+            raise ValueError(
+                say("{mode='overwrite_partitions'} needs {partition_by=}, the columns whose folders are replaced")
+            )
         if mode == "append" and not self.embed_schema and not takes_payloads(self.record_type):
-            reason = "mode='append' compares the schemas of the dataset and of the data"
-            raise ValueError(f"embed_schema=False: {reason}; leave it out")
+            reason = say("{mode='append'} compares the schemas of the dataset and of the data")
+            raise ValueError(say("{embed_schema=False}: {}", reason) & "leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)

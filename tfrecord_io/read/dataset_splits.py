@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from tfrecord_io.display import did_you_mean
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.index import find_indexes, scan_sizes
 from tfrecord_io.index.lookup import usable_index, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex
@@ -72,7 +72,7 @@ def resolve_sources(
         how.setdefault("allow_missing_shards", options.allow_missing_shards)
         return resolve_inputs(path, storage, **how)
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"split='{split}' takes the path of one dataset, not {type(path).__name__}")
+        raise TypeError(say("{split=} takes the path of one dataset, not {}", type(path).__name__, split=split))
     return _of_split(path, split, storage, options.allow_missing_shards)
 
 
@@ -111,12 +111,14 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
                 if entry is None and allow_missing:
                     continue
                 if entry is None or entry.directory:
-                    text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
+                    text = f"this file of the split '{of_split}' is missing" & say(
+                        "{allow_missing_shards=True} reads the others"
+                    )
                     raise FileNotFoundError(errno.ENOENT, text, fs.display_path(below(name, file)))
                 source = source_of(fs, entry)
                 sources.append(source if rows == (0, length) else _piece(source, *rows, length))
     if not sources:
-        raise ValueError(f"split='{split}' has no rows: '{printable(info.path)}' lists {_listed(info)}")
+        raise ValueError(say("{split=} has no rows: '{}' lists {}", printable(info.path), _listed(info), split=split))
     return sources
 
 
@@ -169,8 +171,8 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
         others = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
         question = did_you_mean(base, others)
         raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), given)
-    text = f"no dataset of TFDS: split= needs a {INFO} here, in 1.0.0/ or in config/1.0.0/"
-    raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", given)
+    text = say("no dataset of TFDS: {split=} needs a {} here, in 1.0.0/ or in config/1.0.0/", INFO)
+    raise FileNotFoundError(errno.ENOENT, text & say("omit {split=} to read files by their names"), given)
 
 
 def _versions(fs: FileSystem, name: str) -> Iterator[str]:

@@ -15,11 +15,12 @@ from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.sources import is_source
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.leaf import ENCODING_KEY
 from tfrecord_io.schema.tensor_types import (
@@ -85,7 +86,7 @@ def step_columns(schema: pa.Schema, prefix: str) -> list[str]:
     prefix = prefix.rstrip("/")
     names = [name for name in schema.names if name.startswith(f"{prefix}/")]
     if not names:
-        advice = f"the columns are {', '.join(schema.names) or 'none'}; pass prefix="
+        advice = f"the columns are {', '.join(schema.names) or 'none'}" & say("pass {prefix=}")
         raise FeatureNotFoundError("no column has this prefix", feature=f"{prefix}/", advice=advice)
     return names
 
@@ -191,8 +192,8 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
         inner_shape = [axis for axis in axes_of(type_)[1:] if axis is not None]
         if len(inner_shape) < len(axes_of(type_)) - 1:
             reason = "the tensors of the steps have no shape in common"
-            declared = f'schema={{"{field.name}": tfr.tensor("float32", (None, 3))}}'
-            advice = f"declare it, as in {declared}, or exclude it"
+            declared = say("{schema=}", schema=Written(f'{{"{field.name}": tfr.tensor("float32", (None, 3))}}'))
+            advice = say("declare it, as in {}", declared) | "exclude it"
             raise SchemaError(reason, feature=field.name, got=str(type_), advice=advice)
         values = column.storage.flatten()[0].flatten()
         if inner_shape:
@@ -200,5 +201,5 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
             return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(values.type, inner_shape), storage)
         if DTYPE_KEY not in (field.metadata or {}):
             return values
-    advice = "exclude it, or read it as a list or a tensor of one shape with open_reader(schema=…)"
+    advice = "exclude it" | say("read it as a list or a tensor of one shape with {open_reader(schema=…)}")
     raise SchemaError("a column of steps is a list", feature=field.name, got=str(type_), advice=advice)

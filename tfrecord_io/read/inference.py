@@ -14,7 +14,7 @@ from tfrecord_io.arrow.buffers import column_mask, cut
 from tfrecord_io.arrow.decode.observe import FoldedTensor, SeenColumns, are_companions, candidates, count_kinds, fold
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
-from tfrecord_io.errors import FeatureTypeError, SchemaError
+from tfrecord_io.errors import FeatureTypeError, SchemaError, say
 from tfrecord_io.format.kinds import Kind, Layout, companions, feature_of_companion
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.expansion import BYTES_PER_CELL, Expansion
@@ -142,7 +142,7 @@ def within_memory(chunks: Iterable[DecodedChunk], max_expansion: int) -> Iterato
                 feature=next(reversed(names)),
                 expected=expansion.room,
                 got=size,
-                advice=f"{expansion.advice(size)}, or select columns=, or read batches by open_reader",
+                advice=expansion.advice(size) | say("select {columns=}") | "read batches by open_reader",
             )
             chunk.revision, chunk.rows, chunk.columns = None, 0, {}
         ends_read = chunk.ends_read  # the caller may give it another error

@@ -21,7 +21,7 @@ from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array, Fault
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.fault_messages import record_error
-from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -394,7 +394,9 @@ class RandomAccess(Closing, Shared):
             scan = self._scan_with(name)
         except FeatureNotFoundError as error:
             valid = f"valid names: {', '.join(sorted(self._scan.over(columns=None).schema.names))}"
-            raise FeatureNotFoundError("key= names a column that does not exist", feature=name, advice=valid) from error
+            raise FeatureNotFoundError(
+                say("{key=} names a column that does not exist"), feature=name, advice=valid
+            ) from error
         records = self._over(scan.only([name]).decoded())
         field = records._scan.compiled.schema.field(name)
         key_type(field)  # raises an error
@@ -533,7 +535,9 @@ class RandomAccess(Closing, Shared):
         if self._closed:
             raise ValueError("the file is closed")
         if self._keys is None:
-            raise ValueError('records are found by a key only if open_random is given its column: key="image/id"')
+            raise ValueError(
+                say('records are found by a key only if open_random is given its column: {key="image/id"}')
+            )
         return self._keys
 
     def close(self) -> None:
@@ -656,7 +660,7 @@ def open_random(
     """
     check_on_error(on_error, ("raise", "skip"))
     if keep is not None and (keep != "first" or key is None):
-        raise ValueError(f'keep={keep!r}: expected "first", with key=')
+        raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
     recovery = recovery_of(on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
     given = ReadOptions.from_keywords(keywords, open_random, path, on_error=sampling)

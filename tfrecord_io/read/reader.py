@@ -25,6 +25,7 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.options import MIB
 from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.keyword_names import unknown_attribute
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
@@ -137,6 +138,11 @@ class Reader(BatchStream):
     """
 
     _word = "reader"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise unknown_attribute(self, name, (each for each in dir(type(self)) if each[0] != "_"))
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()

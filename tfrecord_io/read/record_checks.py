@@ -17,7 +17,7 @@ from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.display import and_more, counted, did_you_mean
 from tfrecord_io.engine.contract import Plan, RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples
-from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, say, warn
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions, StorageOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
@@ -33,7 +33,7 @@ _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 * MIB
 _VERDICT_BYTES = 64 * MIB
 _MAX_LISTED = 8
-_ADVICE = "required=False if that is expected"
+_ADVICE = say("{required=False} if that is expected")
 
 warn_of_schema = partial(warn, category=SchemaWarning)
 
@@ -101,11 +101,11 @@ def _message(notes: Sequence[tuple[str, str]], records: int) -> str:
         ((name, suggestion),) = notes
         suggestion = suggestion and f"; {suggestion}"
         end = "" if suggestion.endswith("?") else "."
-        return f"{name} occurs in {records_read}{suggestion}{end} Declare it with {_ADVICE}"
+        return say("{} occurs in {}{}{} Declare it with {}", name, records_read, suggestion, end, _ADVICE)
     listed = [name + (suggestion and f" ({suggestion})") for name, suggestion in notes[:_MAX_LISTED]]
     more = and_more(len(notes) - _MAX_LISTED)
     these = f"{len(notes):,} declared columns occur in {records_read}: {', '.join(listed)}{more}"
-    return f"{these}. Declare them with {_ADVICE}"
+    return say("{}. Declare them with {}", these, _ADVICE)
 
 
 def _quoted(field: Field) -> str:
@@ -126,7 +126,8 @@ def _refuse_other_part(
             feature=name,
             expected=field.part,
             got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
-            advice=f"declare it with {makers}, or declare it with {own}(…, required=False) if it may be missing",
+            advice=f"declare it with {makers}"
+            | say("declare it with {}(…, {required=False}) if it may be missing", own),
         )
 
 
@@ -135,7 +136,7 @@ def _suggestion(
 ) -> str:
     """What was probably meant: a feature list of that name (otherwise that is an error), or similar names."""
     if any(name in names for name in features):
-        return 'a feature list has that name, and record_type="example" ignores feature lists'
+        return say('a feature list has that name, and {record_type="example"} ignores feature lists')
     return did_you_mean(field.feature, candidates)
 
 
@@ -236,8 +237,8 @@ def warn_of_no_records(sources: Sequence[Source]) -> None:
     """Warn, after a read without a row, that its columns are unknown."""
     others = f" and {counted(len(sources) - 1, 'more file')}" if len(sources) > 1 else ""
     reason = "no records, so the columns are unknown"
-    advice = "read_table(schema=…) reads no rows of known columns"
-    warn(f"{printable(sources[0].path)}{others}: {reason}; {advice}", SchemaWarning)
+    advice = say("{read_table(schema=…)} reads no rows of known columns")
+    warn(say("{}{}: {}", printable(sources[0].path), others, reason) & advice, SchemaWarning)
 
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:
@@ -254,9 +255,9 @@ def warn_of_feature_lists(sources: Sequence[Source], options: ReadOptions, embed
     """
     has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
     if options.record_type == "example" and options.columns is None and has_lists:
-        reason = 'the records have feature lists, which record_type="example" ignores'
+        reason = say('the records have feature lists, which {record_type="example"} ignores')
         advice = "leave it out to read them, or name the columns to read"
-        warn(f"{printable(sources[0].path)}: {reason}; {advice}", SchemaWarning)
+        warn(say("{}: {}", printable(sources[0].path), reason) & advice, SchemaWarning)
 
 
 class RecordTypeVerdict:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import StoppedEarlyWarning, printable, warn
+from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, printable, say, warn
 from tfrecord_io.options import stops
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 
@@ -72,7 +72,8 @@ def end_read(error: Exception, on_error: object) -> str:
     """End a read at `error`: raise it, or warn and return its text."""
     if not stops(on_error):
         raise error
-    warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+    message = error.message if isinstance(error, TFRecordError) else error
+    warn(say("reading stopped early: {}", message), StoppedEarlyWarning)
     return str(error)
 
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.advice import fitting_message
 from tfrecord_io.arrow.decode.decode_plan import plan_columns, reads_companions
 from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
-from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, printable, say, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
 from tfrecord_io.options import ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, plain_record_type, takes_payloads
@@ -57,6 +56,7 @@ from tfrecord_io.read.record_checks import (
 )
 from tfrecord_io.read.row_filter import RowFilter, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
+from tfrecord_io.remedies import Caller, Keyword
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_schema import InferredSchema
@@ -144,7 +144,7 @@ def plan_scan(
         raise
     conflicts = planned.scan.conflicts() if options.inspects else {}
     for error in conflicts.values():
-        warn(fitting_message(str(error), lambda keyword: None), SchemaWarning)
+        warn(error.said(Caller(frozenset())), SchemaWarning)
     if not conflicts or keeps_conflicts:
         return planned
     planned.close()
@@ -170,7 +170,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     for feature in added:
         owner = next((own for own in declared if (own.feature, own.part) == (feature.feature, feature.part)), None)
         if owner is not None:
-            reason = f"the filter names the feature, which is the column '{printable(owner.column)}' of schema="
+            reason = say("the filter names the feature, which is the column '{}' of {schema=}", printable(owner.column))
             raise FeatureNotFoundError(reason, feature=feature.feature, advice="name the column")
     entries = ("*",) if options.columns is None else tuple(entries_of(options.columns))
     return replace(
@@ -186,7 +186,9 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
         return
     if not _can_be_planned_again(sources):
         if _declares(options):
-            error.advice = "the source is read once: declare the column in schema=, and leave it out by columns="
+            error.advice = say(
+                "the source is read once: declare the column in {schema=}, and leave it out by {columns=}"
+            )
         return
     with suppress(TFRecordError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -338,20 +340,26 @@ class _Planner:
         except FeatureNotFoundError as error:
             is_any_known = error.advice != name_advice(str(error.feature), ())
             if not is_any_known and (options.offset or not reader.bytes):
-                error.advice = "no record was read, so no name is known; pass schema="
+                error.advice = "no record was read, so no name is known" & say("pass {schema=}")
             raise
 
     def _payloads(self, reader: ChunkReader) -> Planned:
         """The plan to read records as bytes: nothing is parsed, and no schema is looked for."""
         if self.options.schema not in (None, "infer"):
-            raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
+            raise ValueError(say('{record_type="bytes"} has one column of its own: {schema=} does not apply'))
         return self._planned(reader, ResolvedSchema(Schema.from_arrow(PAYLOAD_SCHEMA), 'record_type="bytes"'))
 
     def _messages(self, reader: ChunkReader, type_: MessageType) -> Planned:
         """The plan to read messages: their fields are the columns."""
         for name in ("schema", "schema_overrides"):
             if getattr(self.options, name) not in (None, "infer"):
-                raise ValueError(f"{name}= does not apply to record_type={type_!r}, whose fields are the columns")
+                raise ValueError(
+                    say(
+                        "{} does not apply to {record_type=}, whose fields are the columns",
+                        Keyword(name),
+                        record_type=type_,
+                    )
+                )
         names = [field.name for field in type_.descriptor.fields]
         self._check_names(names)
         tree = message_tree(type_.descriptor, self._projection.order(names), self.options.max_features)

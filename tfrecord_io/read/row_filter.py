@@ -18,7 +18,7 @@ from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import CONTAINS, Condition
 from tfrecord_io.options.expansion import Expansion
@@ -250,7 +250,7 @@ def _refusal(condition: Condition, error: Exception) -> SchemaError:
     types = r"Function '\w+' has no kernel matching input types \((.*)\)"
     reason = re.sub(types, r"no such operation on the types \1", str(error).partition("\n")[0])
     return SchemaError(
-        f"the filter '{condition.text}' cannot be applied: {reason}", advice="cast the column or the value"
+        say("the filter '{}' cannot be applied: {}", condition.text, reason), advice="cast the column or the value"
     )
 
 

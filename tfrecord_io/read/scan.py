@@ -17,7 +17,7 @@ from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder, MessageB
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index.column_search import PickedSource, column_indexes
 from tfrecord_io.options import MIB, Configured, ReadOptions, raises
@@ -388,7 +388,7 @@ class Scan(Configured):
         if n is None:
             n = max(1, -(-(scan.bytes or 0) // max_bytes)) if scan.bytes is not None else max(1, len(scan.files))
         if options.offset or options.limit is not None:
-            raise ValueError("a read with offset= or limit= cannot be split into pieces")
+            raise ValueError(say("a read with {offset=} or {limit=} cannot be split into pieces"))
         runs = split_sources(scan.sources, n, compression=options.compression)
         scans = [scan.over(sources) for sources in runs]
         return (scans if scan.row_filter is None else _with_known_indexes(scans)) or [scan]
@@ -492,7 +492,7 @@ def _index_beside(names: Collection[str], scan: Scan) -> list[str]:
 
 def _with_path_column(schema: pa.Schema, path_column: str) -> pa.Schema:
     if path_column in schema.names:
-        reason = "include_file_paths= names a column that exists"
+        reason = say("{include_file_paths=} names a column that exists")
         raise SchemaError(reason, feature=path_column, advice="pass another name")
     return schema.append(pa.field(path_column, pa.string()))
 

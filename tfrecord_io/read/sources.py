@@ -20,7 +20,7 @@ import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.embedded_schemas import embedded_in
@@ -59,7 +59,8 @@ def whole_files(source: Any, verb: str, *, splits: bool = False) -> Any:
     if source.chooses_columns:
         raise ValueError(f"{verb} works on whole records, and columns of the dataset are selected: {_WRITE_FIRST}")
     if source.options.split is not None and not splits:
-        raise ValueError(f"{verb} works on whole files, and takes no split='{source.options.split}': {_WRITE_FIRST}")
+        text = "{} works on whole files, and takes no {split=}: {}"
+        raise ValueError(say(text, verb, _WRITE_FIRST, split=str(source.options.split)))
     if source.origin is None:
         raise ValueError(f"{verb} works on whole files, and not on a piece of a dataset: pass the dataset, or a path")
     return source.origin[0]

@@ -18,8 +18,9 @@ from tfrecord_io.background import ordered
 from tfrecord_io.compression import CODECS, INFER
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.errors import CorruptRecordError, say
 from tfrecord_io.read.resync import find_boundaries
+from tfrecord_io.remedies import Written
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 
@@ -52,7 +53,7 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
     [(0, 1020), (1020, 2010), (2010, 3000)]
     """
     if n < 1:
-        raise ValueError(f"n={n}: expected at least 1 piece")
+        raise ValueError(say("{n=}: expected at least 1 piece", n=Written(n)))
     sizes = [source.size or 0 for source in sources]
     if None in [source.size for source in sources] or not sum(sizes):
         sizes = [1] * len(sources)

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import FeatureNotFoundError
+from tfrecord_io.errors import FeatureNotFoundError, say
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
@@ -29,7 +30,7 @@ class Projection:
     def __init__(self, columns: Sequence[str] | str | None) -> None:
         entries = None if columns is None else entries_of(columns)
         if entries is not None and not all(isinstance(entry, str) for entry in entries):
-            raise TypeError(f"columns={columns!r}: expected names, globs and !names")
+            raise TypeError(say("{columns=}: expected names, globs and !names", columns=columns))
         self.takes_all = entries is None
         self._entries = list(entries or ())
         self._included = {entry for entry in self._entries if not entry.startswith("!")}
@@ -111,7 +112,7 @@ def _matches_any(entry: str, names: Iterable[str]) -> bool:
 
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
-    reason = f"{keyword}= names '{entry}', but no {noun} matches"
+    reason = say("{} names '{}', but no {} matches", Keyword(keyword), entry, noun)
     return FeatureNotFoundError(reason, feature=feature, advice=name_advice(feature, names))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.schema.default_values import (
     CONVERSION_ERRORS,
@@ -130,7 +130,7 @@ class Field:
         self._set_part()
         if self.empty not in (None, NULL) or (self.empty and self.part == FEATURE_LIST):
             expected = f"None or {NULL!r}" if self.part == CONTEXT else "None for a feature list"
-            reason = f"empty={self.empty!r}: expected {expected}"
+            reason = say("{empty=}: expected {}", expected, empty=self.empty)
             raise SchemaError(reason, feature=self.feature or None, expected=expected, got=self.empty)
         self._set_bool_tensors()
         self._set_shape()
@@ -142,7 +142,7 @@ class Field:
         if self.part is None:
             object.__setattr__(self, "part", _default_part(self.type, self.encoding))
         if self.part not in PARTS:
-            reason = f"unknown part={self.part!r}; valid names: {', '.join(map(repr, PARTS))}"
+            reason: str = say("unknown {part=}", part=self.part) & f"valid names: {', '.join(map(repr, PARTS))}"
             raise SchemaError(reason, feature=self.feature or None, expected=PARTS, got=self.part)
         if self.part == FEATURE_LIST and not is_list_like(self.type):
             reason = f"a feature list is a list of its steps, not {type_name(self.type)}"

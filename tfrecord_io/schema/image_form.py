@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.default_values import CONVERSION_ERRORS
 from tfrecord_io.schema.field import IMAGE_KEY, SHAPE_KEY, Field
 from tfrecord_io.schema.leaf import as_shape
@@ -61,15 +62,17 @@ class ImageForm:
         resize = None if self.resize is None else _size(self.resize)
         if self.fit not in _FITS:
             names = ", ".join(map(repr, _FITS))
-            raise SchemaError(f"fit={self.fit!r}: expected one of {names}", expected=_FITS, got=self.fit)
+            raise SchemaError(say("{fit=}: expected one of {}", names, fit=self.fit), expected=_FITS, got=self.fit)
         for name in ("orient", "draft"):
             if not isinstance(value := getattr(self, name), bool):
-                raise SchemaError(f"{name}={value!r}: expected True or False", expected="bool", got=value)
+                raise SchemaError(
+                    say("{}: expected True or False", Keyword(name, repr(value))), expected="bool", got=value
+                )
         resample = self._resample(mode)
         given = {"fit": self.fit != _STRETCH, "draft": self.draft, "resample": resample != _default_resample(mode)}
         if resize is None and any(given.values()):
             name = next(f"{name}={getattr(self, name)!r}" for name, is_given in given.items() if is_given)
-            raise SchemaError(f"{name} is for images that are resized", advice="pass resize=(height, width)")
+            raise SchemaError(f"{name} is for images that are resized", advice=say("pass {resize=(height, width)}"))
         for name, value in (("shape", shape), ("mode", mode), ("resize", resize), ("resample", resample)):
             object.__setattr__(self, name, value)
 
@@ -78,13 +81,13 @@ class ImageForm:
         resample = default if self.resample is None else self.resample
         if resample not in _RESAMPLES:
             names = ", ".join(map(repr, _RESAMPLES))
-            reason = f"resample={resample!r}: expected one of {names}"
+            reason = say("{resample=}: expected one of {}", names, resample=resample)
             raise SchemaError(reason, expected=_RESAMPLES, got=resample)
         if resample != NEAREST and mode == INDEX:
-            reason = f"resample={resample!r} would mix the numbers of classes"
-            raise SchemaError(reason, expected=NEAREST, got=resample, advice='pass resample="nearest"')
+            reason = say("{resample=} would mix the numbers of classes", resample=resample)
+            raise SchemaError(reason, expected=NEAREST, got=resample, advice=say('pass {resample="nearest"}'))
         if resample == NEAREST and self.draft:
-            reason = 'draft=True averages pixels, which resample="nearest" is not to do'
+            reason = say('{draft=True} averages pixels, which {resample="nearest"} is not to do')
             raise SchemaError(reason, advice="pass one of the two")
         return resample
 
@@ -157,9 +160,9 @@ def _size(resize: tuple[int, int]) -> tuple[int, int]:
     try:
         height, width = (int(side) for side in resize)
     except (TypeError, ValueError, OverflowError):
-        reason = f"resize={resize!r}: expected (height, width)"
+        reason = say("{resize=}: expected (height, width)", resize=resize)
         raise SchemaError(reason, expected="(height, width)", got=resize) from None
     if not (0 < height <= _MAX_SIDE and 0 < width <= _MAX_SIDE):
-        reason = f"resize={resize!r}: expected sides from 1 to {_MAX_SIDE}"
+        reason = say("{resize=}: expected sides from 1 to {}", _MAX_SIDE, resize=resize)
         raise SchemaError(reason, expected=f"1 to {_MAX_SIDE}", got=resize)
     return height, width

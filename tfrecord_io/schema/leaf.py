@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, EncodingRules, encoding_rules, is_composed
@@ -146,7 +146,7 @@ def _collect(
         collected.append(_tensor_leaf(field.with_type(type), feature, path, outer, encoding))
     elif is_list_like(type):
         if outer is not None:
-            advice = 'write it with record_type="sequence_example", declare a tensor by schema=, or flatten it'
+            advice = say('write it with {record_type="sequence_example"}, declare a tensor by {schema=}') | "flatten it"
             raise UnsupportedType(feature, f"a list of lists ({field.type}) cannot be stored in an Example", advice)
         _collect(type.value_field, feature, path, type, encoding, collected)
     else:
@@ -185,7 +185,7 @@ def _tensor_leaf(
     field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str
 ) -> Leaf:
     if outer is not None:
-        advice = 'write it with record_type="sequence_example"'
+        advice = say('write it with {record_type="sequence_example"}')
         raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
     element, shape = supported_element_and_shape(field, feature)
     rules = _rules(encoding, feature)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.schema.embedded import EmbeddedSchema, has_dictionary, without_orders
 from tfrecord_io.schema.leaf import ENCODING_KEY, is_nested, with_encoding
 from tfrecord_io.schema.nested import column_leaves, needs_nesting
@@ -64,10 +64,10 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
     """The error for a column whose types in two files have no type in common."""
     name = other.name
     types = [value_type(f.type) for f in (before, other)]
-    advice = f"leave it out by columns=['*', '!{name}'], or read the files separately"
+    advice = say("leave it out by {columns=}", columns=["*", f"!{name}"]) | "read the files separately"
     if any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
         wide = "list<float64>" if is_list_like(before.type) else "float64"
-        advice = f"declare a type for both by schema_overrides={{'{name}': '{wide}'}}, or {advice}"
+        advice = say("declare a type for both by {schema_overrides=}", schema_overrides={name: wide}) | advice
     where = printable(a.origin(name)), printable(b.origin(name))
     reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
     if before.type == other.type:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import Kind, Layout
 
 
@@ -160,11 +160,11 @@ def _conflict(name: str, a: Observation, b: Observation, is_a: str, is_b: str) -
 
 def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef, got: str) -> SchemaError:
     """The error for a column that differs between two records; both are named."""
-    advice = f"leave it out by columns=['*', '!{name}'], or read the files separately"
+    advice = say("leave it out by {columns=}", columns=["*", f"!{name}"]) | "read the files separately"
     if {expected, got} == {Kind.INT64.description, Kind.FLOAT.description}:
-        advice = f"declare a type for both by schema_overrides={{'{name}': 'float64'}}, or {advice}"
+        advice = say("declare a type for both by {schema_overrides=}", schema_overrides={name: "float64"}) | advice
     elif after.path is not None:
-        advice = f"{advice}, or pass on_error='skip', which leaves out the records of the less frequent type"
+        advice = advice | say("pass {on_error='skip'}, which leaves out the records of the less frequent type")
     return SchemaError(
         f"it is {expected} in {before} and {got} in {after}",
         path=after.path,

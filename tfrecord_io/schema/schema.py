@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import Summary, counted, name_advice
 from tfrecord_io.entry_points import SCHEMAS, load_point
-from tfrecord_io.errors import FeatureNotFoundError, printable
+from tfrecord_io.errors import FeatureNotFoundError, printable, say
 from tfrecord_io.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.formats import text_forms
@@ -116,8 +116,8 @@ class Schema:
         if isinstance(source, pa.Schema | Mapping) or hasattr(source, "__arrow_c_schema__"):
             return cls(source)
         got = type(source).__name__
-        names = "; columns= selects columns by name" if isinstance(source, list | tuple) else ""
-        raise TypeError(f"schema: expected a Schema, a pyarrow.Schema or a dict of names and types, got {got}{names}")
+        text = f"schema: expected a Schema, a pyarrow.Schema or a dict of names and types, got {got}"
+        raise TypeError(text & say("{columns=} selects columns by name") if isinstance(source, list | tuple) else text)
 
     # To and from other formats --------------------------------------------------------------------------------
 

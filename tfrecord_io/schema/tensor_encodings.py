@@ -14,6 +14,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import ClassVar, Protocol
 
+from tfrecord_io.errors import say
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.registry import Registry, Row
@@ -145,4 +146,4 @@ def check_column_encodings(column_encoding: Mapping[str, str] | None) -> None:
     for column, name in (column_encoding or {}).items():
         if name not in IMAGE_ENCODINGS and (not TENSOR_ENCODINGS.has(name) or encoding_rules(name).adaptive):
             names = ", ".join(map(repr, written_encodings()))
-            raise ValueError(f"column_encoding={{{column!r}: {name!r}}}: expected one of {names}")
+            raise ValueError(say("{column_encoding=}: expected one of {}", names, column_encoding={column: name}))

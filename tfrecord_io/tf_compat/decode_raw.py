@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, SchemaError
+from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.format.dtypes import STRING, declared_name, dtype_name, element
+from tfrecord_io.remedies import Written
 
 _BY_SIZE = {
     16: ("complex128",),
@@ -60,7 +61,7 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
     numbers = _number_dtype(out_type)
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
         expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
-        raise ValueError(f"fixed_length={fixed_length}: expected {expected}")
+        raise ValueError(say("{fixed_length=}: expected {}", expected, fixed_length=Written(fixed_length)))
     items, shape = _items(input_bytes)
     if fixed_length is None:
         _refuse_lengths(items, numbers)
@@ -108,7 +109,9 @@ def _refuse_lengths(items: list[bytes], dtype: np.dtype) -> None:
     for i, item in enumerate(items):
         if len(item) != length:
             reason = f"item {i} has {len(item)} bytes, but the first one has {length}"
-            raise DecodeError(reason, expected=length, got=len(item), advice="pass fixed_length= to truncate or pad")
+            raise DecodeError(
+                reason, expected=length, got=len(item), advice=say("pass {fixed_length=} to truncate or pad")
+            )
     if length % dtype.itemsize:
         names = [name for size, names in _BY_SIZE.items() if length % size == 0 for name in names]
         reason = f"{length} bytes are not a multiple of the {dtype.itemsize} bytes of {dtype_name(dtype)}"

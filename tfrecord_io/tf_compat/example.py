@@ -14,7 +14,7 @@ from tfrecord_io.engine.contract import RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.reference.encoder import encode_example_features, feature_of
 from tfrecord_io.engine.reference.record_parser import read_record
-from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.errors import DecodeError, EncodeError, say
 from tfrecord_io.format.example_messages import Feature
 from tfrecord_io.format.kinds import Kind, RecordType, image_advice
 from tfrecord_io.format.missing_values import has_missing
@@ -173,7 +173,7 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     try:
         record = read_record(bytes(payload), RecordType.EXAMPLE, lambda name, is_list: True)
     except WireError:
-        advice = 'read other messages and plain bytes with read_table(record_type="bytes")'
+        advice = say('read other messages and plain bytes with {read_table(record_type="bytes")}')
         raise DecodeError("the payload is not a valid Example", advice=advice) from None
     is_nested = int(record.has_feature and not record.has_plain)
     other = not_examples(RecordCounts(1, is_nested, is_nested), None)
@@ -319,5 +319,5 @@ def _advice(value: Any) -> str | None:
     if isinstance(value, Mapping):
         return "name the inner features 'outer/inner', or write a list of dicts with tfr.write_tfrecord"
     if isinstance(value, list | tuple):
-        return "flatten it, or write lists of lists with tfr.write_tfrecord(..., record_type='sequence_example')"
-    return image_advice(value)
+        return "flatten it" | say("write lists of lists with {tfr.write_tfrecord(..., record_type='sequence_example')}")
+    return image_advice(value) or "pass numbers, texts, bytes, or a list or an array of those"

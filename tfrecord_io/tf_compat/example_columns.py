@@ -19,7 +19,7 @@ from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.fault_messages import OTHER_MESSAGE
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, TFRecordError
+from tfrecord_io.errors import DecodeError, TFRecordError, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
@@ -74,7 +74,7 @@ def decode_examples(records: Any, **keywords: Any) -> pa.Table:
     """
     options = replace(ReadOptions.from_keywords(keywords, decode_examples), check_crc=False)
     if options.record_type == "bytes":
-        raise ValueError("record_type='bytes': the column is that already")
+        raise ValueError(say("{record_type='bytes'}: the column is that already"))
     column = RecordColumn(_binary_arrays(records), f"<{type(records).__name__}>")
     try:
         with open_path([column.source()], options, whole=True) as reader:

@@ -21,7 +21,7 @@ from tfrecord_io.arrow.output.to_numpy import memory_errors
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.fault_messages import not_examples, to_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, MAX_EXPANSION
@@ -225,7 +225,7 @@ def _default(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> A
     """The default values, flat; None if the feature is required."""
     if isinstance(feature, FixedLenSequenceFeature):
         if not feature.allow_missing:
-            raise SchemaError("a FixedLenSequenceFeature in an Example needs allow_missing=True", feature=name)
+            raise SchemaError(say("a FixedLenSequenceFeature in an Example needs {allow_missing=True}"), feature=name)
         default, count = feature.default_value, 1
         if default is None:
             default = b"" if feature.dtype == "string" else 0
@@ -261,7 +261,7 @@ def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Ba
     size, records, present = fixed_part(tuple(feature.shape)), len(column.counts), column.present
     if default is None and not present.all():
         reason = "the record has no value for it, and it has no default"
-        advice = "describe it as FixedLenFeature(default_value=…), or describe it as a VarLenFeature"
+        advice = say("describe it as {FixedLenFeature(default_value=…)}") | "describe it as a VarLenFeature"
         raise FeatureNotFoundError(reason, record=int((~present).argmax()), feature=name, advice=advice)
     column.refuse_records(present & (column.counts != size), size)
     rows = column.values
@@ -301,7 +301,7 @@ def _take_padding(column: FeatureValues, expansion: Expansion) -> None:
     size = int(sizes[record])
     reason = f"{record + 1} records padded to the longest take {size} bytes more than their values"
     reason = expansion.excess(reason)
-    advice = f"{expansion.advice(int(sizes[-1]))}, or describe it as a VarLenFeature or RaggedFeature"
+    advice = say("{}", expansion.advice(int(sizes[-1]))) | "describe it as a VarLenFeature or RaggedFeature"
     raise DecodeError(reason, record=record, feature=column.name, expected=expansion.room, got=size, advice=advice)
 
 
@@ -374,7 +374,7 @@ def _splits(name: str, feature: RaggedFeature, lengths: Array) -> Array:
     dtype = np.dtype(feature.row_splits_dtype)
     if splits[-1] > np.iinfo(dtype).max:
         reason = f"{splits[-1]} values are too many for {dtype}"
-        raise SchemaError(reason, feature=name, advice='describe it by RaggedFeature(row_splits_dtype="int64")')
+        raise SchemaError(reason, feature=name, advice=say('describe it by {RaggedFeature(row_splits_dtype="int64")}'))
     return splits.astype(dtype)
 
 

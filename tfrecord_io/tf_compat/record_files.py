@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tfrecord_io.compression import CODECS
+from tfrecord_io.errors import say
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.record_writer import RecordWriter
 
@@ -32,7 +33,8 @@ class TFRecordOptions:
     def __post_init__(self) -> None:
         if (self.compression_type or "") not in _COMPRESSIONS:
             expected = ", ".join(map(repr, _COMPRESSIONS))
-            raise ValueError(f"compression_type={self.compression_type!r}: expected None or one of {expected}")
+            text = "{compression_type=}: expected None or one of {}"
+            raise ValueError(say(text, expected, compression_type=self.compression_type))
 
 
 def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = None) -> RecordWriter:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import Summary
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, CopyOptions, check_integer
 from tfrecord_io.read.sources import storage_of, whole_files
@@ -28,9 +28,9 @@ from tfrecord_io.write.frame_sink import FrameSink
 from tfrecord_io.write.writer import WriteReport
 
 _KEYWORDS = {"write_index", "threads", "progress", "storage_options", "filesystem"}
-_ONE_DATASET = (
+_ONE_DATASET = say(
     "compact joins the shards of one dataset with a manifest (_MANIFEST.json), in which it replaces them at once; "
-    "tfr.merge writes the records of any files to one file, or to the shards of a new dataset"
+    "{tfr.merge|tfr merge} writes the records of any files to one file, or to the shards of a new dataset"
 )
 
 

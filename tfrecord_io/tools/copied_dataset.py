@@ -20,6 +20,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tfrecord_io.errors import say
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, index_names, manifest_name, parse_shard, staged_name
@@ -270,10 +271,10 @@ def check_may_write(
     if known is not None:
         if replaces or is_begun_copy(wanted, known):
             return
-        text = "a dataset of this name exists; update=True copies what differs, overwrite=True replaces it"
+        text = "a dataset of this name exists" & say("{update=True} copies what differs, {overwrite=True} replaces it")
         if not known.complete:
-            text = (
-                "an incomplete dataset of this name exists, whose writer died or is at work; overwrite=True replaces it"
+            text = "an incomplete dataset of this name exists, whose writer died or is at work" & say(
+                "{overwrite=True} replaces it"
             )
         raise FileExistsError(errno.EEXIST, text, path)
     for entry in record_files(listing.values()):
@@ -281,7 +282,6 @@ def check_may_write(
         is_unpublished = shard is not None and bool(shard.id)
         is_read = wanted.dataset == DIRECTORY_STEM or (shard is not None and shard.stem == wanted.dataset)
         if is_read and not is_unpublished:
-            text = (
-                "the directory has TFRecord files of no dataset with a manifest, which readers would mix with the copy"
-            )
-            raise FileExistsError(errno.EEXIST, f"{text}; choose another directory", fs.display_path(entry.name))
+            mixed = "the directory has TFRecord files of no dataset with a manifest, which readers would mix with the "
+            mixed += "copy; choose another directory"
+            raise FileExistsError(errno.EEXIST, mixed, fs.display_path(entry.name))

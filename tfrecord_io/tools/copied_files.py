@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.errors import CorruptRecordError, say
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_filter import RowFilter
@@ -166,7 +166,7 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     if not plain and not manifests.datasets:
         plain = files_with_records(fs, other_files(listing))
     if not (plain or manifests.datasets or all_files):
-        text = "this directory has no TFRecord files; all_files=True copies all others"
+        text = "this directory has no TFRecord files" & say("{all_files=True} copies all others")
         raise FileNotFoundError(errno.ENOENT, text, fs.display_path(directory))
     found.directories += 1
     taken: set[str] = set()

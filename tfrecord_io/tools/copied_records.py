@@ -16,7 +16,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Plan, RecordCou
 from tfrecord_io.engine.contract import Frames as Extents
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, say, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index import find_indexes
@@ -59,7 +59,7 @@ _FEATURES = 0x0A  # the tag of the features of an Example, and of the context of
 _MOST_VARINT_BYTES = 5  # of a length below 2^31 as it is usually written
 _ANY_NUMBER = 2**31 - 1
 _VERDICT_BYTES = 64 * MIB  # of records that tell whether they are Examples
-_DROP = 'partitions="drop" leaves out the values of folders'
+_DROP = say('{partitions="drop"} leaves out the values of folders')
 
 
 class CopiedRecords:
@@ -252,7 +252,10 @@ class CopiedSchema:
             known = EmbeddedSchema(written_schema(Schema.parse(options.schema)), {}, sources[0].path)
         elif united is not None and without is not None:
             reason = f"no schema is embedded, as {printable(without)} has none and other files have one"
-            warn(f"{reason}; types will be inferred from the values; schema= declares all columns", SchemaWarning)
+            warn(
+                say("{}", reason) & "types will be inferred from the values" & say("{schema=} declares all columns"),
+                SchemaWarning,
+            )
         if is_declared or overrides:
             described = known or united
             columns = apply_overrides(pa.schema([]) if described is None else described.schema, overrides)
@@ -290,7 +293,7 @@ def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> Embedd
         types = [field.type for each in schemas for field in each.schema if field.name == error.feature]
         error.advice = "copy the files one by one"
         if len({plain_kind(type_) for type_ in types}) == 1 or any(plain_kind(type_) is None for type_ in types):
-            error.advice = f"declare one type for both by schema_overrides=, or {error.advice}"
+            error.advice = say("declare one type for both by {schema_overrides=}") | error.advice
         raise
 
 
@@ -329,8 +332,8 @@ def _warn_of_lost_types(sources: Sequence[Source]) -> None:
     for field in stated.fields:
         if (other := types.get(field.name, field.type)) != field.type:
             types_of_both = f"is {field.type} in the manifest, and {other} in the names of the folders"
-            advice = "read the copy with schema_overrides=, or pass partitions='features'"
-            text = f"'{printable(field.name)}' {types_of_both}, which is its type in the copy; {advice}"
+            advice = say("read the copy with {schema_overrides=}") | say("pass {partitions='features'}")
+            text = say("{}", f"'{printable(field.name)}' {types_of_both}, which is its type in the copy") & advice
             warn(text, SchemaWarning)
 
 
@@ -339,7 +342,7 @@ def _refuse(folders: PartitionColumns, features: Sequence[str], sources: Sequenc
     try:
         folders.refuse_features(features, sources)
     except SchemaError as error:
-        error.advice = f"rename the directories; {_DROP}"
+        error.advice = say("rename the directories") & _DROP
         raise
 
 
@@ -445,7 +448,7 @@ class FolderFeatures:
 
 
 def _no_example(error: TFRecordError) -> TFRecordError:
-    error.advice = f"only tf.train.Examples can have features of folders; {_DROP}"
+    error.advice = say("only tf.train.Examples can have features of folders") & _DROP
     return error
 
 

@@ -16,12 +16,13 @@ from typing import Any, Literal
 from tfrecord_io.background import ordered
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import ReplacedError, TFRecordError, printable
+from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import LIMITS, MIB, CopyOptions, check_integer
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import whole_files
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.formats.tfds_info import INFO
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -203,9 +204,9 @@ def copy(
     check_choice("verify", verify, ("records", "bytes"))
     for name, flag in (("update", update), ("overwrite", overwrite), ("all_files", all_files), ("dry_run", dry_run)):
         if type(flag).__name__ not in ("bool", "bool_"):
-            raise TypeError(f"{name}={flag!r}: expected True or False")
+            raise TypeError(say("{}: expected True or False", Keyword(name, repr(flag))))
     if update and overwrite:
-        raise ValueError("update= keeps what is equal, overwrite= copies it again: pass only one of them")
+        raise ValueError(say("{update=} keeps what is equal, {overwrite=} copies it again: pass only one of them"))
     check_integer("threads", threads, 1, optional=True)
     paths = list(source) if isinstance(source, list | tuple) else [source]
     for path in (*paths, target):
@@ -302,10 +303,10 @@ class _Copy:
 
     def _filter(self, found: Found) -> None:
         if found.files or not found.datasets:
-            raise ValueError("filters= selects folders of datasets with a manifest, and these files have none")
+            raise ValueError(say("{filters=} selects folders of datasets with a manifest, and these files have none"))
         found.datasets = [each.matching(self.filters) for each in found.datasets]
         if not any(each.manifest.files for each in found.datasets):
-            raise FileNotFoundError(errno.ENOENT, "no folder fulfils filters=", found.datasets[0].version.path)
+            raise FileNotFoundError(errno.ENOENT, say("no folder fulfils {filters=}"), found.datasets[0].version.path)
 
     def _place(self, found: Found, name: str) -> None:
         """Decide the directory of the target, with its slash, and the names of files there."""
@@ -363,8 +364,10 @@ class _Copy:
         known, version = known_manifest(self.fs, self.listing, name)
         is_own = name in self._own
         if found.is_part and self.update and self.filters is None:
-            text = "update=True would remove the other files of the dataset from the target"
-            raise ValueError(f"'{found.version.path}': {text}: copy the whole dataset, or select folders by filters=")
+            text = say("{update=True} would remove the other files of the dataset from the target")
+            raise ValueError(
+                say("'{}': {}: copy the whole dataset", found.version.path, text) | say("select folders by {filters=}")
+            )
         check_may_write(self.fs, self.directory, wanted, known, self.listing, replaces=self._replaces or is_own)
         if self.update and self.filters is not None and known is not None and version is not None and known.complete:
             chosen = {file.path for file in matching(known, self.filters, version)}
@@ -376,7 +379,9 @@ class _Copy:
         planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=stages_all, by_store=by_store)
         lost = next((number for number in planned.moved if number >= len(found.manifest.files)), None)
         if lost is not None:
-            text = "the target's manifest names this file, but it is missing; copy the whole dataset with update=True"
+            text = "the target's manifest names this file, but it is missing" & say(
+                "copy the whole dataset with {update=True}"
+            )
             raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(self.directory + wanted.files[lost].path))
         return _DatasetCopy(found, known, planned)
 
@@ -392,7 +397,7 @@ class _Copy:
         if not self._replaces:
             taken = next((name for name, _ in files if name in self.listing and name not in self._own), None)
             if taken is not None:
-                text = "the file exists; update=True copies what differs, overwrite=True replaces it"
+                text = "the file exists" & say("{update=True} copies what differs, {overwrite=True} replaces it")
                 raise FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + taken))
         if self.overwrite:
             return list(files)

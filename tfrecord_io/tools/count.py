@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.keyword_docs import document_keywords
@@ -76,9 +76,9 @@ def count(
     sources = resolve_sources(path, options)
     known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
     if index is not None and (options.check_crc or not known.may_be_plain):
-        plain = f"compression={options.compression!r}: only plain files have one"
-        reason = "check_crc=True reads all records" if options.check_crc else plain
-        raise ValueError(f"index= cannot be used: {reason}")
+        plain = say("{compression=}: only plain files have one", compression=options.compression)
+        reason = say("{check_crc=True} reads all records") if options.check_crc else plain
+        raise ValueError(say("{index=} cannot be used: {}", reason))
     indexes: Sequence[Source | None] = [None] * len(sources)
     if index is None and len(sources) == 1 and _is_one_request(sources[0]):
         known.looks = False

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer, check_names
 from tfrecord_io.tools.copied_records import CopiedRecords
@@ -80,7 +81,7 @@ def dedupe(
     """
     names = check_names("by", by)
     if keep not in ("first", "last"):
-        raise ValueError(f"keep={keep!r}: expected 'first' or 'last'")
+        raise ValueError(say("{keep=}: expected 'first' or 'last'", keep=keep))
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
     copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, dedupe, src))
     return write_labelled(copied, dst, _one_of_each(copied, names, keep == "last", memory_bytes))

@@ -20,7 +20,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import add_remark, printable
+from tfrecord_io.errors import add_remark, printable, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
@@ -168,7 +168,7 @@ def delete(path: Path | OpenedDataset, *, filters: Any, dry_run: bool = False, *
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is the str or PathLike of a dataset or file, not a {type(path).__name__}")
     if filters is None:
-        raise TypeError("filters=None: expected the condition of the rows to remove")
+        raise TypeError(say("{filters=None}: expected the condition of the rows to remove"))
     sources = resolve_inputs(path, options.storage)
     is_alone = len(sources) == 1 and sources[0].shard is None
     if is_alone and not sources[0].can_be_read_again:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, printable
+from tfrecord_io.errors import FeatureNotFoundError, printable, say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
@@ -193,7 +193,9 @@ def diff(
     """
     names = [] if key in (None, (), []) else check_names("key", key)
     if any_order and names:
-        raise ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
+        raise ValueError(
+            say("{any_order=} and {key=} are two ways to compare regardless of order: pass only one of them")
+        )
     check_integer("limit", limit, 0)
     options = ReadOptions.from_keywords(keywords, diff, sample="all")
     sides = [
@@ -211,7 +213,7 @@ def diff(
         for name in names:
             if name not in columns:
                 without = next(path for path, reader in ((a, first), (b, second)) if name not in reader.schema.names)
-                reason = f"{printable(str(without))} has no such column, which key= needs"
+                reason = say("{} has no such column, which {key=} needs", printable(str(without)))
                 raise FeatureNotFoundError(reason, feature=name)
         if not any_order and not names:
             return _in_order(first, second, columns, schema, limit)
@@ -386,7 +388,9 @@ def _check_keys(
     row = sides[which].rows_of(columns, [number])[number]
     shown = _shown_key(row, [columns.index(name) for name in names])
     text = f"records {earlier} and {number} of {'ab'[which]} have the key {shown}"
-    raise ValueError(f"{text}: key= takes columns that identify a record; tfr.dedupe leaves one of each")
+    raise ValueError(
+        say("{}: {key=} takes columns that identify a record", text) & say("{tfr.dedupe|tfr dedupe} leaves one of each")
+    )
 
 
 def _compare_schemas(a: pa.Schema, b: pa.Schema) -> tuple[SchemaDifference, ...]:

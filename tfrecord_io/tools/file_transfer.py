@@ -15,7 +15,7 @@ import numpy as np
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import ReplacedError, TFRecordError
+from tfrecord_io.errors import ReplacedError, TFRecordError, say
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc, payload_length
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
@@ -24,9 +24,8 @@ from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import ManifestShard, Source, SummedFile
 from tfrecord_io.storage.write.output_file import OutputFile
 
-_ADVICE = (
-    "tfr.salvage writes the intact records to another file; verify='bytes' copies the file as it is, and "
-    "tfr.read_table(path, on_error='skip') reads its intact records"
+_ADVICE = say("{tfr.salvage|tfr salvage} writes the intact records to another file") & say(
+    "{verify='bytes'} copies the file as it is, and {tfr.read_table(path, on_error='skip')} reads its intact records"
 )
 _PIECE = 1 << 20
 SMALL_BYTES = 8 << 20  # of a file that is read by one request
@@ -93,9 +92,11 @@ def parse_rate(value: Any) -> float | None:
     if match is not None:
         value = float(match[1]) * _UNITS[match[2]]
     if isinstance(value, bool | str) or not isinstance(value, int | float):
-        raise ValueError(f"limit_rate={value!r}: expected bytes a second, such as 100_000_000 or '100MB'")
+        raise ValueError(
+            say("{limit_rate=}: expected bytes a second, such as 100_000_000 or '100MB'", limit_rate=value)
+        )
     if not 1 <= value < float("inf"):
-        raise ValueError(f"limit_rate={value!r}: expected at least 1 byte a second")
+        raise ValueError(say("{limit_rate=}: expected at least 1 byte a second", limit_rate=value))
     return float(value)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.background import ordered
 from tfrecord_io.display import error_dict
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, check_fields, write_columns
 from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
@@ -164,7 +164,7 @@ def build_index(path: FilesLike, *, columns: Sequence[str] | str, **keywords: An
         constant = [name for name in scan.schema.names if name not in schema.names]
         if constant:
             reason = "its values are those of directory names, so that files are left out by them without an index"
-            raise SchemaError(reason, feature=constant[0], advice="leave it out of columns=")
+            raise SchemaError(reason, feature=constant[0], advice=say("leave it out of {columns=}"))
         records = RandomAccess(files, scan)
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
             calls = (partial(_build_one, records, files, file, schema, meter) for file in range(len(sources)))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tfrecord_io.api import open_reader
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaError
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaError, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
@@ -89,10 +89,10 @@ def _check_columns(records: pa.Schema, table: pa.Schema, names: list[str]) -> No
     for name in names:
         for schema, what in ((records, "the records"), (table, "the table")):
             if name not in schema.names:
-                raise FeatureNotFoundError(f"there is no such column in {what}, and on= needs it", feature=name)
+                raise FeatureNotFoundError(say("there is no such column in {}, and {on=} needs it", what), feature=name)
     for name in table.names:
         if name in records.names and name not in names:
-            advice = "rename it in the table, or leave it out of the records by columns="
+            advice = "rename it in the table" | say("leave it out of the records by {columns=}")
             raise SchemaError("both the records and the table have this column", feature=name, advice=advice)
 
 
@@ -123,7 +123,7 @@ class _Keys:
             self._values.append(values.unique())
             codes.append(_indices(values, self._values[-1]))
         if prod(len(values) for values in self._values) >= 2**63:
-            raise ValueError("on= has too many distinct values: join by fewer columns")
+            raise ValueError(say("{on=} has too many distinct values: join by fewer columns"))
         combined = self._combined(codes)
         self._order = np.flatnonzero(combined >= 0)
         self._order = self._order[np.argsort(combined[self._order], kind="stable")]
@@ -162,7 +162,7 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
-        raise FeatureTypeError(f"its type is {type_}, and on= needs a column of single values", feature=name)
+        raise FeatureTypeError(say("its type is {}, and {on=} needs a column of single values", type_), feature=name)
     reason = f"its type is {type_} in the records, and {column.type} in the table"
     advice = "convert the column of the table"
     if _kind(column.type) != _kind(type_) and not pa.types.is_null(column.type):  # "02" is not 2

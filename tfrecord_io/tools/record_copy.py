@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.display import and_more
-from tfrecord_io.errors import add_remark, printable
+from tfrecord_io.errors import add_remark, printable, say
 from tfrecord_io.options import CopyOptions
 from tfrecord_io.storage.paths.resolve_output import check_outside, directory_of_folders
 from tfrecord_io.storage.write.atomic import new_parent
@@ -16,7 +16,7 @@ from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, with_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 
-_ADVICE = "shards= sets the number of files in each folder"
+_ADVICE = say("{shards=} sets the number of files in each folder")
 _MOST_NAMED = 8  # paths in a message
 
 

@@ -18,12 +18,13 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_python import python_values
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable, say
 from tfrecord_io.keyword_docs import rename_keywords
 from tfrecord_io.options import ReadOptions, check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.registry import listed
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import record_outputs
 from tfrecord_io.write.writer import WriteReport
@@ -117,12 +118,17 @@ def _each_key(
     with Reader(plan_scan(copied.sources, ReadOptions.from_keywords(keywords), embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             if field.name not in columns:  # columns= would take it for a glob
-                reason = f"{keyword}= takes the name of one column, and no pattern"
+                reason = say("{} takes the name of one column, and no pattern", Keyword(keyword))
                 advice = f"did you mean '{printable(field.name)}'?"
                 raise FeatureNotFoundError(reason, feature=columns[0], advice=advice)
             value = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
             if not any(is_kind(value) for is_kinds in kinds.values() for is_kind in is_kinds):
-                reason = f"its type is {field.type}, and {keyword}= needs a column of single {listed('or', *kinds)}"
+                reason = say(
+                    "its type is {}, and {} needs a column of single {}",
+                    field.type,
+                    Keyword(keyword),
+                    listed("or", *kinds),
+                )
                 raise FeatureTypeError(reason, feature=field.name)
         return [use([batch.column(name) for name in columns]) for batch in batches]
 
@@ -139,7 +145,7 @@ def value_labels(copied: CopiedRecords, by: str) -> tuple[list[Any], Array]:
 
     def number(value: Any) -> int:
         if len(numbers) == MOST_PARTS and value not in numbers:
-            raise ValueError(f"by={by!r}: the column has more than {MOST_PARTS} distinct values")
+            raise ValueError(say("{by=}: the column has more than {} distinct values", MOST_PARTS, by=by))
         return numbers.setdefault(value, len(numbers))
 
     labels = _of_values(copied, by, "by", number, NAMES)

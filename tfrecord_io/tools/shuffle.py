@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
@@ -137,7 +138,7 @@ def sample(
     33
     """
     if (n is None) == (fraction is None):
-        raise ValueError("pass either n=, the number of records, or fraction=, the part of them")
+        raise ValueError(say("pass either {n=}, the number of records") | say("{fraction=}, the part of them"))
     check_integer("n", n, 0, optional=True)
     part = None if fraction is None else exact_fraction("fraction", fraction)
     copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, sample, src))

@@ -12,8 +12,10 @@ from urllib.parse import quote
 
 from tfrecord_io.compression import get_codec
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import CopyOptions, check_integer
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords
@@ -182,16 +184,18 @@ def split(
     """
     copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, split, src))
     if by is not None and fractions is not None:
-        raise ValueError("by= and fractions= are two ways to split: pass only one of them")
+        raise ValueError(say("{by=} and {fractions=} are two ways to split: pass only one of them"))
     if (group is not None or stratify is not None) and (fractions is None or None not in (group, stratify)):
-        raise ValueError("group= or stratify= choose the records of the parts of fractions=: pass that and one of them")
+        raise ValueError(
+            say("{group=} or {stratify=} choose the records of the parts of {fractions=}: pass that and one of them")
+        )
     check_integer("seed", seed, 0)
     if by is not None:
         values, labels = value_labels(copied, by)
         return _copy_parts(copied, os.fspath(dst), [_part_name(value) for value in values], labels)
     if fractions is None:
         if copied.options.shards is None and copied.options.max_shard_bytes is None and not _is_spec(dst):
-            raise ValueError("say how to split: pass one of shards=, max_shard_bytes=, by=, fractions=")
+            raise ValueError(say("say how to split: pass one of {shards=}, {max_shard_bytes=}, {by=}, {fractions=}"))
         return _copy_all(copied, dst)
     shares = _shares(fractions)
     parts = list(shares.values())
@@ -219,20 +223,24 @@ def _is_spec(dst: object) -> bool:
 
 def _shares(fractions: Sequence[float] | Mapping[str, float]) -> dict[str, Fraction]:
     """The share of each part, by name."""
+    if isinstance(fractions, str):
+        raise TypeError(say("{fractions=}: expected numbers, such as [0.8, 0.2], not a text", fractions=fractions))
     if not isinstance(fractions, Mapping):
         if len(fractions) not in _NAMES:
-            text = f"fractions= has {len(fractions)} numbers: expected 2 (train, test) or 3 (train, validation, test)"
-            raise ValueError(f"{text}, or a dict with a name for each part")
+            text = say(
+                "{fractions=} has {} numbers: expected 2 (train, test) or 3 (train, validation, test)", len(fractions)
+            )
+            raise ValueError(say("{}", text) | "a dict with a name for each part")
         fractions = dict(zip(_NAMES[len(fractions)], fractions, strict=True))
     if not 0 < len(fractions) <= MOST_PARTS:
-        raise ValueError(f"fractions= has {len(fractions)} parts: expected 1 to {MOST_PARTS}")
+        raise ValueError(say("{fractions=} has {} parts: expected 1 to {}", len(fractions), MOST_PARTS))
     for name in map(str, fractions):
         if name[:1] in ("", ".", "_") or "/" in name or "\\" in name or parse_shard(name) is not None:
             reason = 'expected a name that no shard has, without "/" and "\\", which does not begin with "." or "_"'
-            raise ValueError(f"fractions= has a part named {name!r}: {reason}")
+            raise ValueError(say("{fractions=} has a part named {}: {}", repr(name), reason))
     exact = {name: exact_fraction("fractions", value) for name, value in fractions.items()}
     if sum(exact.values()) > 1:
-        raise ValueError(f"fractions={list(fractions.values())!r}: their sum is more than 1")
+        raise ValueError(say("{fractions=}: their sum is more than 1", fractions=list(fractions.values())))
     return exact
 
 
@@ -247,9 +255,9 @@ def exact_fraction(name: str, value: float) -> Fraction:
     try:
         fraction = Fraction(str(value))
     except ValueError:
-        raise TypeError(f"{name}={value!r}: expected a number from 0 to 1") from None
+        raise TypeError(say("{}: expected a number from 0 to 1", Keyword(name, repr(value)))) from None
     if not 0 <= fraction <= 1:
-        raise ValueError(f"{name}={value!r}: expected a number from 0 to 1")
+        raise ValueError(say("{}: expected a number from 0 to 1", Keyword(name, repr(value))))
     return fraction
 
 

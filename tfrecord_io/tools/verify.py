@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tfrecord_io.advice import fitting_message
 from tfrecord_io.background import ordered
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, SchemaError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import document_keywords, own_keywords
@@ -89,12 +88,15 @@ class VerifyReport(Report):
         text = f"{files}: {state}, {counted(self.intact, 'intact record')}"
         return text if size is None else f"{text}, {byte_size(size)}"
 
-    def problem_lines(self) -> list[str]:
-        """A line for each problem."""
-        lines, spelling = [], own_keywords(verify)  # the errors are those that reading raises
+    def problem_lines(self, text_of: Callable[[Exception], str] | None = None) -> list[str]:
+        """A line for each problem; `text_of` an error are the words of a caller other than `verify`."""
+        lines, caller = [], own_keywords(verify)  # the errors are those that reading raises
         for file in self.files:
-            texts = [fitting_message(f"{type(p.error).__name__}: {p.error}", spelling) for p in file.problems]
-            lines += [printable(text, LINE_WIDTH) for text in texts]
+            for problem in file.problems:
+                error = problem.error
+                own = error.said(caller) if isinstance(error, TFRecordError) else str(error)
+                text = own if text_of is None else text_of(error)
+                lines.append(printable(f"{type(error).__name__}: {text}", LINE_WIDTH))
             if file.problem_count > len(file.problems):
                 more = file.problem_count - len(file.problems)
                 lines.append(f"{printable(file.path)}: {counted(more, 'more problem')}")
@@ -151,7 +153,13 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
     (True, 3, 'good')
     """
     if record_type not in (*RECORD_TYPES, "bytes"):
-        raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
+        raise ValueError(
+            say(
+                "{record_type=}: expected one of {}, 'bytes'",
+                ", ".join(map(repr, RECORD_TYPES)),
+                record_type=record_type,
+            )
+        )
     options = FrameOptions.from_keywords(keywords, verify, path)
     unnamed: dict[str, str] = {}
     sources = resolve_sources(whole_files(path, "verify", splits=True), options, check_sizes=False, unnamed=unnamed)

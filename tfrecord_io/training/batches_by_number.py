@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tfrecord_io.advice import fit
 from tfrecord_io.arrays.random_rows import OF_ROWS, ArraysByNumber, row_numbers, row_options
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.remedies import Caller, Keyword, address
 from tfrecord_io.training.arrangement import arranged, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.iterator import OF_FILES
@@ -57,7 +57,9 @@ class BatchesByNumber:
 
     def arrays(self, numbers: Sequence[int]) -> NoReturn:
         """TypeError: see `ArraysByNumber.arrays`."""
-        raise TypeError("arrays() is of rows, and with bucket_by= or pack= the items are batches: take them by number")
+        raise TypeError(
+            say("arrays() is of rows, and with {bucket_by=} or {pack=} the items are batches: take them by number")
+        )
 
     def take(self, numbers: Any) -> Iterator[dict[str, Any]]:
         """The arrays of the batches of these numbers, in this order; IndexError if one is out of range."""
@@ -67,7 +69,7 @@ class BatchesByNumber:
             try:
                 arrays = self._rows.arrays(self._order[rows], self._batches.form(number, rows))
             except SchemaError as error:
-                fit(error, lambda keyword: None if keyword["name"] == "ragged" else keyword[0])
+                address(error, Caller(without=frozenset({"ragged"})))
                 raise
             yield arrays
 
@@ -90,9 +92,12 @@ def by_number(
         }.items():
             if value not in (None, False):
                 reason = "rows by number are put in order, and into batches, by a sampler or a loader"
-                raise ValueError(f"{name}={value!r}: {reason}; it is for bucket_by= and pack=, which make batches")
+                raise ValueError(
+                    say("{}: {}", Keyword(name, repr(value)), reason)
+                    & say("it is for {bucket_by=} and {pack=}, which make batches")
+                )
         return ArraysByNumber(source.lookup(), row_options(source.options, **keywords))
     if batch_size is None:
-        raise ValueError("bucket_by= and pack= make batches: pass batch_size=")
+        raise ValueError(say("{bucket_by=} and {pack=} make batches: pass {batch_size=}"))
     of_files = {name: getattr(source.options, name) for name in OF_FILES}
     return BatchesByNumber(source, IterOptions(**{**of_files, "batch_size": batch_size, **keywords}))

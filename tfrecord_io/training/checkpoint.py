@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, say
 from tfrecord_io.options import INT64_MAX, IterOptions
 from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.read.source import Source
 
 _VERSION = 2
@@ -127,7 +128,10 @@ class ReadIdentity:
         for name, saved, given, advice in changes:
             if saved != given:
                 before, now = printable(repr(saved)), printable(repr(given))
-                raise ValueError(f"the state was made with {name}={before}, and this is {name}={now}; pass {advice}")
+                raise ValueError(
+                    say("the state was made with {}, and this is {}", Keyword(name, before), Keyword(name, now))
+                    & say("pass {}", advice)
+                )
         numbers = (state["epoch"], state["given"], state["next"])
         return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_HELD, []))
 

@@ -13,7 +13,7 @@ from tfrecord_io.arrays.random_rows import PartLookup
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, say
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
 
@@ -61,7 +61,9 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
     Raises
     ------
     FeatureNotFoundError
-        There is no such column, or a row has no value in it.
+        There is no such column.
+    DecodeError
+        A row has no value in it.
     SchemaError
         Its values are no classes.
     ValueError
@@ -72,7 +74,7 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
     sizes = list(map(len, values))
     codes = pa.concat_arrays(values).dictionary_encode().indices.to_numpy().astype(np.int64)
     if not len(codes):
-        raise ValueError(f"balance={column!r}: the datasets have no rows")
+        raise ValueError(say("{balance=}: the datasets have no rows", balance=column))
     datasets = np.repeat(np.arange(len(lookups)), sizes)
     groups = codes * len(lookups) + datasets
     order = np.argsort(groups, kind="stable")
@@ -87,14 +89,14 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
 def _check_field(schema: pa.Schema, column: str) -> None:
     if column not in schema.names:
         valid = f"valid names: {', '.join(sorted(schema.names))}"
-        raise FeatureNotFoundError("balance= names a column that does not exist", feature=column, advice=valid)
+        raise FeatureNotFoundError(say("{balance=} names a column that does not exist"), feature=column, advice=valid)
     field = schema.field(column)
     type_ = _value_type(field.type)
     if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):
         reason = (
             f"classes are integers, bools, text or bytes, one for each row, not {logical_name(type_, field.metadata)}"
         )
-        raise SchemaError(reason, feature=column, got=str(type_), advice="name another column by balance=")
+        raise SchemaError(reason, feature=column, got=str(type_), advice=say("name another column by {balance=}"))
 
 
 def _value_type(type_: pa.DataType) -> pa.DataType:
@@ -102,12 +104,12 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _values(lookup: PartLookup, column: str) -> pa.Array:
-    """The values of a column, in all rows; FeatureNotFoundError if one is missing."""
+    """The values of a column, in all rows; DecodeError if one is missing."""
     chunks = lookup.column(column)
     type_ = _value_type(lookup.schema.field(column).type)
     values = pa.concat_arrays([pa.array([], type_), *(chunk.cast(type_) for chunk in chunks)])
     if values.null_count:
         row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
         reason, advice = "a row has no class", f'leave such rows out: filter([("{column}", "!=", None)])'
-        raise lookup.row_error(RowFault(row, reason, feature=column, advice=advice, error=FeatureNotFoundError))
+        raise lookup.row_error(RowFault(row, reason, feature=column, advice=advice, error=DecodeError))
     return values

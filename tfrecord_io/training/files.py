@@ -16,7 +16,7 @@ from tfrecord_io.arrow.buffers import int64_array, offsets_of, value_bytes
 from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.chunks.count_frames import count_each
@@ -251,12 +251,14 @@ class FileEpochs(Epochs):
             for source, index in zip(self._sources, indexes, strict=True):
                 records = 0 if source.size == 0 else known.record_count(source, index)
                 if records is None:
-                    advice = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
+                    advice: str = "make one with `tfr index`" | say(
+                        "write the files with {write_tfrecord(write_index=True)}"
+                    )
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"
                     if source.span is not None:
                         reason = f"nothing states how many records a piece of {printable(source.path)} has"
                         advice = "count_rows() of the dataset counts them"
-                    raise TypeError(f"the number of batches is unknown: {reason}; {advice}")
+                    raise TypeError(say("the number of batches is unknown: {}", reason) & advice)
                 total += records
         except (TFRecordError, OSError) as error:
             raise TypeError(f"the number of batches is unknown: {error}") from error

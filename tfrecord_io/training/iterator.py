@@ -18,7 +18,7 @@ from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DamagedDataWarning, warn
+from tfrecord_io.errors import DamagedDataWarning, say, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions, stops
 from tfrecord_io.read.chunks.recovery import AskedOnce
@@ -181,9 +181,11 @@ class ArrayIterator(Closing, Shared):
         """
         size, drop_last, epochs = self.options.batch_size, self.options.drop_last, self.options.epochs
         if epochs is None:
-            raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
+            raise TypeError(say("the number of batches has no end with {epochs=None}") & "pass a number of epochs")
         if self.options.arranges:
-            raise TypeError("the number of batches is unknown: with bucket_by= and pack= it depends on all lengths")
+            raise TypeError(
+                say("the number of batches is unknown: with {bucket_by=} and {pack=} it depends on all lengths")
+            )
         if self._records is None:
             self._records = self._source.epochs(self.options, self.seed, self._counts).count()
         first = max(0, self._records - self._beginning.delivered)
@@ -294,7 +296,9 @@ class ArrayIterator(Closing, Shared):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._chunks is not None or self._closed:
-            raise TypeError("the iterator has begun; pickle the result of state(), and pass it as state= to a new one")
+            raise TypeError(
+                "the iterator has begun" & say("pickle the result of state(), and pass it as {state=} to a new one")
+            )
         return _unpickle, (self._source, self.options, self.lengths, self._damage, self._counts, self.state())
 
 
@@ -328,7 +332,7 @@ def iter_arrays(path: FilesLike, *, batch_size: int, **keywords: Any) -> ArrayIt
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As `read_tfrecord`; raised by the iterator after all records before the damage.
-    FeatureNotFoundError
+    DecodeError
         A record has no value for a column of numbers, bools, times or tensors; see `missing`.
     ValueError
         `state` is that of other files or options.
@@ -359,7 +363,9 @@ def iter_arrays(path: FilesLike, *, batch_size: int, **keywords: Any) -> ArrayIt
     [[4]] [1]
     """
     if "batch_bytes" in keywords:
-        raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size= rows each")
+        raise TypeError(
+            say("unexpected keyword argument 'batch_bytes': batches for training have {batch_size=} rows each")
+        )
     options = IterOptions.from_keywords({**keywords, "batch_size": batch_size}, iter_arrays, path)
     _refuse_idle_seed(keywords)
     if isinstance(path, Scan):
@@ -373,7 +379,7 @@ def iter_arrays(path: FilesLike, *, batch_size: int, **keywords: Any) -> ArrayIt
     fields = leaf_fields(scan.schema)
     damage = None if fields else planned.error
     if not fields and damage is None and planned.sampled != 0:  # a file without records is not an error
-        raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
+        raise ValueError(say("no column to read: pass {columns=} or {schema=} with a feature that the records have"))
     source = Files(scan)
     counts = source.counts() if options.has_equal_parts else None
     return ArrayIterator(source, options, source.list_lengths(options), damage, counts)
@@ -382,8 +388,8 @@ def iter_arrays(path: FilesLike, *, batch_size: int, **keywords: Any) -> ArrayIt
 def _refuse_idle_seed(keywords: Mapping[str, Any]) -> None:
     """Raise ValueError for a `seed` that has nothing to shuffle, unless ``shuffle_buffer=0`` says so."""
     if keywords.get("seed") is not None and "shuffle_buffer" not in keywords:
-        reason = "nothing is shuffled without shuffle_buffer=, the number of records to draw from"
-        raise ValueError(f"seed={keywords['seed']!r}: {reason}; pass both, or neither")
+        reason = say("nothing is shuffled without {shuffle_buffer=}, the number of records to draw from")
+        raise ValueError(say("{seed=}: {}", reason, seed=keywords["seed"]) & "pass both, or neither")
 
 
 def _chunk_limits() -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
@@ -53,7 +53,7 @@ class SequenceEpochs(Epochs):
         if self.has_equal_parts:
             return sum(last - first for first, last in self.runs if last is not None)
         if self.mixture.stop == "never":
-            raise TypeError('the number of batches is unknown: stop="never" has no end')
+            raise TypeError(say('the number of batches is unknown: {stop="never"} has no end'))
         return len(range(self.residue, self._length(), self.modulus))
 
     @abstractmethod
@@ -363,7 +363,7 @@ class _Part:
             elif self._whole is not None and not self.total:
                 self._draw_from_whole()
             else:
-                self.error = ValueError(f"stop={self._stop!r}: a dataset of the mixture has no rows")
+                self.error = ValueError(say("{stop=}: a dataset of the mixture has no rows", stop=self._stop))
                 break
             self._open(0)
         return self._held is not None

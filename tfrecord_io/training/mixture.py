@@ -21,7 +21,7 @@ from tfrecord_io.arrow.buffers import int64_array, offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, TFRecordError
+from tfrecord_io.errors import SchemaError, TFRecordError, say
 from tfrecord_io.options import IterOptions, ReadOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.image_form import ImageForm
@@ -172,7 +172,7 @@ class Mixture(RowSource):
     def to_table(self) -> pa.Table:
         """The rows of an epoch as a table; ValueError if it never ends."""
         if self.stop == "never":
-            raise ValueError('stop="never": a mixture without an end is no table')
+            raise ValueError(say('{stop="never"}: a mixture without an end is no table'))
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def rows_of(self, lookups: Sequence[RowLookup], datasets: Array, rows: Array) -> pa.Table:
@@ -209,7 +209,7 @@ class Mixture(RowSource):
             return
         if any(len(member.sources) > 1 and not member.is_limited for member in self.members):
             reason = "they share its rows, in a shuffled order of the files"
-            raise ValueError(f"a mixture with shuffle_buffer= needs the same seed= in all workers: {reason}")
+            raise ValueError(say("a mixture with {shuffle_buffer=} needs the same {seed=} in all workers: {}", reason))
 
 
 def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, ...]:
@@ -223,7 +223,9 @@ def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, .
             fields = (each.schema.field(name) if name in each.schema.names else None for each in (first, part))
             if (difference := _difference(*fields)) is not None:
                 feature, had, has = difference
-                advice = "open the datasets with the same schema=, or select the columns that they have in common"
+                advice = (
+                    say("open the datasets with the same {schema=}") | "select the columns that they have in common"
+                )
                 reason = f"dataset 0 has {had}, dataset {number} has {has}"
                 raise SchemaError(reason, feature=feature or name, expected=had, got=has, advice=advice)
         ordered.append(part if part.schema.names == first.schema.names else part.only(first.schema.names))
@@ -331,12 +333,12 @@ class Choices:
     def refuse_endless(self) -> None:
         """Raise TypeError if no epoch ends."""
         if self.stop == "never":
-            raise TypeError('the number of rows is unknown: stop="never" has no end')
+            raise TypeError(say('the number of rows is unknown: {stop="never"} has no end'))
 
     def refuse_empty(self, rows: Sequence[int]) -> None:
         """Raise ValueError for a part without rows, from which none can be drawn again."""
         if self.stop != "first" and 0 in rows:
-            raise ValueError(f"stop={self.stop!r}: dataset {list(rows).index(0)} of the mixture has no rows")
+            raise ValueError(say("{stop=}: dataset {} of the mixture has no rows", list(rows).index(0), stop=self.stop))
 
 
 class MixtureLookup(RowLookup):
@@ -381,7 +383,7 @@ class MixtureLookup(RowLookup):
 
 def shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
     """Weights whose sum is 1; ValueError if one of them has no share in it."""
-    expected = f"weights={weights!r}: expected a positive number for each of {count} datasets"
+    expected = say("{weights=}: expected a positive number for each of {} datasets", count, weights=weights)
     try:
         ratios = [1.0] * count if weights is None else [float(weight) for weight in weights]
     except (TypeError, ValueError):

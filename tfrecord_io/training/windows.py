@@ -15,12 +15,13 @@ from tfrecord_io.arrays.random_rows import PartLookup, ScanLookup, empty_batches
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.options import LIMITS, MIB, IterOptions
 from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_field, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.remedies import Written
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.training.files import FileEpochs, Files, records_of_files
@@ -157,7 +158,13 @@ class Windows(RowSource):
 
     def describe(self) -> str:
         form = self.form
-        return f"{form.length} steps, stride={form.stride}, pad={form.pad!r}, of {self.scan.describe()}"
+        return say(
+            "{} steps, {stride=}, {pad=}, of {}",
+            form.length,
+            self.scan.describe(),
+            stride=Written(form.stride),
+            pad=form.pad,
+        )
 
     def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
         """See `Scan.split`."""
@@ -294,7 +301,7 @@ class WindowReader(EpochReader):
             raise self._opened[-1].row_error(fault.at(int(batch.numbers[fault.row]))) from fault.__cause__
         for rows, windows, part in episodes.parts():
             if windows.max(initial=0) >> _BITS:
-                raise ValueError(f"an episode has more than {1 << _BITS} windows: pass a larger stride=")
+                raise ValueError(say("an episode has more than {} windows: pass a larger {stride=}", 1 << _BITS))
             numbers = (batch.numbers[rows] + shift << _BITS) + windows
             wanted = numbers >= self._begin
             wanted[: max(0, first - self._ordinal)] = False

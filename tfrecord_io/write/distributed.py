@@ -17,8 +17,9 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.arrow.encode.encode_plan import Rounding
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.options import WriteOptions
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.embedded import EmbeddedSchema, pack
 from tfrecord_io.schema.merged_schema import lacks_only_values, merge
 from tfrecord_io.schema.pandas_metadata import stored_index
@@ -107,7 +108,11 @@ class DistributedWriter:
             )
         for name in sorted(WITHOUT):
             if getattr(options, name) != getattr(WriteOptions, name):
-                raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
+                raise TypeError(
+                    say(
+                        "{}: only a writer in one process has this keyword", Keyword(name, repr(getattr(options, name)))
+                    )
+                )
         output = resolve_output(
             path,
             options.storage,
@@ -267,7 +272,9 @@ class DistributedWriter:
         common.refuse_conflicts()
         if not all(_fits(own.schema, common.schema) for own in by_content.values()):
             reason = "the tasks wrote different columns or types"
-            raise SchemaError(reason, path=self.target.output.path, advice="pass schema=, which all tasks then write")
+            raise SchemaError(
+                reason, path=self.target.output.path, advice=say("pass {schema=}, which all tasks then write")
+            )
         return pack(common.schema, common.dictionaries)
 
 

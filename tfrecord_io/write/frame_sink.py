@@ -17,7 +17,7 @@ from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import EncodeError, TFRecordError, add_remark, caller_line, printable
+from tfrecord_io.errors import EncodeError, TFRecordError, add_remark, caller_line, printable, say
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.lookup import IndexWriter, remove_index
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
@@ -26,7 +26,7 @@ from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 
-_REINDEX = "tfr.build_index makes the index"
+_REINDEX = say("{tfr.build_index|tfr index} makes the index")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Sink(NotCopied, ABC):
         try:
             self.publish_indexes()
         except BaseException as error:
-            add_remark(error, f"the records are published nevertheless; {_REINDEX}")
+            add_remark(error, "the records are published nevertheless" & _REINDEX)
             self.discard_after(error)  # the other indexes
             raise
         self.closed = True
@@ -295,7 +295,7 @@ def with_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
     framed = prefixed(prefix, frame)
     if framed is None:
         reason = f"a first record with the embedded schema would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
-        raise EncodeError(reason, path=path, advice="pass embed_schema=False")
+        raise EncodeError(reason, path=path, advice=say("pass {embed_schema=False}"))
     return framed
 
 

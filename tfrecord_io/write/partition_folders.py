@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tfrecord_io.arrow.casts import plain_layout
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.nested import nested_handed
 from tfrecord_io.storage.paths.partitions import partition_folder
@@ -95,14 +95,14 @@ class PartitionFolders:
             codes, texts = _values_of(batch, column)
             for text in texts if column in self.replaced else ():
                 if text != self.replaced[column]:
-                    reason = f"the data has the value {printable(text)}, and overwrite_where= states "
+                    reason: str = say("the data has the value {}, and {overwrite_where=} states ", printable(text))
                     reason += f"{printable(self._where[column])}: it would be in a folder that is not replaced"
                     raise EncodeError(reason, feature=column, advice="leave the row out, or state its value")
             names = [f"{partition_folder(column, text)}/" for text in texts]
             for name in names:
                 if len(name.encode()) > _MOST_NAME_BYTES:
                     reason = f"its value makes the name of a folder longer than {_MOST_NAME_BYTES} bytes"
-                    raise EncodeError(reason, feature=column, advice="leave it out of partition_by=")
+                    raise EncodeError(reason, feature=column, advice=say("leave it out of {partition_by=}"))
             used, numbers = np.unique(numbers * len(names) + codes, return_inverse=True)
             folders = [folders[at // len(names)] + names[at % len(names)] for at in used.tolist()]
         for folder in folders:
@@ -132,7 +132,7 @@ def stored_columns(schema: pa.Schema, partition_by: Sequence[str] | None) -> lis
     """
     for column in partition_by or ():
         if column not in schema.names:
-            reason = "partition_by= names a column that the data does not have"
+            reason = say("{partition_by=} names a column that the data does not have")
             raise SchemaError(reason, feature=column, advice=f"it has: {', '.join(schema.names)}")
     return [at for at, name in enumerate(schema.names) if name not in (partition_by or ())]
 
@@ -154,7 +154,7 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
     try:
         array = pa.array([value]).cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        reason = f"overwrite_where= states {printable(repr(value), 100)}, and the column is {field.type}"
+        reason = say("{overwrite_where=} states {}, and the column is {}", printable(repr(value), 100), field.type)
         raise EncodeError(reason, feature=field.name) from error
     (text,) = _values_of(pa.RecordBatch.from_arrays([array], [field.name]), field.name)[1]
     return text
@@ -172,7 +172,9 @@ def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | No
     type_ = _plain_type(values.type)
     if pa.types.is_null(type_):
         reason = "a column of nothing but nulls has no type, and cannot name folders"
-        raise EncodeError(reason, feature=column, advice="state its type by schema=, or leave it out of partition_by=")
+        raise EncodeError(
+            reason, feature=column, advice=say("state its type by {schema=}") | say("leave it out of {partition_by=}")
+        )
     try:
         plain = values.cast(type_)
         encoded = plain.dictionary_encode(null_encoding="encode")
@@ -180,11 +182,11 @@ def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | No
         is_same = pc.equal(texts.cast(type_), encoded.dictionary).fill_null(True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         reason = f"a column of the type {type_} cannot name folders ({printable(error, 100)})"
-        raise EncodeError(reason, feature=column, advice="leave it out of partition_by=") from error
+        raise EncodeError(reason, feature=column, advice=say("leave it out of {partition_by=}")) from error
     if pc.any(pc.invert(is_same)).as_py():
         value = encoded.dictionary.filter(pc.invert(is_same))[0]
         reason = f"the name of a folder does not hold the value {printable(value)} exactly"
         raise EncodeError(
-            reason, feature=column, advice="leave it out of partition_by=, or convert the column to texts"
+            reason, feature=column, advice=say("leave it out of {partition_by=}") | "convert the column to texts"
         )
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), texts.to_pylist()

@@ -23,11 +23,12 @@ import pyarrow as pa
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError, printable, warn
+from tfrecord_io.errors import TFRecordError, printable, say, warn
 from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.options.record_types import takes_payloads
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import new_id, parse_spec
@@ -252,17 +253,23 @@ class ResumableWriter:
 
 def _resolved(path: Any, options: WriteOptions) -> Output:
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"resume=True needs a path, not a {type(path).__name__}")
+        raise TypeError(say("{resume=True} needs a path, not a {}", type(path).__name__))
     text = printable(os.fspath(path))
     spec = parse_spec(os.fspath(path))
     if spec is not None and spec.shards is not None:
-        reason = "with resume=True, each source file becomes one shard"
-        raise ValueError(f"'{text}' states the number of shards: {reason}; write '{printable(spec.stem)}@*'")
+        reason = say("with {resume=True}, each source file becomes one shard")
+        raise ValueError(
+            say("'{}' states the number of shards: {}", text, reason) & f"write '{printable(spec.stem)}@*'"
+        )
     for name in sorted({*WITHOUT, "partition_by"}):
         if getattr(options, name) != getattr(WriteOptions, name):
-            raise TypeError(f"{name}= cannot be used with resume=True, where each source file becomes one shard")
+            raise TypeError(
+                say("{} cannot be used with {resume=True}, where each source file becomes one shard", Keyword(name))
+            )
     if options.mode == "append":
-        raise ValueError("mode='append' cannot be used with resume=True, which compares all sources with the dataset")
+        raise ValueError(
+            say("{mode='append'} cannot be used with {resume=True}, which compares all sources with the dataset")
+        )
     return resolve_output(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
 
 
@@ -297,7 +304,9 @@ def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion
 def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> str:
     """Why a dataset is not that of these sources, and what ``overwrite=True`` does."""
     if not all(file.sources for file in manifest.files):
-        return "and does not state what all of its shards were made of; overwrite=True converts all sources again"
+        return "and does not state what all of its shards were made of" & say(
+            "{overwrite=True} converts all sources again"
+        )
     noted = {str(each.get("path")): each for file in manifest.files for each in file.sources}
     noted |= {str(each.get("path")): each for each in manifest.sources_without_rows}
     paths = {str(source["path"]) for source in wanted}
@@ -311,9 +320,11 @@ def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> str:
     else:
         names, what = [name for name in noted if name not in paths], "is among the sources that it was made of, only"
     if not names:
-        return "and was made of these sources in another order; overwrite=True replaces it"
-    advice = "overwrite=True converts what is new or changed, takes over the other shards, and replaces the dataset"
-    return f"and '{printable(names[0])}'{and_more(len(names) - 1)} {what}; {advice}"
+        return "and was made of these sources in another order" & say("{overwrite=True} replaces it")
+    advice = say(
+        "{overwrite=True} converts what is new or changed, takes over the other shards, and replaces the dataset"
+    )
+    return say("{}", f"and '{printable(names[0])}'{and_more(len(names) - 1)} {what}") & advice
 
 
 def _is_readable(schema: bytes | None) -> bool:

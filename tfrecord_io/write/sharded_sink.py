@@ -31,7 +31,7 @@ from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.background import Task, in_background
 from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.lookup import check_uncompressed
 from tfrecord_io.options import LIMITS, WriteOptions
@@ -316,28 +316,39 @@ def unite_schemas(
     for level in stored_index(known.schema) if not evolve else ():
         if level not in added.schema.names:
             reason = "it is a level of the dataset's index, which what is appended lacks"
-            advice = "set it as the index, pass index=True, or pass evolve=True to append rows without labels"
-            raise SchemaError(reason, path=path, feature=level, advice=advice)
+            index = say("set it as the index, pass {index=True}") | say(
+                "pass {evolve=True} to append rows without labels"
+            )
+            raise SchemaError(reason, path=path, feature=level, advice=index)
     for column in united.schema if united is not known else ():
         before = known.schema.field(column.name) if column.name in known.schema.names else None
         got = added.schema.field(column.name).type if column.name in added.schema.names else None
         types = f"what is appended is {got}, and the dataset has {None if before is None else before.type}"
         if column.name in united.conflicts:
-            reason, advice = f"{types}, which have no type in common", "cast the column"
+            advice: str = "cast the column"
+            reason = f"{types}, which have no type in common"
             if before is not None and before.type == got:
-                reason, advice = f"{types}, stored in another form", "pass its record_type= and column_encoding="
+                reason, advice = (
+                    f"{types}, stored in another form",
+                    say("pass its {record_type=} and {column_encoding=}"),
+                )
         elif before is None:
-            reason, advice = "the dataset has no such column", "leave it out, or pass evolve=True to add it"
+            reason, advice = "the dataset has no such column", "leave it out" | say("pass {evolve=True} to add it")
         elif before.type == got != column.type:
             reason = "its ordered categories are not those of the dataset"
-            advice = "give it the same, or pass evolve=True to have values without categories"
+            advice = "give it the same" | say("pass {evolve=True} to have values without categories")
         elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
             reason = f"what is appended is {got} as well, but it is stored in another form"
-            advice = "pass the float64= and column_encoding= of the dataset, or evolve=True to store both forms"
+            advice = say("pass the {float64=} and {column_encoding=} of the dataset") | say(
+                "{evolve=True} to store both forms"
+            )
         elif before.type != column.type and not pa.types.is_null(before.type):
-            reason, advice = f"{types}, which is narrower", "cast the column, or pass evolve=True to widen it"
+            reason, advice = f"{types}, which is narrower", "cast the column" | say("pass {evolve=True} to widen it")
         elif column.nullable and not before.nullable:
-            reason, advice = "the dataset requires this column", "fill its nulls, or pass evolve=True to allow them"
+            reason, advice = (
+                "the dataset requires this column",
+                "fill its nulls" | say("pass {evolve=True} to allow them"),
+            )
         else:
             continue
         if not evolve or column.name in united.conflicts:

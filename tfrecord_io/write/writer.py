@@ -34,7 +34,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.display import Report, Summary, and_more, byte_size, counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import Layout
 from tfrecord_io.index.lookup import check_uncompressed
@@ -353,7 +353,9 @@ def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
         fields_of(message, schema)
         return WritePlan(schema, (), (), (), float64=options.float64)
     if options.record_type == "bytes" and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
-        reason = f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}"
+        reason = say(
+            "{record_type='bytes'} writes one binary column, got {}", ", ".join(map(str, schema.types)) or "none"
+        )
         raise EncodeError(reason, advice="select the column")
     return plan_writing(
         schema,
@@ -395,8 +397,8 @@ def warn_of_lost_schema(sink: Sink, columns: int) -> None:
     """Warn that `sink`, which has no records, cannot keep the types of its columns."""
     if columns and not sink.keeps_schema:
         lost = f"no records were written, so the schema ({counted(columns, 'column')}) could not be stored"
-        advice = "read the file with read_table(schema=…), or write a directory, whose manifest keeps the schema"
-        warn(f"{printable(sink.path)}: {lost}; {advice}", SchemaWarning)
+        advice = say("read the file with {read_table(schema=…)}") | "write a directory, whose manifest keeps the schema"
+        warn(say("{}", f"{printable(sink.path)}: {lost}") & advice, SchemaWarning)
 
 
 class Conforming:

@@ -138,7 +138,7 @@ def test_a_bomb_ends_its_file(tmp_path: Path) -> None:
 def test_tools_refuse_a_bomb(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(zlib.compress(framed(*[example(x=int64s(1), t=blobs(bytes(10_000)))] * 300)))
-    with pytest.raises(tfr.errors.CompressionError, match="max_decompression_ratio=4 allows 4 times as many"):
+    with pytest.raises(tfr.errors.CompressionError, match="more than 4 times as many"):
         tfr.count(path, max_decompression_ratio=4)
     assert tfr.count(path, max_decompression_ratio=2000) == 300
     report = tfr.verify(path, max_decompression_ratio=4)

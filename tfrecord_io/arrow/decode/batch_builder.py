@@ -27,7 +27,7 @@ from tfrecord_io.arrow.nested_arrays import nested_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.options.expansion import Expansion
@@ -201,8 +201,8 @@ class BatchBuilder:
             reason = f"its type {printable(field.type)} takes {own} bytes in each row"
         else:
             reason = f"the {len(self._row_bytes)} columns take {row_bytes} bytes in each row"
-        reason = expansion.excess(f"{reason}, and {rows} rows take {size}")
-        advice = f"{expansion.advice(size)}, or declare the columns by schema="
+        reason = expansion.excess(say("{}, and {} rows take {}", reason, rows, size))
+        advice = expansion.advice(size) | say("declare the columns by {schema=}")
         row = room // row_bytes
         return RowFault(row, reason, feature=field.name, expected=room, got=size, advice=advice, of_memory=True)
 

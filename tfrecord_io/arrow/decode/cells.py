@@ -18,7 +18,7 @@ from tfrecord_io.arrow.encodings.values import check_counts
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.field import Field
@@ -182,7 +182,7 @@ def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
         kind = encoding.kind(element)
     except ValueError as error:
         raise SchemaError(
-            str(error), feature=field.feature, advice='declare it by tfr.tensor(encoding="raw")'
+            str(error), feature=field.feature, advice=say('declare it by {tfr.tensor(encoding="raw")}')
         ) from None
     return Leaf(field.feature, (), type_, kind, encoding.layout, encoding.name, element, shape)
 

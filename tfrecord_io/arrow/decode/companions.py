@@ -12,14 +12,14 @@ from tfrecord_io.arrow.decode.lists import absent, is_nothing, widen
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, say
 from tfrecord_io.format.dtypes import Element, find_element
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.leaf import size_of
 from tfrecord_io.schema.tensor_types import Shape
 
 _LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
-_ADVICE = "read everything with read_table, or pass schema='infer' for the plain columns"
+_ADVICE = "read everything with read_table" | say("pass {schema='infer'} for the plain columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class CompanionColumns:
                 row = int(bad.argmax())
                 name, other = printable(self.companions.feature), printable(column.name)
                 reason = f"'{other}' is missing" if mask[row] else f"'{other}' occurs without '{name}'"
-                raise RowFault(row, f"{reason}, unlike in the records before; {_ADVICE}")
+                raise RowFault(row, say("{}, unlike in the records before", reason) & _ADVICE)
 
     def refuse_dtype(self, mask: Array, element: Element, sizes: Array) -> None:
         """Refuse rows that state another dtype."""

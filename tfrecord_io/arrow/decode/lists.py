@@ -28,7 +28,7 @@ from tfrecord_io.arrow.buffers import (
 from tfrecord_io.arrow.casts import Cast, checked_cast, other_kinds, value_cast
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, say
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.leaf import Leaf
 from tfrecord_io.schema.types import is_list_like, is_number
@@ -211,7 +211,7 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
         return absent(column.name, column.rows, kind, layout)
     if column.kind is not kind:
         reason = f"expected {kind.description}, got {column.kind.description}"
-        reason += "; pass schema= with a type that fits, or exclude the feature with columns="
+        reason &= say("pass {schema=} with a type that fits") | say("exclude the feature with {columns=}")
         raise RowFault(first_valid(column), reason, expected=kind.name, got=column.kind.name, error=FeatureTypeError)
     if column.layout is Layout.SCALAR:
         return _listed(column)
@@ -288,7 +288,9 @@ def _listed(column: ColumnBuffers) -> ColumnBuffers:
 def _single(column: ColumnBuffers) -> ColumnBuffers:
     """LIST to SCALAR, where every row happens to have one value."""
     if column.is_list:
-        reason = "expected one value, got a feature list; declare a list type, or exclude the feature with columns="
+        reason = say("expected one value, got a feature list") & "declare a list type" | say(
+            "exclude the feature with {columns=}"
+        )
         raise RowFault(first_valid(column), reason, expected="Feature", got="FeatureList", error=FeatureTypeError)
     assert column.offsets is not None
     assert column.values is not None

@@ -25,7 +25,7 @@ from tfrecord_io.arrow.json_cells import json_column
 from tfrecord_io.arrow.nested_columns import nested_columns
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
 from tfrecord_io.schema.leaf import LIST, Leaf
@@ -213,6 +213,6 @@ def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
                 refuse_invalid_categories(values, leaf.feature)
                 if leaf.encoding == LIST and collide_as_float32(values):
                     reason = "two of its categories are equal as float32, so that their rows could not be told apart"
-                    raise EncodeError(reason, feature=leaf.feature, advice='float64="raw" keeps their bits')
+                    raise EncodeError(reason, feature=leaf.feature, advice=say('{float64="raw"} keeps their bits'))
                 categories[leaf.feature] = values.cast(restored_type(values.type))
     return categories

@@ -22,8 +22,9 @@ from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, say, warn
 from tfrecord_io.format.dtypes import element_of
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.embedded import has_dictionary
 from tfrecord_io.schema.leaf import RAW, Leaf, encoding_of, is_marked_feature_list, is_nested, step_field, with_encoding
 from tfrecord_io.schema.nested import Node, column_leaves, layout_of, needs_nesting, union_names
@@ -78,13 +79,13 @@ class Rounding:
             return
         named = [f"'{printable(name)}' ({count} values)" for name, count in self.counts.most_common(_NAMES_IN_WARNING)]
         text = ", ".join(named) + and_more(len(self.counts) - len(named), "column")
-        advice = (
-            'a TFRecord has no float64: float64="raw" keeps the bits, float64="round" accepts the rounding silently'
+        advice = say(
+            'a TFRecord has no float64: {float64="raw"} keeps the bits, {float64="round"} accepts the rounding silently'
         )
         if self._halves:
             warn(f"floats were rounded to the schema's float16 or to float32 in {text}", PrecisionWarning)
             return
-        warn(f"float64 values were rounded to float32 in {text}; {advice}", PrecisionWarning)
+        warn(say("{}", f"float64 values were rounded to float32 in {text}") & advice, PrecisionWarning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ def plan_writing(
             for column in schema
         ]
         if asked:
-            reason = "column_encoding= names a column that the data does not have"
+            reason = say("{column_encoding=} names a column that the data does not have")
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
         if not sequence:
             _refuse_feature_lists(fields)
@@ -217,7 +218,7 @@ def _of_part(asked: dict[str, str], feature: str) -> str | None:
     encoding = asked.pop(feature, None)
     if encoding in (NESTED, JSON):
         reason = f'"{encoding}" is an encoding of columns, not of their parts'
-        raise EncodeError(reason, feature=feature, advice="name the whole column in column_encoding=")
+        raise EncodeError(reason, feature=feature, advice=say("name the whole column in {column_encoding=}"))
     return encoding
 
 
@@ -250,7 +251,7 @@ def _refuse_feature_lists(fields: list[pa.Field]) -> None:
     for column in fields:
         if is_marked_feature_list(column):
             reason = "the column is declared as a feature list, which an Example does not have"
-            advice = 'write it with record_type="sequence_example", or declare it as a list'
+            advice = say('write it with {record_type="sequence_example"}') | "declare it as a list"
             raise EncodeError(reason, feature=column.name, advice=advice)
 
 
@@ -277,7 +278,10 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
         _refuse(numbers % DAY["ms"] != 0, numbers, rows, "a date64 is not at midnight", advice)
     if numbers.dtype == np.uint64:
         reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
-        advice = f"pass column_encoding={{'{printable(rows.feature)}': 'raw'}}, or convert the column to text"
+        advice = (
+            say("pass {column_encoding=}", column_encoding=Written(f"{{'{printable(rows.feature)}': 'raw'}}"))
+            | "convert the column to text"
+        )
         _refuse(numbers > _INT64_MAX, numbers, rows, reason, advice)
         return numbers.view(np.int64)
     return numbers.astype(np.int64, copy=False)
@@ -292,7 +296,7 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
         rounded = exact.astype(np.float32)
     infinite = np.isinf(rounded)
     if infinite.any():
-        reason, advice = "a finite float64 is too large for float32", 'write the column with float64="raw"'
+        reason, advice = "a finite float64 is too large for float32", say('write the column with {float64="raw"}')
         _refuse(infinite & np.isfinite(exact), exact, rows, reason, advice)
     if float64 == "round":
         return rounded
@@ -300,7 +304,7 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
     if changed.any():
         changed &= ~np.isnan(exact)
         if float64 == "error":
-            reason, advice = "float32 cannot hold a float64", 'float64="raw" keeps its bits, "round" rounds it'
+            reason, advice = "float32 cannot hold a float64", say('{float64="raw"} keeps its bits, "round" rounds it')
             _refuse(changed, exact, rows, reason, advice)
         count = np.count_nonzero(_written(changed, rows))
         if count:
@@ -358,7 +362,7 @@ def _is_valid(array: pa.Array) -> bool:
 def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
     """Refuse categories that are not values of their type, which no reader of the embedded schema would accept."""
     if not _is_valid(values):
-        advice = "cast the column, or pass embed_schema=False"
+        advice = "cast the column" | say("pass {embed_schema=False}")
         raise EncodeError(
             f"its categories are not all valid values of the type {values.type}", feature=feature, advice=advice
         )

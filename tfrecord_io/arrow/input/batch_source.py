@@ -30,9 +30,10 @@ from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.from_xarray import LabelledRows, labelled_rows
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.arrow.nested_columns import loses
-from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import dtype_name
 from tfrecord_io.options import LIMITS
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.leaf import encoding_of, with_encoding
@@ -171,7 +172,7 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
             )
         raise
     if source is not None and labelled is None and options.record_dim is not None:
-        raise TypeError(f"record_dim= is for objects of xarray, and this is {_type_name(data)}")
+        raise TypeError(say("{record_dim=} is for objects of xarray, and this is {}", _type_name(data)))
     if source is not None:
         return source if options.conform is None else options.conform(source, row_base)
     if isinstance(data, np.ndarray | np.generic):
@@ -486,7 +487,10 @@ def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
         if shape is None or all(axis in (None, size) for axis, size in zip(form.shape, shape, strict=True)):
             continue
         reason = f"{who} has images of shape {shape}, but the data before it declares {form.shape}"
-        advice = f'declare all in advance: schema={{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'
+        advice = say(
+            "declare all in advance: {schema=}",
+            schema=Written(f'{{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'),
+        )
         raise SchemaError(reason, feature=a.name, expected=form.shape, got=shape, advice=advice)
 
 
@@ -521,9 +525,11 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
             free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
             dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
             declared = f"tfr.tensor('{dtype_name(dtype)}', {free})"
-            return f"declare the type of all in advance: schema={{'{a.name}': {declared}, ...}}"
+            return say(
+                "declare the type of all in advance: {schema=}", schema=Written(f"{{'{a.name}': {declared}, ...}}")
+            )
     if pa.types.is_null(b.type):
-        return f"declare the type of all in advance by schema=: {logical_name(a.type, a.metadata)}"
+        return say("declare the type of all in advance by {schema=}: {}", logical_name(a.type, a.metadata))
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 

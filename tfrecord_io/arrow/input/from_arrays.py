@@ -25,8 +25,9 @@ from tfrecord_io.arrow.input.tensor_cast import (
     unmasked_rows,
 )
 from tfrecord_io.arrow.tensor_values import plain_array
+from tfrecord_io.display import counted
 from tfrecord_io.engine.object_columns import GatheredValues, gather_objects
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.format.kinds import image_advice
 from tfrecord_io.format.missing_values import has_inner, holds_masked
 
@@ -53,7 +54,7 @@ def table_of_arrays(
     if len(set(lengths.values())) > 1:
         first = next(iter(lengths))
         other = next(name for name in lengths if lengths[name] != lengths[first])
-        reason = f"has {lengths[other]} values, where '{first}' has {lengths[first]}"
+        reason = f"has {counted(lengths[other], 'value')}, where '{first}' has {lengths[first]}"
         raise EncodeError(reason, feature=other, expected=lengths[first], got=lengths[other])
     tensors: dict[int, Tensors] = {}
     for at, (name, column) in enumerate(columns.items()):
@@ -88,7 +89,8 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         raise EncodeError("an array without dimensions has no rows", feature=name, advice=advice)
     if is_single(values):
         advice = "pass an array or a list, with an item for each row; or dicts, one for each row"
-        raise EncodeError("this is not an array", feature=name, advice=advice)
+        reason = f"a column is an array or a list, not {type(values).__name__}"
+        raise EncodeError(reason, feature=name, advice=advice)
     try:
         values = dense(values)
         plain = plain_cells(values, nan_is_missing=False)
@@ -266,7 +268,10 @@ def _refuse_lost_times(name: str, cells: Iterable[Any], classes: set[type], type
         reason = "times with and without a time zone are mixed"
         raise EncodeError(reason, feature=name, advice="convert all to one of both")
     if zones == {True} and pa.types.is_time(type_):
-        reason, advice = "a time of day has a time zone, which Arrow does not have", "pass v.replace(tzinfo=None)"
+        reason, advice = (
+            "a time of day has a time zone, which Arrow does not have",
+            say("pass {v.replace(tzinfo=None)}"),
+        )
         raise EncodeError(reason, feature=name, advice=advice)
 
 
@@ -329,7 +334,7 @@ def _refused_item(name: str, rows: Any) -> EncodeError | None:
         reason = f"a list has NaN among values of the type {type(plain[0]).__name__}" if plain else "a list has NaN"
         return EncodeError(reason, record=row_of[nan], feature=name, advice="remove it, or make the whole row None")
     error = no_arrow_form(name, items)
-    error.reason = f"in the lists, {error.reason}"
+    error.reason = say("in the lists, {}", error.reason)
     error.record = None if error.record is None else row_of[error.record]
     if error.record is None:
         error.advice = "convert the values in the lists to one type"

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.from_arrays import imported
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.attributes import with_attributes
 
@@ -110,7 +110,7 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledRows | None:
         raise TypeError("an xarray.Variable has no name: pass a dict, {'x': variable}")
     if isinstance(data, xarray.DataArray):
         if data.name is None:
-            raise TypeError("an xarray.DataArray without a name: pass array.to_dataset(name='x')")
+            raise TypeError(say("an xarray.DataArray without a name: pass {array.to_dataset(name='x')}"))
         data = data.to_dataset()
     plain: dict[Any, Any] = {}
     if isinstance(data, xarray.Dataset):
@@ -123,7 +123,7 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledRows | None:
             dataset = xarray.Dataset(labelled)
         except ValueError as error:
             reason = f"the DataArrays do not have the same coordinates: {printable(str(error), 300)}"
-            raise EncodeError(reason, advice="align them, as by xarray.align(…, join='inner')") from error
+            raise EncodeError(reason, advice=say("align them, as by {xarray.align(…, join='inner')}")) from error
     else:
         return None
     levels = [dim for dim in dataset.dims if dim in dataset.indexes and dataset.indexes[dim].nlevels > 1]
@@ -164,14 +164,16 @@ def record_dimension(
     known = dict.fromkeys(dim for own in data.values() for dim in own)
     shown = ", ".join(f"{printable(name)}{_shown(own)}" for name, own in list(data.items())[:8])
     if record_dim is not None and record_dim not in known:
-        reason = f"record_dim={record_dim!r}: no variable has this dimension: {shown or 'there is none'}"
+        reason: str = say(
+            "{record_dim=}: no variable has this dimension: {}", shown or "there is none", record_dim=record_dim
+        )
         raise EncodeError(reason, expected=[str(dim) for dim in known], got=record_dim)
     shared = [dim for dim in known if all(dim in own for own in data.values())]
     if not known:
         raise EncodeError("the variables are single values: no dimension counts rows", advice="expand_dims adds one")
     if record_dim is None and not shared:
         reason = f"the variables share no dimension, which would count the rows: {shown}"
-        raise EncodeError(reason, advice=f"name it by record_dim=; of variables without it: {advice}")
+        raise EncodeError(reason, advice=say("name it by {record_dim=}") & say("of variables without it: {}", advice))
     dim = shared[0] if record_dim is None else record_dim
     for name, own in data.items():
         if dim not in own:

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
@@ -112,7 +112,7 @@ def _note_rounding(
         return
     row = first_refused(len(array), lambda _, end: _rounded(array[:end], own, made[:end], field)[0] > 0)
     reason = f"the schema declares {types[1]}, which cannot represent {count} of its {types[0]} values"
-    advice = f'float64="round" rounds them, or declare {types[0]}'
+    advice = say('{float64="round"} rounds them') | f"declare {types[0]}"
     raise EncodeError(reason, record=row, expected=types[1], got=types[0], advice=advice)
 
 

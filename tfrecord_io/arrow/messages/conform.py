@@ -13,7 +13,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, offset_view, valid_mask
 from tfrecord_io.arrow.messages.message_tree import MessageField, is_required, message_tree
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.options.record_types import MessageType
 
 _INT32 = range(-(2**31), 2**31)
@@ -107,7 +107,7 @@ class Conformer:
         if np.any(bad):
             row = int(bad.argmax())
             reason = f"{before[row]} is no float of 32 bits"
-            raise RowFault(row, reason, feature=field.path, error=EncodeError, advice='pass float64="round"')
+            raise RowFault(row, reason, feature=field.path, error=EncodeError, advice=say('pass {float64="round"}'))
         if self.rounded is not None and np.any(changed):
             self.rounded(field.path, int(np.count_nonzero(changed)))
 

@@ -18,6 +18,7 @@ from tfrecord_io.arrow.messages.well_known import json_texts, time_numbers
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.engine.contract import Array, Engine, FieldValues, Frames
 from tfrecord_io.engine.fault_messages import wire_reason
+from tfrecord_io.errors import say
 from tfrecord_io.options.expansion import Expansion
 
 Unknown = Counter[str]
@@ -242,7 +243,9 @@ def _check_text(array: pa.Array, field: MessageField) -> None:
     if refuses(0, len(array)):
         row = first_refused(len(array), refuses)
         reason = "expected UTF-8, got other bytes"
-        raise RowFault(row, reason, feature=field.path, expected="UTF-8", advice="leave the column out with columns=")
+        raise RowFault(
+            row, reason, feature=field.path, expected="UTF-8", advice=say("leave the column out with {columns=}")
+        )
 
 
 def _last_of_each_key(keys: pa.Array, rows: Array) -> Array | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.engine.contract import FieldForm
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.protobuf import is_closed, is_packed
 
 VARINT, FIXED64, LEN, GROUP, GROUP_END, FIXED32 = range(6)  # wire types
@@ -222,7 +222,9 @@ class _Builder:
                 if name in outer
                 else f"messages are nested deeper than {_MOST_LEVELS}"
             )
-            advice = f"leave the column out, columns=['*', '!{printable(column)}'], or read record_type=\"bytes\""
+            advice = say("leave the column out, {columns=}", columns=["*", f"!{printable(column)}"]) | say(
+                'read {record_type="bytes"}'
+            )
             raise SchemaError(reason, feature=path, advice=advice)
         fields = sorted(descriptor.fields, key=lambda field: field.number)
         groups = [oneof.name for oneof in descriptor.oneofs if len(oneof.fields) > 1]
@@ -243,7 +245,7 @@ class _Builder:
     def _field(self, one: Any, path: str, oneof: int, outer: Sequence[str]) -> MessageField:
         self._count += 1
         if self._count > self._most:
-            advice = "raise max_features= if they are intended, or choose fewer columns="
+            advice = say("raise {max_features=} if they are intended") | say("choose fewer {columns=}")
             raise SchemaError(f"the message '{printable(outer[0])}' has more than {self._most} fields", advice=advice)
         repeated = _is_repeated(one)
         message, scalar, serialized = None, _SCALARS.get(one.type), ""

@@ -13,6 +13,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width
 from tfrecord_io.arrow.messages.message_tree import TIMES
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import say
 from tfrecord_io.format.protobuf import drop_unknown_fields
 
 NANOS = 1_000_000_000
@@ -35,7 +36,7 @@ def time_numbers(name: str, path: str, seconds: pa.Array, nanos: pa.Array, mask:
     if np.any(bad):
         row = int(bad.argmax())
         reason = f"{whole[row]} seconds are out of the range of 64 bits of nanoseconds, 1677 to 2262"
-        advice = 'leave the column out with columns=, or read record_type="bytes"'
+        advice = say("leave the column out with {columns=}") | say('read {record_type="bytes"}')
         raise RowFault(row, reason, feature=path, expected=name, got=int(whole[row]), advice=advice)
     nulls = 0 if mask is None else int(len(mask) - np.count_nonzero(mask))
     validity = None if mask is None else bitmap_of(mask)
@@ -68,7 +69,7 @@ def json_texts(name: str, path: str, messages: Sequence[bytes], mask: Array | No
             texts.append(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
         except _not_json() as error:
             reason = f"the {name} cannot be JSON ({error})"
-            advice = 'leave the column out with columns=, or read record_type="bytes"'
+            advice = say("leave the column out with {columns=}") | say('read {record_type="bytes"}')
             raise RowFault(row, reason, feature=path, expected=name, advice=advice) from None
     return pa.array(texts, pa.string()), partly
 

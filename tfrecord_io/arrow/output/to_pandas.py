@@ -23,7 +23,7 @@ from tfrecord_io.arrow.output.to_numpy import bytes_rows, joined_objects, memory
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning, printable, say, warn
 from tfrecord_io.schema.pandas_metadata import (
     KEY,
     frame_description,
@@ -72,7 +72,7 @@ def to_pandas(
     Int64Dtype()
     """
     if dtype_backend not in _BACKENDS:
-        raise ValueError(f"dtype_backend={dtype_backend!r}: expected one of {_BACKENDS}")
+        raise ValueError(say("{dtype_backend=}: expected one of {}", _BACKENDS, dtype_backend=dtype_backend))
     stated = frame_description(table.schema)
     index_fields = stored_index(table.schema, stated)
     others = {*index_fields, *lost_levels(table.schema, stated, index_fields), *(() if index_fields else added_index)}
@@ -132,7 +132,7 @@ def _hashable(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
             frame[field.name].map(hash)
         except TypeError as error:
             reason = f"the pandas metadata makes it a level of the index, which cannot have values of {field.type}"
-            advice = "read the file with read_table, or pass schema='infer'"
+            advice = "read the file with read_table" | say("pass {schema='infer'}")
             raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice) from error
     return frame
 
@@ -613,7 +613,7 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
 
 
 def _warn(field: pa.Field, reason: str) -> None:
-    warn(f"column '{printable(field.name)}': {reason}", SchemaWarning)
+    warn(say("column '{}': {}", printable(field.name), reason), SchemaWarning)
 
 
 def _far_times(column: pa.ChunkedArray) -> str | None:

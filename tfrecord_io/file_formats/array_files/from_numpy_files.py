@@ -15,7 +15,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.tensor_values import TensorValues, element_of_dtype, tensor_array
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of
 from tfrecord_io.file_formats.array_files.open_array import (
     BLOCK_BYTES,
@@ -139,7 +139,9 @@ def open_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, *
     if len(columns) != len(files):
         raise ValueError(f"{len(columns)} names for {len(files)} files")
     if len(set(columns)) != len(columns):
-        raise ValueError(f"several files would become columns with the same name ({', '.join(columns)}); pass names=")
+        raise ValueError(
+            f"several files would become columns with the same name ({', '.join(columns)})" & say("pass {names=}")
+        )
     return _stream(dict(zip(columns, files, strict=True)), idx_array)
 
 

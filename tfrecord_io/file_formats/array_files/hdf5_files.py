@@ -17,7 +17,7 @@ import numpy as np
 
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values
 from tfrecord_io.file_formats.array_files.labelled_arrays import (
     PACKING,
@@ -38,6 +38,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export
 from tfrecord_io.format.format_registry import HDF5
 from tfrecord_io.options import MAX_EXPANSION, Options
+from tfrecord_io.remedies import Written
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.temporary_folder import named_temporary_folder
@@ -53,7 +54,7 @@ _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
 SINGLE = "convert them one by one"
-_COPY = "copy it into the file, or exclude it with columns="
+_COPY = "copy it into the file" | say("exclude it with {columns=}")
 _NONE = np.dtype(object)  # in place of a dtype that is not known
 _OTHER_FILE = "its values are in another file, which is not opened"
 
@@ -309,7 +310,7 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
         return True, lambda values: {name: convert(values[name]) for name, (_, convert) in fields.items()}
     if dtype.hasobject:
         kind = "references" if h5py.check_ref_dtype(dtype) else f"values of the type {dtype}"
-        raise EncodeError(f"{kind} cannot be stored in a TFRecord", advice="exclude it with columns=")
+        raise EncodeError(f"{kind} cannot be stored in a TFRecord", advice=say("exclude it with {columns=}"))
     return False, lambda values: values
 
 
@@ -330,7 +331,7 @@ def to_hdf5(
     for name in export.names:
         if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
             reason = "its name cannot be that of a dataset"
-            raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
+            raise EncodeError(reason, feature=name, advice="rename it" | say("exclude it with {columns=}"))
     with open_output(target, export.storage, overwrite=overwrite) as output, tempfile.TemporaryFile() as temporary:
         with named_temporary_folder(), h5py.File(temporary, "w", track_order=True) as file:  # h5py reads what it wrote
             rows = export.write(_Writer(file, compressed, export.attributes).append)
@@ -391,5 +392,7 @@ def _refuse_nuls(name: str, rows: Array) -> None:
     """Raise EncodeError for the first row of text with a NUL, which ends text in HDF5."""
     for row, cells in enumerate(rows.reshape(len(rows), -1).tolist()):
         if any(isinstance(cell, str) and "\0" in cell for cell in cells):
-            advice = 'write it as bytes (schema={…: "binary"}), or exclude it with columns='
+            advice = say("write it as bytes ({schema=})", schema=Written('{…: "binary"}')) | say(
+                "exclude it with {columns=}"
+            )
             raise EncodeError("a text has a NUL, which HDF5 cannot store", feature=name, record=row, advice=advice)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrecord_io.arrow.input.from_xarray import record_dimension
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of
 from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredArray, library_errors, text_column
 from tfrecord_io.schema.column_selection import Projection
@@ -23,7 +23,7 @@ from tfrecord_io.schema.column_selection import Projection
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 _FILLS = ("_FillValue", "missing_value")
 _LISTS = ("coordinates", "bounds", "grid_mapping")  # attributes that name other variables
-_RAW = "decode_cf=False reads the stored values"
+_RAW = say("{decode_cf=False} reads the stored values")
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ def placed(
     if len(named) < len(dims):
         if record_dim is not None:
             nameless = next(name for name in dims if name not in named)
-            reason = f"record_dim={record_dim!r}: its dimensions have no names"
+            reason: str = say("{record_dim=}: its dimensions have no names", record_dim=record_dim)
             raise EncodeError(reason, feature=nameless, path=arrays[nameless].path, advice=EXCLUDE)
         first = {own[0]: name for name, own in named.items() if own}
         if len(first) > 1:  # of which positions would be joined, as others tell nothing
@@ -157,8 +157,10 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> Store
     try:
         import xarray as xr
     except ImportError as error:
-        what = f"its values are encoded by the CF conventions ({reason}), which xarray decodes, and it is not installed"
-        advice = f"pip install 'tfrecord_io[xarray]'; {_RAW}"
+        what = say(
+            "its values are encoded by the CF conventions ({}), which xarray decodes, and it is not installed", reason
+        )
+        advice = say("pip install 'tfrecord_io[xarray]'") & _RAW
         raise MissingDependencyError(what, path=array.path, feature=name, advice=advice) from error
     is_time = _is_time(attributes)
 
@@ -173,8 +175,8 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> Store
     ends = [array.rows_of(0, 1), array.rows_of(array.rows - 1, array.rows)] if array.rows and is_time else []
     sample = as_variable(np.concatenate(ends) if ends else np.empty((0, *array.shape[1:]), array.dtype))
     if sample.dtype.kind == "O" and is_time:
-        what = f"its dates ({reason}) are of a calendar, or in years, that no type has"
-        raise EncodeError(what, path=array.path, feature=name, advice=f"{_RAW}, or {EXCLUDE}")
+        what = say("its dates ({}) are of a calendar", reason) | "in years, that no type has"
+        raise EncodeError(what, path=array.path, feature=name, advice=say("{}", _RAW) | EXCLUDE)
 
     def convert(values: Array) -> Any:
         result = as_variable(values).values if len(values) else sample.values[:0]

@@ -26,7 +26,7 @@ import numpy as np
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, printable, say
 from tfrecord_io.format.dtypes import MAX_AXES, read_header
 from tfrecord_io.format.format_registry import IDX
 from tfrecord_io.storage.paths.resolve_output import without_query
@@ -324,7 +324,7 @@ def _zip_errors(reason: str, path: str) -> Iterator[None]:
     except _ZIP_ERRORS as error:
         if isinstance(error, OSError) and not isinstance(error, ValueError) and error.errno != errno.EINVAL:
             raise  # EINVAL: an offset before the start of the file
-        raise DecodeError(f"{reason}: {error}", path=path, expected=".npz") from error
+        raise DecodeError(say("{}: {}", reason, error), path=path, expected=".npz") from error
 
 
 def array_name(path: str) -> str:

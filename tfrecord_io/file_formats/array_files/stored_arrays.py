@@ -13,14 +13,15 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, TFRecordError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, TFRecordError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import Values
 from tfrecord_io.file_formats.array_files.open_array import ArrayFile
 from tfrecord_io.format.format_registry import Format
 from tfrecord_io.options.expansion import RATIO
+from tfrecord_io.remedies import Written
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
-EXCLUDE = "exclude it with columns="
+EXCLUDE = say("exclude it with {columns=}")
 
 
 @dataclass(slots=True)
@@ -119,8 +120,12 @@ class StoredArray(ArrayFile):
             reason = (
                 f"its shape {self.shape} of {self.dtype} takes {size} bytes or more, of {self.stored_bytes()} stored"
             )
-            reason = f"{reason}; max_expansion={self.max_expansion} leaves room for {room}"
-            advice = f"if it is filled with one value, pass max_expansion={self.size}, or {EXCLUDE}"
+            reason = reason & say(
+                "{max_expansion=} leaves room for {}", room, max_expansion=Written(self.max_expansion)
+            )
+            advice = (
+                say("if it is filled with one value, pass {max_expansion=}", max_expansion=Written(self.size)) | EXCLUDE
+            )
             raise DecodeError(reason, path=self.path, expected=room, got=size, advice=advice)
 
 

@@ -23,7 +23,7 @@ from tfrecord_io.arrow.output.to_numpy import (
     to_rows,
 )
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header, is_text_dtype
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
@@ -33,6 +33,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.remedies import Call
 from tfrecord_io.schema.attributes import attributes_of
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
@@ -42,8 +43,8 @@ from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
-_MISSING = 'read it with read_arrays(missing="mask"), or exclude the column with columns='
-_RAGGED = "an array holds rows of one shape; read it with read_arrays(ragged=)"
+_MISSING = say('read it with {read_arrays(missing="mask")}') | say("exclude the column with {columns=}")
+_RAGGED = "an array holds rows of one shape" & say("read it with {read_arrays(ragged=)}")
 
 
 @check_keywords
@@ -166,8 +167,8 @@ def _check_member(name: str) -> None:
     """Refuse a name that leads out of the folder into which the archive is unpacked, or that zip files cut."""
     reason = leads_out(f"{name}.npy".replace("\\", "/"))
     if reason is not None:
-        reason = f"its name cannot be that of a file in an archive: {reason}"
-        raise EncodeError(reason, feature=name, advice="rename it, or exclude it with columns=")
+        reason = say("its name cannot be that of a file in an archive: {}", reason)
+        raise EncodeError(reason, feature=name, advice="rename it" | say("exclude it with {columns=}"))
 
 
 def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOptions]:
@@ -269,7 +270,7 @@ def _refuse_last_nuls(block: Array, rows: int, column: str, reader: Reader) -> N
     if ends.any():
         row = int(ends.reshape(len(block), -1).any(axis=1).argmax())
         reason = "a text ends in a NUL, which arrays of text of one width do not keep"
-        advice = "exclude the column with columns="
+        advice = say("exclude the column with {columns=}")
         raise EncodeError(reason, feature=column, record=_record(reader, rows + row), advice=advice)
 
 
@@ -284,7 +285,7 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
     size = int(sizes[row])
     reason = f"an array of {rows + row + 1} rows of text, each as wide as the longest of them, takes {size} bytes"
     reason = expansion.excess(reason)
-    advice = f"{expansion.advice(size)}, or exclude the column with columns="
+    advice = expansion.advice(size) | say("exclude the column with {columns=}")
     raise DecodeError(reason, feature=column, record=rows + row, expected=expansion.room, got=size, advice=advice)
 
 
@@ -314,7 +315,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
     if (missing := missing_step(array, field)) is not None:
         reason = "one of its steps has no value, which an array cannot represent"
-        advice = "exclude the column with columns="
+        advice = say("exclude the column with {columns=}")
         raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=advice)
     rows = to_rows(array, field)
     if group and (is_bytes(field.type) or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))):
@@ -346,7 +347,7 @@ class Export:
         outer = {name.rpartition("/")[0] for name in self.names}
         if both := outer.intersection(self.names):
             reason = "it is the name of a column, and of a group of others"
-            raise EncodeError(reason, feature=min(both), advice="rename it, or exclude it with columns=")
+            raise EncodeError(reason, feature=min(both), advice="rename it" | say("exclude it with {columns=}"))
 
     def write(self, append: Callable[[str, Array | Ragged, bool], None]) -> int:
         """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number.
@@ -406,7 +407,9 @@ def _stacked(rows: Rows, column: str, first: int) -> Array:
         return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
     if rows.values.dtype == object and not is_text_dtype(rows.values.dtype):
         reason = "bytes are objects in NumPy, which a .npy file stores as pickles"
-        written = f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'
-        advice = f"exclude the column with columns=; NumPy's bytes of fixed width (S3) are restored of {written}"
+        written = say("{}", Call(f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'))
+        advice = say("exclude the column with {columns=}") & say(
+            "NumPy's bytes of fixed width (S3) are restored of {}", written
+        )
         raise EncodeError(reason, feature=column, advice=advice)
     return rows.values

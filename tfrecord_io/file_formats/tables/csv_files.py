@@ -19,7 +19,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
+from tfrecord_io.errors import DecodeError, SchemaWarning, printable, say, warn
 from tfrecord_io.file_formats.tables.table_files import (
     SourceOptions,
     TableFiles,
@@ -61,7 +61,7 @@ class Cells:
         if self.delimiter is not None:
             _check_delimiter(self.delimiter)
         if isinstance(self.null_values, str):
-            raise TypeError(f"null_values={self.null_values!r}: expected a list of texts")
+            raise TypeError(say("{null_values=}: expected a list of texts", null_values=self.null_values))
 
     def parsing(self, path: str) -> Any:
         from pyarrow import csv
@@ -82,7 +82,7 @@ class Cells:
 
 def _check_delimiter(delimiter: str) -> None:
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise ValueError(f"delimiter={delimiter!r}: expected one ASCII character, such as ';'")
+        raise ValueError(say("{delimiter=}: expected one ASCII character, such as ';'", delimiter=delimiter))
 
 
 def csv_source(
@@ -148,7 +148,7 @@ def _refuse_overflow(source: Source, cells: Cells, header: Sequence[str], name: 
             for at, cell in enumerate(batch[name].to_pylist(), row):
                 if cell is not None and is_too_large(cell.strip(), type_):
                     reason = f"the number is too large for {type_}"
-                    advice = f"declare the column as text by schema_overrides={{{name!r}: 'string'}}"
+                    advice = say("declare the column as text by {schema_overrides=}", schema_overrides={name: "string"})
                     raise DecodeError(
                         reason, path=source.path, record=at, feature=name, expected=str(type_), advice=advice
                     )
@@ -279,8 +279,8 @@ def _leading_zeros(table: pa.Table) -> dict[str, str]:
 
 def _warn_of_leading_zeros(path: str, name: str, cell: str, type_: pa.DataType) -> None:
     reason = f"the leading zeros of '{printable(cell, 40)}' and others are lost, as the column is read as {type_}"
-    advice = f"schema_overrides={{{name!r}: 'string'}} keeps the text"
-    warn(f"{path}: column '{printable(name)}': {reason}; {advice}", SchemaWarning)
+    advice = say("{schema_overrides=} keeps the text", schema_overrides={name: "string"})
+    warn(say("{}: column '{}': {}", path, printable(name), reason) & advice, SchemaWarning)
 
 
 def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[bytes]:
@@ -368,7 +368,7 @@ def _csv_errors(path: str, names: Sequence[str], before: int = -1) -> Iterator[N
             raise DecodeError(reason, path=path, record=row, feature=name, advice=ADVICE) from error
         if match := _PARSING.match(text):
             reason = printable(match[2])
-            advice = "check the quotes and the delimiter, which delimiter= changes"
+            advice = say("check the quotes and the delimiter, which {delimiter=} changes")
             raise DecodeError(reason, path=path, record=before + int(match[1]) - 1, advice=advice) from error
         if "straddling object" in text:
             raise _too_long(path, LIMITS.csv_block_bytes) from error

@@ -20,7 +20,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.errors import DecodeError, printable, say
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
@@ -78,8 +78,10 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
     files.selected(schema.names)
     if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:
-        advice = "src_format='coco' with images= reads its boxes; src_format='json' reads it as it is"
-        raise ValueError(f"'{printable(paths[0])}' looks like a COCO file; {advice}")
+        advice = say("{src_format='coco'} with {images=} reads its boxes") & say(
+            "{src_format='json'} reads it as it is"
+        )
+        raise ValueError(say("{}", f"'{printable(paths[0])}' looks like a COCO file") & advice)
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
 
     most_rows = max(1, options.max_expansion // (BYTES_PER_CELL * max(1, _width(pa.struct(list(parsed))))))
@@ -107,7 +109,7 @@ def _check_size(block: Block, path: str, options: SourceOptions) -> None:
     expansion, size = Expansion(options.max_expansion, len(block.data)), rows * fields * BYTES_PER_CELL
     if size > expansion.room:
         reason = expansion.excess(f"{rows} rows of {fields} different fields, mostly absent, take {size} bytes")
-        advice = f"{expansion.advice(size)}, or convert the objects to lists of keys and values"
+        advice = say("{}", expansion.advice(size)) | "convert the objects to lists of keys and values"
         raise DecodeError(reason, path=path, expected=expansion.room, got=size, advice=advice)
 
 
@@ -219,7 +221,7 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
         where = "" if match[2] else f"in the lines from {block.row + 1} on: "
         invalid = "" if not text.startswith("JSON parse error: ") or "Column(" in text else "not valid JSON: "
         reason = f"{where}{invalid}{printable(match[1].removesuffix('.'), 300)}"
-        advice = ADVICE if "changed from" in text or "convert" in text else None
+        advice: str | None = ADVICE if "changed from" in text or "convert" in text else None
         if "changed from" in text and any(nested in text for nested in _NESTED):
             advice = "convert the values of such a column to one type first"
         if "Column() changed from object" in text:
@@ -227,7 +229,7 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
             advice = "JSON lines have one object in each line: convert an array with jq -c '.[]'"
         elif "unexpected field" in text:
             reason = f"{where}a line has a field that the first lines do not have"
-            advice = "declare all columns with schema=, which ignores others"
+            advice = say("declare all columns with {schema=}, which ignores others")
         raise DecodeError(reason, path=path, record=row, expected="JSON lines", advice=advice) from error
 
 

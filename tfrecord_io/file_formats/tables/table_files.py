@@ -17,7 +17,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable, say
 from tfrecord_io.format.format_registry import Format, load
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
@@ -78,7 +78,7 @@ class SourceOptions:
         """Raise SchemaError if a file has more than `max_features` columns or fields, of which `count` are known."""
         if count > self.max_features:
             reason = f"more than {self.max_features} different columns or fields"
-            advice = "raise max_features= if they are intended"
+            advice = say("raise {max_features=} if they are intended")
             raise SchemaError(reason, path=path, expected=self.max_features, got=count, advice=advice)
 
     def meter(self, sources: Sequence[Source]) -> ProgressMeter:
@@ -126,8 +126,10 @@ class TableFiles:
         folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
         if formats[0].typed and overrides:
             name = printable(next(iter(overrides)))
-            reason = f"schema_overrides= declares '{name}', but is only for columns of folders (day=1/)"
-            raise TypeError(f"{reason}, as the files state their types; schema= casts the columns to write")
+            reason = say("{schema_overrides=} declares '{}', but is only for columns of folders (day=1/)", name)
+            raise TypeError(
+                say("{}, as the files state their types", reason) & say("{schema=} casts the columns to write")
+            )
         schema = options.schema
         if folders.fields and schema is not None:
             folders, schema = folders.declared(Schema.parse(schema), sources)
@@ -250,7 +252,7 @@ def refuse_duplicates(names: Sequence[str], path: str) -> None:
     """Raise EncodeError if a file has several columns of the same name, which cannot be features."""
     name, count = next(iter(Counter(names).most_common(1)), ("", 0))
     if count > 1:
-        advice = "rename them in the file, or exclude them with columns="
+        advice = "rename them in the file" | say("exclude them with {columns=}")
         raise EncodeError(f"{count} columns have this name", path=path, feature=name, advice=advice)
 
 
@@ -347,7 +349,7 @@ class _Utf8(io.RawIOBase):
         try:
             data = self._text.read(len(buffer) // 4).encode()  # a character has at most four bytes
         except UnicodeDecodeError as error:
-            reason = f"invalid text: the byte order mark says {self._encoding}, but {error.reason}"
+            reason = say("invalid text: the byte order mark says {}, but {}", self._encoding, error.reason)
             raise DecodeError(reason, path=self._path, expected=self._encoding) from error
         buffer[: len(data)] = data
         return len(data)

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.errors import DecodeError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, SchemaError, printable, say
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
 from tfrecord_io.schema.column_selection import apply_overrides, is_glob, matches
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_list_like
 
-ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
+ADVICE = say("declare the types of such columns with {schema_overrides=}, for example as text")
 _BEYOND = 2.0**63
 _MOST_DIGITS = 19  # of int64
 _INTEGER = re.compile(r"[+-]?\d+")
@@ -49,7 +49,7 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
             arrow = field.to_arrow()
             if arrow.type != types[field.column] and not can_parse(arrow.type):
                 name = logical_name(arrow.type, arrow.metadata)
-                advice = "declare it with schema=, or declare it as text"
+                advice = say("declare it with {schema=}") | "declare it as text"
                 raise SchemaError(f"the file format cannot hold {name}", feature=field.column, got=name, advice=advice)
             types[field.column] = arrow.type
     return pa.schema([field.with_type(types[field.name]) for field in inferred])
@@ -104,7 +104,7 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
             digits = text.lstrip("+-0")
             if len(digits) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
                 as_text = str(_as_text(type_)).replace("item: ", "")
-                advice = f"declare the column as text by schema_overrides={{{name!r}: {as_text!r}}}"
+                advice = say("declare the column as text by {schema_overrides=}", schema_overrides={name: as_text})
                 reason = f"the integer {printable(text, 60)} does not fit int64, and a float64 would round it"
                 raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, advice=advice)
 

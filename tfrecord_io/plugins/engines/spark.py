@@ -21,7 +21,7 @@ from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -315,7 +315,7 @@ def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, di
     """The paths that options name, and the other keywords; without a path, an error that gives advice."""
     values = _values(options)
     if "path" not in values:
-        raise ValueError(f"there is no path: {advice}")
+        raise ValueError(say("there is no path: {}", advice))
     return values.pop("path"), values
 
 
@@ -343,7 +343,7 @@ def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
         mode = _MODES.get(str(mode).lower(), mode)
         if overwrite and mode not in ("overwrite", "overwrite_partitions"):
             reason = "and the mode 'overwrite' contradict each other: use mode('append')"
-            raise ValueError(f"the option mode={mode!r} {reason}")
+            raise ValueError(say("the option {mode=} {}", reason, mode=mode))
     elif not overwrite:
         mode = None if "overwrite" in values else "append"
     elif _PARTITION_MODE in keywords or not values.get("partition_by"):
@@ -354,7 +354,7 @@ def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
         reason = "Spark keeps its setting spark.sql.sources.partitionOverwriteMode from Python data sources"
         choice = "'dynamic' to replace the folders that the data has or 'static' to replace the dataset"
         advice = f"add the option partitionOverwriteMode, {choice}"
-        raise ValueError(f"partition_by= and the mode 'overwrite': {reason}; {advice}")
+        raise ValueError(say("{partition_by=} and the mode 'overwrite': {}", reason) & advice)
     return values if mode is None else {**values, "mode": mode}
 
 
@@ -477,7 +477,7 @@ def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return _nested(column).cast(field.type)
     except pa.ArrowInvalid as error:
-        advice = "select other columns, or declare a type that holds them by schema_overrides="
+        advice = "select other columns" | say("declare a type that holds them by {schema_overrides=}")
         raise SchemaError(f"Spark cannot hold its values ({error})", feature=field.name, advice=advice) from error
 
 

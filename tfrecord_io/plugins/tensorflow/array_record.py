@@ -17,12 +17,13 @@ import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, EncodeError, MissingDependencyError, printable
+from tfrecord_io.errors import CorruptRecordError, EncodeError, MissingDependencyError, printable, say
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.read.sources import RowStream
+from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Origin, Source, total
@@ -136,7 +137,11 @@ def _payloads(file: str, path: str, max_record_bytes: int) -> Generator[list[byt
                 break  # a reader that has failed fails on
             largest = max(map(len, payloads))
             if largest > max_record_bytes:
-                reason = f"a record has {largest} bytes, more than max_record_bytes={max_record_bytes}"
+                reason = say(
+                    "a record has {} bytes, more than {max_record_bytes=}",
+                    largest,
+                    max_record_bytes=Written(max_record_bytes),
+                )
                 raise CorruptRecordError(reason, path=path, record=at)
             yield payloads
             at += len(payloads)
@@ -217,13 +222,17 @@ def to_array_record(
     name, _, level = record_compression.partition(":")
     check_choice("record_compression", name, COMPRESSIONS)
     if level and not (level.isascii() and level.isdecimal() and len(level) < 3):
-        raise ValueError(f"record_compression={record_compression!r}: expected a level, as in 'zstd:19'")
+        raise ValueError(
+            say("{record_compression=}: expected a level, as in 'zstd:19'", record_compression=record_compression)
+        )
     storage = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
     if keywords.pop("record_type", None) not in (None, "bytes"):
         keywords["record_type"] = None
     progress = keywords.pop("progress", False)
     for keyword in keywords.keys() - (FrameOptions.__dataclass_fields__.keys() - {"threads"}):
-        raise TypeError(f"{keyword}= does not apply to ArrayRecord files, to which records are copied as they are")
+        raise TypeError(
+            say("{} does not apply to ArrayRecord files, to which records are copied as they are", Keyword(keyword))
+        )
     options = f"group_size:{group_size},{record_compression}"
     sink = FrameSink(target, storage.target, overwrite=overwrite)
     try:
@@ -250,7 +259,7 @@ def _write(path: str, options: str, records: Iterable[bytes], meter: ProgressMet
     try:
         writer = module.ArrayRecordWriter(path, options)
     except (ValueError, RuntimeError) as error:
-        raise ValueError(f"group_size= or record_compression=: {error}") from None
+        raise ValueError(say("{group_size=} or {record_compression=}: {}", error)) from None
     for record in records:
         writer.write(record)
         count += 1

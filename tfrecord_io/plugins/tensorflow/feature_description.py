@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.schema.field import CONTEXT, PARTS, Field
@@ -75,7 +75,7 @@ def _plain(feature: FixedLenFeature | VarLenFeature | FixedLenSequenceFeature) -
         return list_(type_)
     if isinstance(feature, FixedLenSequenceFeature):
         if not feature.allow_missing:
-            raise SchemaError("a FixedLenSequenceFeature of an Example needs allow_missing=True")
+            raise SchemaError(say("a FixedLenSequenceFeature of an Example needs {allow_missing=True}"))
         return tensor(type_, (None, *feature.shape), encoding=LIST) if feature.shape else list_(type_)
     required = feature.default_value is None
     default = _bytes(feature.default_value) if feature.dtype == "string" else feature.default_value
@@ -127,7 +127,7 @@ def _bytes(default: Any) -> Any:
 def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict[str, Feature]:
     """The feature description of one part of a schema; SchemaError if a column cannot be described."""
     if part not in PARTS:
-        raise ValueError(f"part={part!r}: expected one of {', '.join(PARTS)}")
+        raise ValueError(say("{part=}: expected one of {}", ", ".join(PARTS), part=part))
     description: dict[str, Feature] = {}
     for f in fields:
         if f.part == part:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tfrecord_io.format.format_registry import BY_CONVERT, READING, TFRECORD, Format, option_help
+from tfrecord_io.format.format_registry import READING, TFRECORD, Format, by_convert, option_help
 from tfrecord_io.options.checked_options import Options
 
 
@@ -40,7 +40,7 @@ ARRAY_RECORD = Format(
     options=TensorflowOptions,
     copied=True,
     looks=("a Riegeli or ArrayRecord file",),
-    advice=f"of an ArrayRecord file, {BY_CONVERT}",
+    advice="of an ArrayRecord file, " + by_convert("array_record"),
     extra="array_record",
 )
 TFDS = Format(

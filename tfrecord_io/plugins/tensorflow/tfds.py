@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.field import CONTEXT, Field, check_names
@@ -173,7 +173,7 @@ def _walk(feature: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     read = _CLASSES.get(class_name)
     if read is None:
         reason = f"the TFDS feature class {class_name} is not supported"
-        advice = "pass schema='infer', or declare the columns by schema="
+        advice = say("pass {schema='infer'}") | say("declare the columns by {schema=}")
         raise SchemaError(reason, feature=position.name or None, got=class_name, advice=advice)
     yield from read(content, replace(position, depth=position.depth + 1))
 

@@ -19,9 +19,10 @@ from tfrecord_io.arrow.buffers import int64_array, list_array, offsets_of
 from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
@@ -57,11 +58,16 @@ class DecodedImages:
         except DecodeError as error:
             raise EncodeError(error.reason, feature=self.name, record=row, expected=error.expected) from None
         if header.format not in _DECODED:
-            found, advice = f"is a {header.format.upper()}", "encode it as PNG, or leave the column out of images="
+            found, advice = (
+                f"is a {header.format.upper()}",
+                "encode it as PNG" | say("leave the column out of {images=}"),
+            )
             raise self._error(row, found, "JPEG, PNG or BMP", advice)
         if header.has_palette and self.mode not in MODE_OF.values():
             found = "has a palette, whose numbers TFDS replaces by colours"
-            advice = f'store the numbers as a grey image, or pass images={{"{self.name}": "RGB"}} for the colours'
+            advice = "store the numbers as a grey image" | say(
+                "pass {images=} for the colours", images={self.name: "RGB"}
+            )
             raise self._error(row, found, "grey or colours", advice)
         if self.mode == INDEX and header.bits != 8:
             found = f"has {header.bits} bits, which TFDS stretches or keeps"
@@ -76,11 +82,11 @@ class DecodedImages:
                 f"is a {header.format.upper()} of {header.mode}",
                 f"what TFDS decodes to {channels} channels",
             )
-            advice = f'convert it, or pass another mode by images={{"{self.name}": mode}}'
+            advice = "convert it" | say("pass another mode by {images=}", images=Written(f'{{"{self.name}": mode}}'))
             raise self._error(row, found, expected, advice)
         before = self.channels or channels
         if before != channels and {before, channels} != {1, 3}:
-            advice = f'pass images={{"{self.name}": mode}} with one of {", ".join(_MODES)}'
+            advice = say("pass {images=} with one of {}", ", ".join(_MODES), images=Written(f'{{"{self.name}": mode}}'))
             raise self._error(row, f"has {channels} channels", f"{before}, as of those before it", advice)
         self.dtype, self.channels = dtype, max(before, channels)
         if header.format == "bmp":
@@ -208,7 +214,9 @@ class TfdsColumns:
             if name not in known:
                 raise FeatureNotFoundError("no column of this name", feature=name, expected=sorted(known))
         if self._prefix is not None and not any(map(self._is_of_steps, schema.names)):
-            raise FeatureNotFoundError("no column has this prefix", feature=self._prefix, advice="pass prefix=None")
+            raise FeatureNotFoundError(
+                "no column has this prefix", feature=self._prefix, advice=say("pass {prefix=None}")
+            )
         self._tree = tree
 
     def _is_of_steps(self, name: str) -> bool:

@@ -11,7 +11,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.protobuf import varint
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import WriteOptions
@@ -127,7 +127,7 @@ class _Lists:
         plain = type_.value_type if t.is_dictionary(type_) else type_
         if not (t.is_integer(plain) or is_text_or_bytes(plain)):
             reason = "a column that tells lists apart has integers, text or bytes"
-            raise SchemaError(reason, feature=by, got=str(type_), advice="cast it, or pass another one as by=")
+            raise SchemaError(reason, feature=by, got=str(type_), advice="cast it" | say("pass another one as {by=}"))
         left_out = {RECORD, POSITION} if by == RECORD else set()
         if reserved := [name for name in (RECORD, POSITION) if name in schema.names and name not in left_out]:
             reason = "open_elwc adds a column of this name, so that a feature of this name cannot be read"
@@ -202,7 +202,9 @@ class _Lists:
         assert before is not None
         names = [name for name in self.contexts.names if not before.column(name).equals(own.column(name))]
         reason = "a column of the context differs from that of the row before it in the same list"
-        raise EncodeError(reason, feature=names[0] if names else None, record=row, advice="leave it out of context=")
+        raise EncodeError(
+            reason, feature=names[0] if names else None, record=row, advice=say("leave it out of {context=}")
+        )
 
 
 def _field(number: int, content: bytes) -> bytes:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions, WriteOptions
 from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
@@ -112,12 +112,12 @@ def write_tfds(
         {**keywords, "shards": shards, "overwrite": bool(overwrite), "embed_schema": False, "compression": None}
     )
     if options.float64 == "raw":
-        raise ValueError("float64='raw' cannot be used: TFDS stores it as float32")
+        raise ValueError(say("{float64='raw'} cannot be used: TFDS stores it as float32"))
     directory = _Version(path, options.storage, name)
     if not _SPLIT.fullmatch(split) or split == "all":
-        raise ValueError(f"split={split!r}: expected the name of a split, such as 'train'")
+        raise ValueError(say("{split=}: expected the name of a split, such as 'train'", split=split))
     if directory.info is not None and split in directory.info.splits and not overwrite:
-        raise FileExistsError(17, f"the split '{split}' exists; overwrite=True replaces it", directory.path)
+        raise FileExistsError(17, f"the split '{split}' exists" & say("{overwrite=True} replaces it"), directory.path)
     source = open_input(data, index=False, nan_to_null=options.nan_to_null)
     modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
     described = SourceFeatures.of(data)
@@ -163,8 +163,8 @@ class _Version:
         self.name, self.version, self._storage = name or above, version, storage
         self._config = above if name not in (None, above) else None
         if not _NAME.fullmatch(self.name):
-            expected = "expected letters, digits and underscores, beginning with a letter; pass name="
-            raise ValueError(f"'{printable(self.name)}' is no name of a dataset of TFDS: {expected}")
+            expected = "expected letters, digits and underscores, beginning with a letter" & say("pass {name=}")
+            raise ValueError(say("'{}' is no name of a dataset of TFDS: {}", printable(self.name), expected))
         self._folder = Directory(self.path, storage)
         self._copied: dict[str, bytes] = {}  # the names of classes of a dataset that is copied
         self._about: Json = {}

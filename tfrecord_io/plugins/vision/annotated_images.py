@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import ImageHeader, image_header, without_orientation
 from tfrecord_io.arrow.pixels import pillow
-from tfrecord_io.errors import DecodeError, printable, warn
+from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
 from tfrecord_io.options import AnnotationOptions, StorageOptions, leaves_out, raises
@@ -69,7 +69,7 @@ class BoxRule:
                 if self.invalid == "raise":
                     reason = f"{where} is empty or beyond the image"
                     expected = f"0 <= xmin < xmax <= {width} and 0 <= ymin < ymax <= {height}"
-                    advice = 'invalid_boxes="skip" or "clip" accepts it'
+                    advice = say('{invalid_boxes="skip"} or "clip" accepts it')
                     raise DecodeError(reason, path=path, expected=expected, got=box, advice=advice)
                 placed = _clipped(box, height, width)
                 if self.invalid == "skip" or not _is_inside(placed, height, width):
@@ -175,8 +175,8 @@ class Turned:
         text = f"{printable(path)}: {{:,}} of {self.images:,} images "
         if self.unknown:
             reason = "have an EXIF orientation, and no size that tells whether their boxes are of the turned picture: "
-            reason += "they are taken as those of the stored pixels, and the orientation is taken out; orient=True "
-            reason += f"takes them as those of the turned picture; the first: {self.first[1]}"
+            reason += "they are taken as those of the stored pixels, and the orientation is taken out"
+            reason &= say("{orient=True} takes them as those of the turned picture") & f"the first: {self.first[1]}"
             warn(text.format(self.unknown) + reason, UserWarning)
         if self.kept:
             reason = "keep an EXIF orientation, as their boxes are those of the turned picture: tfr.image turns their "
@@ -263,9 +263,11 @@ class _Batches:
         if self.reading.options.check_sizes and (height, width) != own:
             reason = f"the image has {own[1]}×{own[0]} pixels, but '{printable(image.path)}' states "
             reason += f"{width}×{height} for {image.text}, so its boxes may be of another image"
-            advice = 'on_error="skip" leaves it out; check_sizes=False uses the stated size'
+            advice = say('{on_error="skip"} leaves it out') & say("{check_sizes=False} uses the stated size")
             if own != header.turned_size == (height, width):
-                advice = f"it is turned by its EXIF orientation {header.orientation}: orient=True uses that; {advice}"
+                advice = (
+                    say("it is turned by its EXIF orientation {}: {orient=True} uses that", header.orientation) & advice
+                )
             size = own
             raise DecodeError(reason, path=path, expected=(height, width), got=size, advice=advice)
         if header.orientation != 1 and not is_turned:
@@ -273,7 +275,7 @@ class _Batches:
             if upright is None:
                 reason = f"its orientation {header.orientation}, which boxes in stored pixels need to lose, "
                 reason += "is in a part of its metadata that cannot be changed"
-                advice = 'on_error="skip" leaves it out; or remove the orientation from the file'
+                advice = say('{on_error="skip"} leaves it out') & "or remove the orientation from the file"
                 raise DecodeError(reason, path=path, expected=1, got=header.orientation, advice=advice)
             content = upright
         size = (1, 1) if image.fractions else (height, width)
@@ -326,7 +328,7 @@ def _find_files(
         text = f"{image.text} of '{printable(image.path)}' does not exist"
         if len(missing) > 1:
             text += f"; {len(missing):,} of {len(images):,} images are missing"
-        text += "; is images= the right folder?" if not found else '; on_error="skip" leaves such images out'
+        text &= say("is {images=} the right folder?") if not found else say('{on_error="skip"} leaves such images out')
         raise FileNotFoundError(errno.ENOENT, text, fs.display_path(path))
     left_out.add(f"'{fs.display_path(path)}' does not exist", len(missing))
     return fs, found, left_out

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import image_header
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say, warn
 from tfrecord_io.file_formats.files_below import LeftOut
 from tfrecord_io.options import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
@@ -46,8 +46,8 @@ _ENCODED, _NAME, _ID, _HEIGHT, _WIDTH = (
 )
 _IMAGE = {_ENCODED: pa.binary(), _NAME: pa.string(), _ID: None, _HEIGHT: pa.int64(), _WIDTH: pa.int64()}
 _DERIVED = {"image/format", "image/key/sha256"}  # of the image
-_NUMBERS = "columns='!image/filename' numbers the images"
-_NAMES = "class_names= (--class-names) gives the names of the labels 1, 2, …"
+_NUMBERS = say("{columns='!image/filename'} numbers the images")
+_NAMES = say("{class_names=} (--class-names) gives the names of the labels 1, 2, …")
 
 
 class KeyPoint(NamedTuple):
@@ -196,7 +196,9 @@ class AnnotatedRows:
             height, width = self._size(values, content, reader)
             source_id = values.get(_ID)
             if isinstance(source_id, bytes | list):
-                raise _error(reader, row, "the id is not text", _ID, f"columns='!{_ID}' numbers the images")
+                raise _error(
+                    reader, row, "the id is not text", _ID, say("{columns=} numbers the images", columns=f"!{_ID}")
+                )
             source_id = None if source_id is None else str(source_id)
             objects = self._objects(values, reader)
             self.left_out.total += len(objects)
@@ -273,11 +275,11 @@ class ClassNames:
         if self.given is None:
             return
         if isinstance(self.given, str) or not all(isinstance(name, str) for name in self.given):
-            raise TypeError(f"class_names={self.given!r}: expected a list of names")
+            raise TypeError(say("{class_names=}: expected a list of names", class_names=self.given))
         if len(set(self.given)) < len(self.given):
-            raise ValueError("class_names= has a name twice")
+            raise ValueError(say("{class_names=} has a name twice"))
         if "" in self.given:
-            raise ValueError("class_names= has an empty name")
+            raise ValueError(say("{class_names=} has an empty name"))
 
     def text(self, each: DetectedObject, row: AnnotatedRow) -> str:
         """The name of the class of an object."""
@@ -291,7 +293,9 @@ class ClassNames:
         if self.given is None:
             raise row.error(f"the label {label} has no name", OBJECT + _CLASS, _NAMES)
         if not 1 <= label <= len(self.given):
-            raise row.error(f"the label {label} is not one of the {len(self.given)} of class_names=", OBJECT + _LABEL)
+            raise row.error(
+                say("the label {} is not one of the {} of {class_names=}", label, len(self.given)), OBJECT + _LABEL
+            )
         return self.given[label - 1]
 
     def category(self, each: DetectedObject, row: AnnotatedRow) -> int:
@@ -299,7 +303,7 @@ class ClassNames:
         name, label = self.text(each, row), each.get(_LABEL)
         if label is None:
             if self.given is not None and name not in self.given:
-                raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
+                raise row.error(say("the class '{}' is not among {class_names=}", printable(name, 80)), OBJECT + _CLASS)
             label = self.given.index(name) + 1 if self.given else self._labels.setdefault(name, len(self._labels) + 1)
         if self.seen.setdefault(label, name) != name:
             names = f"'{printable(self.seen[label], 80)}' and '{printable(name, 80)}'"
@@ -326,7 +330,7 @@ class ClassNames:
         name = self.text(each, row)
         key = name if self.given is not None or each.get(_LABEL) is None else each.get(_LABEL)
         if key not in self._labels:
-            raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
+            raise row.error(say("the class '{}' is not among {class_names=}", printable(name, 80)), OBJECT + _CLASS)
         if self.numbered[self._labels[key]] != name:
             names = f"'{printable(self.numbered[self._labels[key]], 80)}' and '{printable(name, 80)}'"
             raise row.error(f"the label {key} has two names, {names}", OBJECT + _CLASS)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.pixels import pillow
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DecodeError, printable, warn
+from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut
 from tfrecord_io.format.magic import looks_like
@@ -249,7 +249,7 @@ class _Coco:
             if image is None:
                 text = f"{where}: no image has the id {printable(annotation['image_id'], 40)}"
                 if not skip_unknown:
-                    raise self._error(text, advice='on_error="skip" leaves such annotations out')
+                    raise self._error(text, advice=say('{on_error="skip"} leaves such annotations out'))
                 left_out.add(text)
                 continue
             category = self._id(annotation, "category_id", where)

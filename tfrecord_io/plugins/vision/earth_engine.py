@@ -21,7 +21,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import native
 from tfrecord_io.arrow.output.to_numpy import Ragged, to_rows
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_path, selection_of
@@ -271,7 +271,7 @@ class _Layout:
                 reason, order = _order(np.asarray(dataset.coords[dim].values), centres[dim])
             if order is None:
                 advice = f"resample it; if its rows and columns are those of the image, pass dataset.drop_vars({dim!r})"
-                raise EncodeError(f"its coordinate {reason}", feature=dim, advice=advice)
+                raise EncodeError(say("its coordinate {}", reason), feature=dim, advice=advice)
             if (np.diff(order) < 0).any():
                 dataset = dataset.isel({dim: np.argsort(order)})
         return dataset
@@ -324,7 +324,7 @@ def _order(coordinates: Array, centres: Array) -> tuple[str, Array | None]:
 
 
 def _damaged(path: str, reason: str) -> DecodeError:
-    return DecodeError(f"no mixer file of Earth Engine: {reason}", path=path, expected="mixer.json")
+    return DecodeError(say("no mixer file of Earth Engine: {}", reason), path=path, expected="mixer.json")
 
 
 # ---- the bands of patches
@@ -351,7 +351,14 @@ def _in_order(sources: Sequence[Source]) -> list[Source]:
 def _checked_channels(channels: Mapping[str, int] | None) -> Mapping[str, int]:
     given = {} if channels is None else channels
     if not isinstance(given, Mapping) or any(type(count) is not int or count < 1 for count in given.values()):
-        raise ValueError(f"channels={channels!r}: expected the number of values per pixel by band: {{'series': 3}}")
+        raise ValueError(
+            say(
+                "{channels=}: expected the number of values per pixel by band: {}'series': 3{}",
+                "{",
+                "}",
+                channels=channels,
+            )
+        )
     return given
 
 
@@ -360,11 +367,13 @@ def _patches(
 ) -> dict[str, list[Array]]:
     """The flat patches of each band, batch by batch."""
     if len(kernel_size) != 2 or any(type(size) is not int or size < 0 or size % 2 for size in kernel_size):
-        raise ValueError(f"kernel_size={kernel_size!r}: expected the width and the height, even numbers")
+        raise ValueError(
+            say("{kernel_size=}: expected the width and the height, even numbers", kernel_size=kernel_size)
+        )
     pixels = (layout.width + kernel_size[0]) * (layout.height + kernel_size[1])
     found: dict[str, list[Array]] = {name: [] for name in reader.schema.names}
     for name in channels.keys() - found.keys():
-        raise FeatureNotFoundError("channels= names no band", feature=name, expected=list(found))
+        raise FeatureNotFoundError(say("{channels=} names no band"), feature=name, expected=list(found))
     count = 0
     for batch in reader:
         count += len(batch)
@@ -408,10 +417,12 @@ def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader:
     if channels > 1:
         reason = f"{reason} of {channels} channels"
     elif size and not size % pixels:
-        band = f'channels={{"{printable(field.name)}": {size // pixels}}}'
-        advice = f"if it is a band of arrays, pass {band}; {_KERNEL}"
+        band = say("{channels=}", channels={printable(field.name): size // pixels})
+        advice = say("if it is a band of arrays, pass {}", band) & _KERNEL
     raise DecodeError(reason, path=path, record=record, expected=expected, got=size, advice=advice, **where)
 
 
-_KERNEL = "pass kernel_size=, the kernelSize of the export, if patches overlap; exclude what is no band with columns="
-_TABLE = "exclude it with columns=; a table is read by read_table"
+_KERNEL = say("pass {kernel_size=}, the kernelSize of the export, if patches overlap") & say(
+    "exclude what is no band with {columns=}"
+)
+_TABLE = say("exclude it with {columns=}") & "a table is read by read_table"

@@ -34,6 +34,7 @@ from tfrecord_io.errors import (
     SchemaError,
     SchemaWarning,
     printable,
+    say,
     warn,
 )
 from tfrecord_io.options import MIB, ExportOptions, check_integer
@@ -54,7 +55,7 @@ _FILE_MB = 100  # from which on the next episodes are in another file
 _TASKS = ("language_instruction", "natural_language_instruction")  # the second is that of RT-1
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 _OWN = {"timestamp": "float32", **dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "int64")}
-_ADVICE = "leave it out, as with columns=['!name']"
+_ADVICE = say("leave it out, as with {columns=['!name']}")
 
 
 @dataclass(slots=True)
@@ -121,7 +122,7 @@ class _Feature:
         else:
             self.shape = shape
             return
-        advice = "convert the images, or leave the column out, as with columns=['!name']"
+        advice = "convert the images" | say("leave the column out, as with {columns=['!name']}")
         raise EncodeError(reason, feature=self.column, record=row, expected=expected, got=got, advice=advice)
 
     def _note(self, numbers: Any, count: int) -> None:
@@ -171,7 +172,7 @@ def convert_to_lerobot(
         Those of `tfrecord_io.open_reader`.
     """
     if fps is None:
-        raise TypeError("LeRobot needs fps=, the frames per second")
+        raise TypeError(say("LeRobot needs {fps=}, the frames per second"))
     check_integer("fps", fps, 1)
     if is_url(target):
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
@@ -233,7 +234,7 @@ class _Frames:
         if task is not None:
             raise FeatureNotFoundError("no column of text has the tasks", feature=task, expected=schema.names)
         reason = f"no column is named {' or '.join(_TASKS)}, so the tasks of LeRobot are empty"
-        warn(f"{reason}: task= (--task) names a column of text with them", SchemaWarning)
+        warn(say("{}: {task=} (--task) names a column of text with them", reason), SchemaWarning)
         return None
 
     def _texts(self, batch: pa.RecordBatch, records: Array) -> list[str]:
@@ -246,7 +247,7 @@ class _Frames:
                 texts.append(text.decode() if isinstance(text, bytes) else text or "")
             except UnicodeDecodeError as error:
                 reason = f"a task is no text: {printable(str(error), 120)}"
-                advice = "task= (--task) names the column of text with the tasks"
+                advice = say("{task=} (--task) names the column of text with the tasks")
                 raise EncodeError(reason, feature=self._task, record=int(records[row]), advice=advice) from None
         return texts
 

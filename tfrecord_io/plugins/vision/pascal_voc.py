@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
-from tfrecord_io.errors import DecodeError, printable, warn
+from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import (
     Folder,
@@ -162,7 +162,9 @@ class _Folder(NamedTuple):
     def image_set(self, name: str, files: list[Entry]) -> list[Entry]:
         """The annotation files that a text file of an image set names."""
         if (wrong := "it has a slash" if "/" in name else refused(name)) is not None:
-            raise ValueError(f"image_set={name!r}: expected the name of a file in {SETS}, such as 'train'; {wrong}")
+            raise ValueError(
+                say("{image_set=}: expected the name of a file in {}, such as 'train'", SETS, image_set=name) & wrong
+            )
         entry = self.fs.entry(f"{self.root}/{SETS}/{name}.txt")
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, f"no such image set in {SETS}", f"{self.path}/{SETS}/{name}.txt")
@@ -240,9 +242,9 @@ def _labels(class_names: Sequence[str] | None) -> dict[str, int] | None:
     if class_names is None:
         return None
     if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
-        raise TypeError(f"class_names={class_names!r}: expected a list of names")
+        raise TypeError(say("{class_names=}: expected a list of names", class_names=class_names))
     if len(set(class_names)) < len(class_names):
-        raise ValueError("class_names= has a name twice")
+        raise ValueError(say("{class_names=} has a name twice"))
     return {name: number for number, name in enumerate(class_names, start=1)}
 
 
@@ -250,8 +252,12 @@ def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
     values = image.objects.values
     for at, (name, *others) in enumerate(values):
         if name not in labels:
-            reason = f"object {image.objects.names[at]}: the class '{printable(name, 80)}' is not among class_names="
-            raise DecodeError(reason, path=image.path, expected=list(labels), got=name, advice="add it to class_names=")
+            reason = say(
+                "object {}: the class '{}' is not among {class_names=}", image.objects.names[at], printable(name, 80)
+            )
+            raise DecodeError(
+                reason, path=image.path, expected=list(labels), got=name, advice=say("add it to {class_names=}")
+            )
         values[at] = name, labels[name], *others
 
 
@@ -377,7 +383,9 @@ def _child(element: Element, name: str, path: str, where: str) -> Element | None
 
 
 def _error(reason: str, path: str, where: str, expected: Any, got: Any = None) -> DecodeError:
-    return DecodeError(f"{where} {reason}", path=path, expected=expected, got=got, advice=f"expected {expected}")
+    return DecodeError(
+        say("{} {}", where, reason), path=path, expected=expected, got=got, advice=f"expected {expected}"
+    )
 
 
 def parse_xml(content: bytes, path: str) -> Element:
@@ -425,4 +433,4 @@ def parse_xml(content: bytes, path: str) -> Element:
 
 def _refused(reason: str, parser: expat.XMLParserType, path: str, advice: str | None = None) -> DecodeError:
     where = f"line {parser.ErrorLineNumber}, column {parser.ErrorColumnNumber + 1}"
-    return DecodeError(f"{reason} ({where})", path=path, expected="XML", advice=advice)
+    return DecodeError(say("{} ({})", reason, where), path=path, expected="XML", advice=advice)

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from tfrecord_io.background import ordered
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions
@@ -93,7 +93,9 @@ def to_pascal_voc(
     Keywords are those of `to_coco`, and the name of the image set that lists all images.
     """
     if (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
-        raise ValueError(f"image_set={image_set!r}: expected the name of a file in {SETS}, such as 'train'; {wrong}")
+        raise ValueError(
+            say("{image_set=}: expected the name of a file in {}, such as 'train'", SETS, image_set=image_set) & wrong
+        )
     return _write(source, target, partial(_Voc, image_set=image_set), columns, class_names, keywords)
 
 
@@ -173,7 +175,7 @@ def _named(name: str, row: AnnotatedRow) -> Iterator[None]:
         yield
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         text = f"a file or folder named '{printable(name)}' has been written for another record"
-        raise row.error(text, "image/filename", "columns='!image/filename' numbers the images") from None
+        raise row.error(text, "image/filename", say("{columns='!image/filename'} numbers the images")) from None
 
 
 class _Target(ABC):
@@ -247,7 +249,7 @@ class _Coco(_Target):
             self._numbered = number is None or str(number) != given
         if self._numbered:
             number = row.number + 1
-        advice = "columns='!image/source_id' numbers the images"
+        advice = say("{columns='!image/source_id'} numbers the images")
         if number is None:
             text = f"the id '{printable(given)}' is not an integer, as that of the first image is"
             raise row.error(text, "image/source_id", advice)
@@ -288,7 +290,7 @@ class _Coco(_Target):
         if (id_ := each.get("annotation_id")) is None:
             return self._count
         if id_ in self._annotation_ids:
-            advice = "columns='!image/object/annotation_id' numbers the annotations"
+            advice = say("{columns='!image/object/annotation_id'} numbers the annotations")
             raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
         self._annotation_ids.add(id_)
         return int(id_)
@@ -324,7 +326,9 @@ def _json(text: str, name: str, each: DetectedObject, row: AnnotatedRow) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         reason = f"the value of object {each.number} is not JSON: {printable(error, 120)}"
-        raise row.error(reason, f"{OBJECT}{name}", f"columns='!{OBJECT}{name}' leaves it out") from None
+        raise row.error(
+            reason, f"{OBJECT}{name}", say("{columns=} leaves it out", columns=f"!{OBJECT}{name}")
+        ) from None
 
 
 def _segmentation(each: DetectedObject, row: AnnotatedRow) -> Any:
@@ -372,7 +376,7 @@ class _Voc(_Target):
     def add(self, row: AnnotatedRow) -> Files:
         if "/" in row.name:
             text = f"the name '{printable(row.name)}' is in a folder, which the annotations of Pascal VOC have none of"
-            raise row.error(text, "image/filename", "columns='!image/filename' numbers the images")
+            raise row.error(text, "image/filename", say("{columns='!image/filename'} numbers the images"))
         stem = os.path.splitext(row.name)[0]
         lines = ["<annotation>", f"  <folder>{JPEG_IMAGES}</folder>", "  " + _element("filename", row.name, row)]
         lines.append(f"  <size><width>{row.width}</width><height>{row.height}</height></size>")
@@ -435,14 +439,14 @@ class _Yolo(_Target):
         if self._has_masks and self._has_points:
             raise rows.error(
                 f"{self.title} files hold either masks or key points",
-                "columns='!image/object/segmentation' writes key points",
+                say("{columns='!image/object/segmentation'} writes key points"),
             )
 
     def add(self, row: AnnotatedRow) -> Files:
         if not row.name.lower().endswith(IMAGE_SUFFIXES) or IMAGES in row.name.split("/")[:-1]:
             text = f"{self.title} finds no image by the name '{printable(row.name)}': its suffix is not one of "
             text += f"{', '.join(IMAGE_SUFFIXES)}, or it is in another folder '{IMAGES}'"
-            raise row.error(text, "image/filename", "columns='!image/filename' numbers the images")
+            raise row.error(text, "image/filename", say("{columns='!image/filename'} numbers the images"))
         lines = []
         for each in row.objects:
             words = self._words(each, row)

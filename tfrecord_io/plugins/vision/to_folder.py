@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.background import ordered
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
@@ -22,6 +22,7 @@ from tfrecord_io.options import ExportOptions, ReadOptions
 from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
@@ -45,8 +46,10 @@ _MAGIC = {
     b"ID3": ".mp3",
     NPY.magic[0]: NPY.suffixes[0],
 }
-_NUMBERED = "filename=None numbers the files instead"
-_TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
+_NUMBERED = say("{filename=None} numbers the files instead")
+_TABLE_ADVICE = say("exclude the column with {columns=}") | say(
+    'pass {table="metadata.jsonl"}, which holds lists and bytes'
+)
 
 
 @check_keywords
@@ -274,7 +277,7 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
     if image is None:
         if kind.encoded not in of_bytes and len(of_bytes) != 1:
             reason = "it is not clear which column has the files"
-            advice = f"pass {kind.keyword}=; columns of bytes: {', '.join(of_bytes) or 'none'}"
+            advice = say("pass {}", Keyword(kind.keyword)) & f"columns of bytes: {', '.join(of_bytes) or 'none'}"
             raise FeatureNotFoundError(reason, expected=kind.encoded, got=of_bytes, advice=advice)
         image = kind.encoded if kind.encoded in of_bytes else of_bytes[0]
     elif image not in schema.names:
@@ -284,11 +287,15 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
     elif image not in of_bytes:
         got = short_type_name(schema.field(image).type, schema.field(image).metadata)
         is_text = t.is_string(schema.field(image).type)
-        cast = f'schema_overrides={{"{printable(image)}": "binary"}} reads text as bytes' if is_text else None
+        cast = (
+            say("{schema_overrides=} reads text as bytes", schema_overrides={printable(image): "binary"})
+            if is_text
+            else None
+        )
         raise SchemaError("files are bytes", feature=image, expected="binary", got=got, advice=cast)
     if filename is not None and filename not in schema.names:
         if filename != kind.name:
-            advice = f"it has: {', '.join(schema.names)}; {_NUMBERED}"
+            advice = say("{}", f"it has: {', '.join(schema.names)}") & _NUMBERED
             raise FeatureNotFoundError("there is no such column", feature=filename, advice=advice)
         filename = None
     if filename is not None and not t.is_string(schema.field(filename).type):
@@ -361,9 +368,9 @@ def file_suffix(content: pa.Buffer) -> str:
 def _table_format(table: str) -> OpenWriter:
     """The writer of a table by its name."""
     if (wrong := "it has a slash" if "/" in table else refused(table)) is not None:
-        raise ValueError(f"table={table!r}: expected the name of a file in the folder; {wrong}")
+        raise ValueError(say("{table=}: expected the name of a file in the folder", table=table) & wrong)
     format = format_of_name(table.lower())
     if format in (CSV, TSV, JSON):
         assert format.writer is not None
         return partial(load(format.writer), **format.named)
-    raise ValueError(f"table={table!r}: expected a name that ends in .csv, .tsv or .jsonl")
+    raise ValueError(say("{table=}: expected a name that ends in .csv, .tsv or .jsonl", table=table))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tfrecord_io.adapters.libraries import Adapter
-from tfrecord_io.format.format_registry import BY_CONVERT, ORDERED, Format, option_help
+from tfrecord_io.errors import say
+from tfrecord_io.format.format_registry import ORDERED, Format, by_convert, option_help
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
 
@@ -65,11 +66,11 @@ TAR = Format(
     suffixes=(".tar",),
     plan=f"{_CODE}webdataset:webdataset_source",
     writer=f"{_CODE}webdataset:TarWriter",
-    instead="names of columns become suffixes, such as jpg and cls; exclude others with columns=",
+    instead="names of columns become suffixes, such as jpg and cls" & say("exclude others with {columns=}"),
     reads=ORDERED,
     compressed=True,
     looks=("a tar archive",),
-    advice=f"if it is a WebDataset archive, {BY_CONVERT.format('tar')}",
+    advice="if it is a WebDataset archive, " + by_convert("tar"),
     magic=(b"ustar",),
     magic_at=257,
 )

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, printable, say
 from tfrecord_io.file_formats.files_below import row_batches
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_decompressed_file
 from tfrecord_io.options import LIMITS
@@ -193,7 +193,7 @@ def _text(content: bytes, path: str, name: str) -> str:
 
 
 def _damaged(reason: str, path: str, name: str, advice: str | None = None) -> DecodeError:
-    return DecodeError(f"member '{printable(name)}': {reason}", path=path, advice=advice)
+    return DecodeError(say("member '{}': {}", printable(name), reason), path=path, advice=advice)
 
 
 def _type(name: str) -> pa.DataType:
@@ -425,11 +425,11 @@ class _Archive:
             info.size = int(size)
 
     def _damaged(self, info: tarfile.TarInfo, reason: str, advice: str | None = None) -> DecodeError:
-        return DecodeError(f"member '{printable(info.name)}': {reason}", path=self._path, advice=advice)
+        return DecodeError(say("member '{}': {}", printable(info.name), reason), path=self._path, advice=advice)
 
     def _error(self, reason: str, **numbers: Any) -> DecodeError:
         numbers = {"expected": TAR.name, **numbers}
-        return DecodeError(f"damaged, or not a tar archive: {reason}", path=self._path, **numbers)
+        return DecodeError("damaged" | say("not a tar archive: {}", reason), path=self._path, **numbers)
 
 
 def _has_content(info: tarfile.TarInfo) -> bool:

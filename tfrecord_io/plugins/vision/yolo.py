@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.arrow.pixels import pillow
-from tfrecord_io.errors import DecodeError, MissingDependencyError, printable
+from tfrecord_io.errors import DecodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import (
     IMAGE_SUFFIXES,
@@ -114,7 +114,7 @@ def open_yolo(
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
     if image_set is not None and (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
-        raise ValueError(f"image_set={image_set!r}: expected the name of a set, such as 'train'; {wrong}")
+        raise ValueError(say("{image_set=}: expected the name of a set, such as 'train'", image_set=image_set) & wrong)
     dataset = _Dataset.open(os.fspath(path), options.storage, with_names=class_names is None)
     names = list(class_names) if class_names is not None else dataset.class_names()
     labels = _Labels(names, dataset.keypoints())
@@ -168,7 +168,9 @@ class _Dataset(NamedTuple):
             if (entry := self.fs.entry(f"{self.root}/{place}{CLASSES}")) is not None:
                 text = _text(self.fs, entry, LIMITS.annotation_bytes)
                 return [line.strip() for line in text.splitlines() if line.strip()]
-        reason = f"it has no {DATA} with 'names' and no {CLASSES}; class_names= gives the names of the classes"
+        reason = f"it has no {DATA} with 'names' and no {CLASSES}" & say(
+            "{class_names=} gives the names of the classes"
+        )
         raise FileNotFoundError(errno.ENOENT, reason, self.path)
 
     def keypoints(self) -> tuple[int, int]:
@@ -189,10 +191,9 @@ class _Dataset(NamedTuple):
         images = images or (f"{self.path.rstrip('/')}/{place}" if place else self.path)
         folder = list_folder(images, self.storage, IMAGE_SUFFIXES)
         if not folder.files:
-            advice = "" if image_set else "; image_set= names another folder"
-            raise FileNotFoundError(
-                errno.ENOENT, f"the folder has no {', '.join(IMAGE_SUFFIXES)} files{advice}", images
-            )
+            text = say("the folder has no {} files", ", ".join(IMAGE_SUFFIXES))
+            text = text if image_set else text & say("{image_set=} names another folder")
+            raise FileNotFoundError(errno.ENOENT, text, images)
         others = [file for file in folder.others if not file.name.lower().endswith(_NO_IMAGES)]
         warn_of_others(folder.path, "not an image", others)
         names = [file.name for file in folder.files]
@@ -247,7 +248,7 @@ class _Dataset(NamedTuple):
         return _Images(self.path, names, self.root, files, self.fs, shown)
 
     def _leads_out(self, what: str, reason: str, place: str, path: str | None = None) -> DecodeError:
-        text = f"{what} does not stay below the folder: {reason}"
+        text = say("{} does not stay below the folder: {}", what, reason)
         return DecodeError(text, path=path or self.source, expected="a relative path", got=place, advice="correct it")
 
 
@@ -426,7 +427,7 @@ def _load_yaml(fs: FileSystem, entry: Entry, path: str) -> Mapping[str, Any]:
         import yaml
     except ImportError as error:
         reason = f"reading {DATA} needs the package pyyaml"
-        advice = "pip install 'tfrecord_io[yolo]', or pass class_names="
+        advice = "pip install 'tfrecord_io[yolo]'" | say("pass {class_names=}")
         raise MissingDependencyError(reason, advice=advice) from error
     text = _text(fs, entry, _YAML_BYTES)
     try:

@@ -12,7 +12,16 @@ import pyarrow as pa
 
 from tfrecord_io.engine.contract import Array, Plan
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import (
+    DecodeError,
+    FeatureTypeError,
+    SchemaError,
+    SchemaWarning,
+    TFRecordError,
+    printable,
+    say,
+    warn,
+)
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -48,7 +57,7 @@ class SchemaRevision:
             path=self.path,
             record=self.record,
             offset=self.offset,
-            advice="pass schema= with all columns, or read everything at once with read_table",
+            advice=say("pass {schema=} with all columns") | "read everything at once with read_table",
         )
 
     def warn_if_late(self) -> None:
@@ -161,7 +170,7 @@ class EmbeddedSchemaCheck:
             assert self.governing is not None
             origin = printable(self.governing.origin(error.feature or ""))
             reason = f"this file has no embedded schema, so that of {origin} applies"
-            error.advice = reason if error.advice is None else f"{reason}: {error.advice}"
+            error.advice = reason if error.advice is None else say("{}: {}", reason, error.advice)
 
     def _unpack(self, path: str, record: int, content: bytes) -> Embedded | None:
         try:
@@ -170,8 +179,8 @@ class EmbeddedSchemaCheck:
             if content not in self._unreadable:
                 self._unreadable.add(content)
                 where = f"{printable(path)}: record {record}"
-                reason = f"its embedded schema cannot be used ({error.reason})"
-                warn(f"{where}: {reason}; types are inferred from the values", SchemaWarning)
+                reason = say("its embedded schema cannot be used ({})", error.reason)
+                warn(say("{}: {}", where, reason) & "types are inferred from the values", SchemaWarning)
             return None
 
     def _compare(
@@ -184,7 +193,7 @@ class EmbeddedSchemaCheck:
                 path=path,
                 record=record,
                 offset=offset,
-                advice="read the file with schema='infer', or read the files it was merged from one by one",
+                advice=say("read the file with {schema='infer'}") | "read the files it was merged from one by one",
             )
         other = EmbeddedSchema(embedded.schema, embedded.dictionaries, path, content=content)
         if self.governing is None:
@@ -204,7 +213,7 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
     try:
         return EmbeddedSchema.parse(contents.pop() or b"", shards[0].manifest.path)
     except EmbeddedSchemaUnreadable as error:
-        warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
+        warn(say("the schema in the manifest cannot be used ({})", error.reason), SchemaWarning)
         return None
 
 

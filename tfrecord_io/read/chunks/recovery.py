@@ -24,6 +24,7 @@ from tfrecord_io.errors import (
     FeatureTypeError,
     TFRecordError,
     printable,
+    say,
     warn,
 )
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
@@ -141,7 +142,9 @@ class SkippedRegions(Sequence[SkippedRegion]):
     def warn(self, issue: Callable[[str], object] | None = None) -> None:
         """Warn of the sums, if there are any."""
         if self.total:
-            text = f"{self.summary()}; tfr verify lists them, or see open_reader(on_error=…).report.skipped"
+            text = say("{}", self.summary()) & "tfr verify lists them" | say(
+                "see {open_reader(on_error=…)}.report.skipped"
+            )
             if issue is None:
                 warn(text, DamagedDataWarning)
             else:

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import Kind
+from tfrecord_io.remedies import Written
 from tfrecord_io.schema.leaf import as_shape, fixed_part
 
 KINDS = {"int64": Kind.INT64, "float32": Kind.FLOAT, "string": Kind.BYTES}  # the dtypes that TensorFlow parses
@@ -56,7 +57,7 @@ class UniformRowLength:
 
     def __post_init__(self) -> None:
         if not hasattr(self.length, "__index__") or self.length < 1:
-            raise SchemaError(f"length={self.length!r}: expected a number of at least 1", got=self.length)
+            raise SchemaError(say("{length=}: expected a number of at least 1", length=self.length), got=self.length)
 
 
 Partition = RowSplits | RowLengths | RowStarts | RowLimits | ValueRowIds | UniformRowLength
@@ -217,11 +218,11 @@ class SparseFeature:
     def __post_init__(self) -> None:
         one = isinstance(self.index_key, str)
         if one != hasattr(self.size, "__index__"):
-            reason = "index_key= and size= are both single values or both lists"
+            reason = say("{index_key=} and {size=} are both single values or both lists")
             raise SchemaError(reason, expected=self.index_key, got=self.size)
         keys, shape = _keys(self.index_key), _fixed_shape(self.size)
         if not keys or not all(keys) or not self.value_key or len(keys) != len(shape):
-            reason = "a sparse feature needs value_key=, and as many names in index_key= as sizes"
+            reason = say("a sparse feature needs {value_key=}, and as many names in {index_key=} as sizes")
             raise SchemaError(reason, expected=keys, got=shape)
         _set(self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype))
 
@@ -274,12 +275,16 @@ class RaggedFeature:
 
     def __post_init__(self) -> None:
         if self.value_key is not None and not (isinstance(self.value_key, str) and self.value_key):
-            raise SchemaError(f"value_key={self.value_key!r}: expected the name of a feature", got=self.value_key)
+            raise SchemaError(
+                say("{value_key=}: expected the name of a feature", value_key=self.value_key), got=self.value_key
+            )
         splits = self.row_splits_dtype
         if not isinstance(splits, str):
             splits = np.dtype(getattr(splits, "as_numpy_dtype", splits)).name  # tf.DType
         if splits not in ("int32", "int64"):
-            raise SchemaError(f"row_splits_dtype={splits}: expected int32 or int64", got=splits)
+            raise SchemaError(
+                say("{row_splits_dtype=}: expected int32 or int64", row_splits_dtype=Written(splits)), got=splits
+            )
         if not isinstance(self.partitions, list | tuple):
             raise TypeError(f"partitions: expected a list, got {type(self.partitions).__name__}")
         partitions = tuple(as_instance(partition, PARTITIONS) for partition in self.partitions)

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from tfrecord_io.display import did_you_mean
-from tfrecord_io.errors import MissingDependencyError, printable
+from tfrecord_io.errors import MissingDependencyError, printable, say
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
@@ -21,9 +21,8 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.filesystem.retries import s3_options
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
-_ONE_SIDE = (
-    "src_storage_options= and dst_storage_options= are for the source and the target alone; "
-    "a_storage_options= and b_storage_options= are for one of both"
+_ONE_SIDE = say("{src_storage_options=} and {dst_storage_options=} are for the source and the target alone") & say(
+    "{a_storage_options=} and {b_storage_options=} are for one of both"
 )
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _NO_BUCKET = re.compile(r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)")
@@ -50,7 +49,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     _refuse_surrogates(text)
     if storage.filesystem is not None:
         if storage.storage_options:
-            raise ValueError("storage_options= is for URLs, and has no effect with filesystem=")
+            raise ValueError(say("{storage_options=} is for URLs, and has no effect with {filesystem=}"))
         fsspec_filesystem = _as_fsspec(storage.filesystem)
         return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text))
     if is_url(text):
@@ -68,7 +67,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         except TypeError as error:
             raise refused_option(error, storage.storage_options or {}, text) or error from error
     if storage.storage_options:
-        raise ValueError(f"storage_options= is for URLs, and '{printable(text)}' is a local path; {_ONE_SIDE}")
+        raise ValueError(say("{storage_options=} is for URLs, and '{}' is a local path", printable(text)) & _ONE_SIDE)
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
     return LocalFileSystem(), system.current.plain_name(text)
@@ -126,7 +125,7 @@ def _as_fsspec(filesystem: Any) -> Any:
     import fsspec
 
     if not isinstance(filesystem, fsspec.AbstractFileSystem):
-        raise TypeError(f"filesystem= takes one of fsspec or pyarrow.fs, not {type(filesystem).__name__}")
+        raise TypeError(say("{filesystem=} takes one of fsspec or pyarrow.fs, not {}", type(filesystem).__name__))
     return filesystem
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import ReplacedError, printable
+from tfrecord_io.errors import ReplacedError, printable, say
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_about_credentials
 
@@ -68,10 +68,14 @@ def refused_option(
     if where is not None:
         names = [] if "." in where else [name for name in known if name not in _NO_OPTIONS]
         advice = f"; {name_advice(where, names)}" if names else ""
-        return ValueError(f"'{printable(path)}': storage_options= has no option '{printable(where)}'{advice}")
+        return ValueError(
+            say("'{}': {storage_options=} has no option '{}'{}", printable(path), printable(where), advice)
+        )
     wrong = [name for name, value in options.items() if name.endswith("_kwargs") and not isinstance(value, dict | None)]
     if wrong and isinstance(error, TypeError | AttributeError | ValueError):
-        return ValueError(f"'{printable(path)}': '{printable(wrong[0])}' of storage_options= is a dict of options")
+        return ValueError(
+            say("'{}': '{}' of {storage_options=} is a dict of options", printable(path), printable(wrong[0]))
+        )
     return None
 
 

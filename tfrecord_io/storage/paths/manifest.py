@@ -39,7 +39,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from tfrecord_io.background import Task, WorkerPool, ordered
-from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.options import LIMITS
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -479,7 +479,7 @@ class Manifests:
         manifest = dataset.version.path
         if not dataset.manifest.complete:
             reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
-            advice = "write it again by write_tfrecord(…, overwrite=True)"
+            advice = say("write it again by {write_tfrecord(…, overwrite=True)}")
             self._fail(CorruptRecordError(reason, path=manifest, advice=advice))
             return
         self.shards.update(self._shards(dataset, {name: file for name, file in stated.items() if name in existing}))
@@ -490,7 +490,9 @@ class Manifests:
                 self.missing.append(name)
             else:
                 dataset.version.check_unchanged()
-                text = f"'{manifest}' names this file, but it is missing; allow_missing_shards=True reads the others"
+                text = f"'{manifest}' names this file, but it is missing" & say(
+                    "{allow_missing_shards=True} reads the others"
+                )
                 raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(name))
 
     def _is_dangling(self, entry: Entry) -> bool:

@@ -7,6 +7,7 @@ import io
 import os
 from typing import Any
 
+from tfrecord_io.errors import say
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 
 
@@ -23,7 +24,7 @@ class CallerFile:
         if self._opened:
             if self._begin is None:
                 reason = "the file object has to be read once more from its start, and cannot seek"
-                raise OSError(errno.ESPIPE, f"{reason}; read it into io.BytesIO, or pass schema=")
+                raise OSError(errno.ESPIPE, say("{}", reason) & "read it into io.BytesIO" | say("pass {schema=}"))
             self.file.seek(self._begin)
         self._opened = True
 

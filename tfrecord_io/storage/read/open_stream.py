@@ -21,7 +21,7 @@ from tfrecord_io.compression import (
 )
 from tfrecord_io.compression.recovering_stream import RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
-from tfrecord_io.errors import CompressionError
+from tfrecord_io.errors import CompressionError, say
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.format.magic import ZEROS, looks_like
 from tfrecord_io.storage.read.file_object import RawFile
@@ -57,7 +57,7 @@ def open_source(
     try:
         if source.span is not None:
             if codec is not None:
-                reason = f"compression={compression!r} was passed, but this is a piece of a plain file"
+                reason = say("{compression=} was passed, but this is a piece of a plain file", compression=compression)
                 raise CompressionError(reason, path=source.path)
             return SpanStream(raw, source.path, *source.span)
         size = open_size(raw, source)
@@ -113,8 +113,8 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
     else:
         content = None if codec is None else looks_like(head) or "something else"
     if content is not None:
-        reason = f"compression={name!r} was passed, but the file looks like {content}"
-        advice = "compression='infer' detects it by the content"
+        reason = say("{compression=} was passed, but the file looks like {}", content, compression=name)
+        advice = say("{compression='infer'} detects it by the content")
         raise CompressionError(reason, path=path, expected=name, got=content, advice=advice)
 
 

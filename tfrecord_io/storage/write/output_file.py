@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from tfrecord_io.closing import NotCopied
+from tfrecord_io.errors import say
 
 _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 
@@ -168,4 +169,4 @@ class OutputStream(io.RawIOBase):
 
 def exists_error(path: str) -> FileExistsError:
     """The error for ``overwrite=False`` and an existing file."""
-    return FileExistsError(errno.EEXIST, "the file exists; overwrite=True replaces it", path)
+    return FileExistsError(errno.EEXIST, "the file exists" & say("{overwrite=True} replaces it"), path)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.errors import CorruptRecordError, say
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
@@ -164,8 +164,10 @@ class Place(ABC):
         except CorruptRecordError as error:
             reason = error.reason
         if reason is not None:
-            advice = "nothing was published; write fewer, larger shards (max_shard_bytes=), or rename them"
-            raise ValueError(f"'{self.path}': no reader would accept the manifest of this dataset: {reason}; {advice}")
+            advice = "nothing was published" & say("write fewer, larger shards ({max_shard_bytes=})") | "rename them"
+            raise ValueError(
+                say("'{}': no reader would accept the manifest of this dataset: {}", self.path, reason) & advice
+            )
         self._formatted = manifest, text
         return text
 
@@ -181,7 +183,7 @@ class Place(ABC):
             raise CorruptRecordError("it is not a manifest of this package", path=self.path, advice=advice)
         if not manifest.complete and not self.replaces_damaged:
             reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
-            raise CorruptRecordError(reason, path=self.path, advice="write it again by mode='overwrite'")
+            raise CorruptRecordError(reason, path=self.path, advice=say("write it again by {mode='overwrite'}"))
         return manifest
 
     def _busy(self, text: str) -> OSError:

@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
-from tfrecord_io.errors import add_remark, printable, warn
+from tfrecord_io.errors import add_remark, printable, say, warn
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import (
     index_names,
@@ -189,9 +189,9 @@ class Publication:
         return self._known is not None
 
     def _exists(self, name: str) -> FileExistsError:
-        text = "a sharded dataset of this name exists; overwrite=True replaces it"
+        text = "a sharded dataset of this name exists" & say("{overwrite=True} replaces it")
         if self._mode in ("append", "overwrite_partitions"):
-            text = f"shards of this name exist without a manifest, which mode='{self._mode}' needs; "
+            text = say("shards of this name exist without a manifest, which {mode=} needs", mode=self._mode)
             text += "tfrecord_io.adopt writes one"
         return FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + name))
 
@@ -203,12 +203,14 @@ class Publication:
         if self._replaces or _is_begun(manifest):
             return
         if self._mode == "error":
-            text = "a sharded dataset of this name exists; mode='overwrite' replaces it, mode='append' adds to it"
+            text = "a sharded dataset of this name exists" & say(
+                "{mode='overwrite'} replaces it, {mode='append'} adds to it"
+            )
             raise FileExistsError(errno.EEXIST, text, self._place.path)
         if manifest.partition_by != self._partition_by:
             known = list(manifest.partition_by)
             expected = f"partitioned by {known}; pass the same" if known else "not partitioned; leave out"
-            raise ValueError(f"'{self._place.path}': the dataset is {expected} partition_by= to append to it")
+            raise ValueError(say("'{}': the dataset is {} {partition_by=} to append to it", self._place.path, expected))
 
     def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
@@ -219,21 +221,26 @@ class Publication:
         if old is not None:
             named = foreign.intersection(file.path for file in old.files)
             if old.partition_by and named == foreign:
-                text = "the dataset has folders of columns (partition_by=), which one without them does not replace; "
-                text += "pass partition_by=, or choose another directory"
+                reason = "the dataset has folders of columns ({partition_by=}), which one without them does not replace"
+                text: str = say(reason) & say("pass {partition_by=}") | "choose another directory"
                 raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory))
             foreign -= named  # another writer has published them since the directory was listed
         if not foreign:
             return
         first = min(foreign)
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
-        text += f"{and_more(len(foreign) - 1)}); "
+        text += f"{and_more(len(foreign) - 1)})"
         if self._mode in ("append", "overwrite_partitions"):
-            text += f"mode='{self._mode}' adds to a manifest, and none of this dataset names them: tfrecord_io.adopt "
-            text += "writes one, which makes them a dataset; or name the dataset, as in name@*"
+            text &= say(
+                "{mode=} adds to a manifest, and none of this dataset names them: tfrecord_io.adopt writes one, which "
+                "makes them a dataset",
+                mode=self._mode,
+            )
+            text &= "or name the dataset, as in name@*"
         else:
-            text += "reading the directory would mix them, and overwrite=True does not delete them: choose another "
-            text += f"directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
+            text &= say("reading the directory would mix them, and {overwrite=True} does not delete them") + (
+                f": choose another directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
+            )
         raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + first))
 
     def _listing(self, folder: str = "") -> list[str]:
@@ -645,7 +652,7 @@ class Publication:
             reason = f"{counted(len(self.left), 'old file')} could not be removed{first}"
             why = printable(error.strerror or error)
             advice = "this package does not read such files, other programs may: delete them"
-            warn(f"{path}: the new dataset is published, but {reason} ({why}); {advice}", UserWarning)
+            warn(say("{}: the new dataset is published, but {} ({})", path, reason, why) & advice, UserWarning)
 
 
 def whole_dataset(fs: FileSystem, directory: str, place: Place) -> Manifest | None:

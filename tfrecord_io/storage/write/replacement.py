@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.storage.paths.file_names import parse_shard, shard_name, split_suffixes, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import Output
@@ -36,7 +36,7 @@ def manifest_of(sources: Sequence[Source], path: str | os.PathLike[str], verb: s
         if len(found) == 1:
             other = next(source.path for source in sources if source.shard is None)
             what = f"its manifest does not name '{printable(other)}', which must be moved first"
-        raise ValueError(f"'{printable(os.fspath(path))}': {what}: {advice}")
+        raise ValueError(say("'{}': {}: {}", printable(os.fspath(path)), what, advice))
     return next(iter(found.values()))
 
 

@@ -21,7 +21,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
@@ -86,7 +86,7 @@ class ResumeJournal:
         is_known = document.get("format") == FORMAT and document.get("version") == VERSION
         has_id = isinstance(id, str) and ID.fullmatch(id) is not None
         if not is_known or not has_id or not isinstance(settings, dict) or not isinstance(sources, list):
-            reason = f"the journal for resume=True is not of version {VERSION}"
+            reason = say("the journal for {resume=True} is not of version {}", VERSION)
             raise CorruptRecordError(reason, path=self.path, advice=_ADVICE)
         return Begun(str(id), {name: str(value) for name, value in settings.items()}, sources)
 
@@ -117,7 +117,7 @@ class ResumeJournal:
             try:
                 lock.enter_context(system.current.lock_file(directory + self._name))
             except (BlockingIOError, FileNotFoundError) as error:
-                text = "another process converts to this dataset with resume=True; wait for it"
+                text = say("another process converts to this dataset with {resume=True}") & "wait for it"
                 raise OSError(errno.EBUSY, text, self.path) from error
             yield
 
@@ -188,8 +188,10 @@ def version_of(source: Source) -> SourceVersion:
             if file.version:
                 path = without_query(source.path)
                 return {"path": path, "size": file.size, "version": file.version, **file.identity}
-    reason = "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
-    raise ValueError(f"'{printable(source.path)}': {reason}")
+    reason = say(
+        "{resume=True} needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
+    )
+    raise ValueError(say("'{}': {}", printable(source.path), reason))
 
 
 def is_version(noted: Mapping[str, Any], version: SourceVersion) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import io
+import pickle
 import re
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,133 +19,106 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from border import public
-from messages import ALL_KEYWORDS, KEYWORDS, foreign_keywords, message_strings
+from messages import ALL_KEYWORDS, KEYWORDS, foreign_keywords, mentions, message_strings
 from records import example, int64s, written
-from tfrecord_io.advice import fit, fitting, fitting_message, mentions, spelled
+from tfrecord_io.cli.exit_codes import option_names
+from tfrecord_io.remedies import Caller, Keyword, Message, address, say
 
 # ---- the rule
 
+VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.text(), max_size=2))
+NAMES = ("limit", "schema", "seed")
 
-def only(*names: str) -> Callable[[re.Match[str]], str | None]:
-    return lambda match: match[0] if match["name"] in names else None
+
+def only(*names: str) -> Caller:
+    return Caller(frozenset(names))
 
 
 @pytest.mark.parametrize(
     ("advice", "names", "left"),
     [
-        ("see on_error=", {"on_error"}, "see on_error="),
-        ("see on_error=", set(), ""),
-        ("pass schema=, or leave it out", set(), "leave it out"),
-        ("pass schema=, or pass a larger sample=; or rename it", {"sample"}, "pass a larger sample=; or rename it"),
-        ("pass shards= or max_shard_bytes=", {"shards"}, ""),  # one alternative
-        (
-            "read it with read_arrays(missing='mask'), or pass schema=",
-            set(),
-            "read it with read_arrays(missing='mask')",
-        ),
-        ("declare it: schema={'x': tfr.scalar('int64', default=-1)}", {"schema"}, None),
-        ("declare it: schema={'x': tfr.scalar('int64', default=-1)}", {"default"}, ""),
-        ("rename the folder day=1/, or the column 'limit=3'", set(), None),
-        ("did you mean 'a'? valid names: a, b", set(), None),
+        (say("see {on_error=}"), {"on_error"}, "see on_error="),
+        (say("see {on_error=}"), set(), ""),
+        (say("pass {schema=}") | "leave it out", set(), "leave it out"),
+        (say("pass {schema=}") | say("pass a larger {n=}") & "rename it", {"n"}, "pass a larger n=; rename it"),
+        (say("pass {shards=} or {max_shard_bytes=}"), {"shards"}, ""),  # one alternative
+        (say("read it with {read_arrays(missing='mask')}") | say("pass {schema=}"), set(), None),
+        (say("rename the folder {}", "day=1/; seed=3, or x=") & say("see {on_error=}"), set(), None),
+        ("declare it" | say("pass {schema=}", schema={"x": "; seed=3, or {limit=}"}), set(), "declare it"),
     ],
 )
-def test_advice_is_left_out_where_a_keyword_is_missing(advice: str, names: set[str], left: str | None) -> None:
-    assert fitting(advice, only(*names)) == (advice if left is None else left)
+def test_advice_is_left_out_where_a_keyword_is_missing(advice: Message, names: set[str], left: str | None) -> None:
+    expected = Message(advice.clauses[:1]) if left is None else left
+    expected = str(expected).partition(", or pass")[0] if left is None else expected
+    assert advice.said(only(*names), is_advice=True) == expected
 
 
-def test_the_reason_stays() -> None:
-    text = "day=1/a.tfrecord: record 3: fractions=[2] is too much; see on_error=; delete it"
-    assert fitting_message(text, only()) == "day=1/a.tfrecord: record 3: fractions=[2] is too much; delete it"
+def test_calls_and_values_have_the_words_of_the_caller() -> None:
+    command = option_names(click.Command("head", params=[click.Option(["--limit", "-n"])]))
+    advice = say("{tfr.salvage(path, target)|tfr salvage PATH TARGET} keeps it") | say("call {tfr.image()}")
+    text = "odd" & advice & say("pass {limit=}", limit=5) & say("see {seed=}")
+    assert str(text) == "odd; tfr.salvage(path, target) keeps it, or call tfr.image(); pass limit=5; see seed="
+    assert text.said(command) == "odd; tfr salvage PATH TARGET keeps it; pass --limit 5"
 
 
-def test_calls_of_functions_are_nothing_for_a_command() -> None:
-    text = "pass missing=, or read it with read_arrays(missing='mask'), or delete it"
-    assert fitting(text, only(), calls=False) == "delete it"
-
-
-@given(st.text(), st.sets(st.sampled_from(["a", "limit", "schema"])))
-def test_any_text_is_taken(text: str, names: set[str]) -> None:
-    assert spelled(text, only(*names)) == text
-    assert fitting_message(text, lambda match: match[0]) == text
-    left = fitting_message(text, only(*names))
-    reason = text.partition("; ")[0]
-    assert left.startswith(reason)
-    assert all(match["name"] in names for match in mentions(left[len(reason) :]))
+@given(st.text(), st.text(), VALUES, st.sets(st.sampled_from(NAMES)))
+def test_no_text_and_no_value_is_altered(reason: str, path: str, value: Any, names: set[str]) -> None:
+    """Whatever they contain: keywords, braces, separators of clauses and of alternatives."""
+    text = reason & say("delete {}", path) | say("pass {limit=}", limit=value) & say("see {seed=}") | path
+    assert str(text) == f"{reason}; delete {path}, or pass limit={value!r}; see seed=, or {path}"
+    limit = f", or pass limit={value!r}" if "limit" in names else ""
+    seed = "see seed=, or " if "seed" in names else ""
+    assert text.said(only(*names)) == f"{reason}; delete {path}{limit}; {seed}{path}"
+    error = tfr.errors.SchemaError(reason, path=path, advice=text)
+    assert Message(error.remedies) == text
+    assert pickle.loads(pickle.dumps(text)).clauses == text.clauses
 
 
 def test_errors_keep_what_they_are() -> None:
-    error: Any = tfr.errors.SchemaError("it is odd", path="a", record=3, advice="see on_error=")
-    fit(error, only())
+    error: Any = tfr.errors.SchemaError("it is odd", path="a", record=3, advice=say("see {on_error=}"))
+    assert error.remedies == ((("see ", Keyword("on_error")),),)
+    address(error, only())
     assert (str(error), error.advice, error.record) == ("a: record 3: it is odd", None, 3)
-    error = FileExistsError(17, "the file exists; overwrite=True replaces it", "a")
-    fit(error, only())
+    error = FileExistsError(17, "the file exists" & say("{overwrite=True} replaces it"), "a")
+    address(error, only())
     assert (str(error), error.errno, error.filename) == ("[Errno 17] the file exists: 'a'", 17, "a")
-    error = ValueError("x is 3; pass y=", 4)
-    fit(error, only())
-    assert error.args == ("x is 3", 4)
+    error = ValueError("x is 3" & say("pass {y=}"), 4)
+    address(error, only())
+    assert (error.args[1], str(error.args[0])) == (4, "x is 3")
     for error in (KeyError(3), UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), OSError("; pass y="), ValueError()):
-        before = error.args
-        fit(error, only())
-        assert error.args == before or error.args == ("",)
+        before = error.args, str(error)
+        address(error, only())
+        assert (error.args, str(error)) == before
+
+
+def test_renamed_keywords_are_those_of_the_outer_call() -> None:
+    error: Any = ValueError(say("{missing=}: pass another", missing="null"))
+    address(error, Caller(names={"missing": "missing_files"}))
+    address(error, only("missing_files"))
+    for each in (error, pickle.loads(pickle.dumps(error))):
+        assert str(each) == "missing_files='null': pass another"
 
 
 # ---- the texts
 
-
-# Names in texts that are no keywords of public calls, but look like it: in parentheses what they are.
-_OTHERS = {
-    "class_labels",  # of Schema.from_tfds
-    "sequence_feature",  # of Schema.from_tfx
-    "block_bytes",  # of an internal class
-    "sequence",
-    "tz",  # of pa.timestamp
-    "workers",  # of to_torch
-    "rank",  # of to_torch
-    "num_workers",  # of a DataLoader
-    "ordered",
-    "value_type",
-    "metadata",
-    "value_key",
-    "default_value",
-    "train",  # names of parts, in help texts
-    "eval",
-    "srcdoc",  # HTML
-    "width",
-    "height",
-    "frameborder",
-    "boundary",  # HTTP
-}
-_TABLES = ("plugins/tensorflow/tfx_messages", "options/keyword_names")  # modules with tables of names
-_VERBS = set(
-    "add call cast check choose convert copy declare delete describe exclude flatten leave make name omit pass put "
-    "raise read rename replace see select shuffle split store use wait write".split()
+_NO_MESSAGES = (
+    "options/keyword_names",
+    "plugins/report/dataset_statistics",
+    "schema/type_names",
+    "cli/schema_text",
+    "cli/record_commands",
+    "testing/",
+    "training/mixture.py",
+    "training/windows.py",
 )
 
 
-def test_keywords_are_written_with_their_sign() -> None:
-    """So that they can be told from other words: ``storage_options=``, and not "storage_options are for URLs"."""
-    distinctive = {name for name in ALL_KEYWORDS if "_" in name}
-    wrong = []
-    for where, text in message_strings():
-        unknown = {match["name"] for match in mentions(text)} - ALL_KEYWORDS - _OTHERS
-        bare = set(re.findall(r"(?<![\w.`'\"/{-])[a-z]+(?:_[a-z0-9]+)+(?![\w=(./])", text)) & distinctive
-        if unknown or (bare and not where.startswith(_TABLES)):
-            wrong.append(f"{where} names {unknown | bare}: {text!r}")
-    assert wrong == []
-
-
-def test_each_alternative_is_a_phrase_of_its_own() -> None:
-    """What is left after an alternative is left out makes sense: it begins with a verb, or with what has an effect."""
-    wrong = []
-    for where, text in message_strings():
-        for clause in text.split("; "):
-            alternatives = clause.split(", or ")
-            if not any([*mentions(alternative)] for alternative in alternatives):
-                continue
-            for alternative in alternatives[1:]:
-                begins_with_keyword = next((match.start() == 0 for match in mentions(alternative)), False)
-                if alternative.partition(" ")[0] not in _VERBS | {"{}"} and not begins_with_keyword:
-                    wrong.append(f"{where}: {alternative!r} in {text!r}")
+def test_keywords_are_fields() -> None:
+    """A text that names a keyword says which: ``say("see {on_error=}")``, and not "see on_error="."""
+    texts = [(where, text) for where, text in message_strings() if not where.startswith(_NO_MESSAGES)]
+    assert len(texts) > 1000
+    without = [(where, re.sub(r"\{[^{}]*\}", "{}", text)) for where, text in texts]
+    wrong = [(where, text) for where, text in without if set(mentions(text)) & ALL_KEYWORDS]
     assert wrong == []
 
 
