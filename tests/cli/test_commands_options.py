@@ -109,17 +109,17 @@ def test_storage_options_are_pairs(run: Any, monkeypatch: pytest.MonkeyPatch) ->
 
     given: dict[str, Any] = {}
 
-    def noted(*_: Any, **keywords: Any) -> None:
-        given.update(keywords)
+    def noted(_path: str, _target: str, sides: Any, places: Any, *_: Any, **__: Any) -> None:
+        given.update(places, source=sides.source_options, target=sides.target_options)
         raise ValueError("enough")
 
-    monkeypatch.setattr(convert, "convert", noted)
+    monkeypatch.setattr(convert, "convert_given", noted)
     options = "--storage-option anon=true --source-option key=AB=C --source-option client_kwargs.region_name=eu"
     quoted = ["--target-option", 'secret="123"', "--target-option", 'config={"a": [1]}']
     run("convert", *shlex.split(options), "--source-option", "client_kwargs.timeout=10", *quoted, "a", "b")
     assert given["storage_options"] == {"anon": True}
-    assert given["src_storage_options"] == {"key": "AB=C", "client_kwargs": {"region_name": "eu", "timeout": 10}}
-    assert given["dst_storage_options"] == {"secret": "123", "config": {"a": [1]}}
+    assert given["source"]["storage_options"] == {"key": "AB=C", "client_kwargs": {"region_name": "eu", "timeout": 10}}
+    assert given["target"]["storage_options"] == {"secret": "123", "config": {"a": [1]}}
     for wrong in ("hunter2", "=x", "a.=1"):
         shown = run("count", "--storage-option", wrong, "a")
         assert shown.exit_code == 2

@@ -71,7 +71,7 @@ class FormatSuite:
     def write(self, rows: pa.Table, path: Path) -> None:
         """Make a file in the format."""
         records = write_tfrecord(rows, "memory://write.tfrecord", float64="raw").path
-        convert(records, path, dst_format=self.name)
+        convert(records, path, target_format=self.name)
 
     def read(self, source: Any, **keywords: Any) -> pa.Table:
         """The rows of a source, as they are in TFRecord."""
@@ -166,7 +166,7 @@ class FormatSuite:
         for other in ("plain", "x" + (TSV if self.format is CSV else CSV).suffixes[0]):
             (tmp_path / other).write_bytes(path.read_bytes())
             for key in self.format.keys:
-                table = self.read(tmp_path / other, src_format=key)
+                table = self.read(tmp_path / other, source_format=key)
                 assert list(table.to_pydict().values()) == list(self.rows.to_pydict().values())
 
     def test_a_compressed_file(self, path: Path) -> None:
@@ -213,7 +213,9 @@ class FormatSuite:
         assert (report.records, count(tmp_path / "out")) == (self.rows.num_rows, self.rows.num_rows)
 
     def test_keywords_of_other_formats_are_refused(self, path: Path, tmp_path: Path) -> None:
-        with pytest.raises(TypeError, match=r"limit= is only for TFRecord.* sources, and .* is .*; src_format= names"):
+        with pytest.raises(
+            TypeError, match=r"limit= is only for TFRecord.* sources, and .* is .*; source_format= names"
+        ):
             self.read(path, limit=1)
         for target, keyword in ((tmp_path / f"y{self.suffix}", "shards"), (tmp_path / "y.tfrecord", "column")):
             with pytest.raises((TypeError, ValueError)):
@@ -233,8 +235,8 @@ class FormatSuite:
         report = convert(records, target)
         assert (report.records, report.bytes) == (self.rows.num_rows, target.stat().st_size)
         for key in self.format.keys:
-            convert(records, tmp_path / "plain", dst_format=key)
-            assert self.read(tmp_path / "plain", src_format=key).num_rows == self.rows.num_rows
+            convert(records, tmp_path / "plain", target_format=key)
+            assert self.read(tmp_path / "plain", source_format=key).num_rows == self.rows.num_rows
             assert not self.is_repeated or (tmp_path / "plain").read_bytes() == target.read_bytes()
 
     @needs("is_target")
@@ -284,7 +286,9 @@ class FormatSuite:
         assert seen[-1].done == seen[-1].total
         with pytest.raises(FeatureNotFoundError):
             convert(records, tmp_path / f"b{self.suffix}", columns=["nonsense"])
-        with pytest.raises(TypeError, match=r"shards= is only for TFRecord .*targets, and .* is .*; dst_format= names"):
+        with pytest.raises(
+            TypeError, match=r"shards= is only for TFRecord .*targets, and .* is .*; target_format= names"
+        ):
             convert(records, tmp_path / f"b{self.suffix}", shards=2)
 
     @needs("is_target")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
+from transfers import convert_flat
 
 xr = pytest.importorskip("xarray")
 h5py = pytest.importorskip("h5py")
@@ -35,7 +36,7 @@ def stored(data: Any, folder: Path, kind: str, encoding: Any = None) -> Path:
 def arrays(path: Path, **keywords: Any) -> Any:
     """The rows of a file through TFRecord."""
     target = path.with_name("a.tfrecord")
-    tfr.convert(path, target, float64="raw", mode="overwrite", **keywords)
+    convert_flat(path, target, float64="raw", mode="overwrite", **keywords)
     return tfr.dataset(target).to_xarray().load()
 
 
@@ -176,7 +177,7 @@ def test_without_xarray_packed_values_are_an_error(tmp_path: Path, monkeypatch: 
     ):
         tfr.convert(path, target)
     assert not target.exists()
-    tfr.convert(path, target, decode_cf=False)
+    tfr.convert(path, target, source_options={"decode_cf": False})
     assert tfr.read_table(target)["time"].to_pylist() == [0, 36]
 
 

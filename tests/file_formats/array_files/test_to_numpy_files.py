@@ -101,7 +101,10 @@ def test_structured_arrays_round_trip(tmp_path: Path, array: np.ndarray) -> None
     np.save(tmp_path / "x.npy", array)
     report = tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord", float64="raw")
     assert report.records == len(array)
-    assert tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", batch_size=2).columns == report.columns
+    assert (
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", source_options={"batch_size": 2}).columns
+        == report.columns
+    )
     actual = np.load(tmp_path / "y.npy")
     assert actual.dtype.names == report.columns
     for name in report.columns:
@@ -123,7 +126,7 @@ def test_missing_times_are_nat(tmp_path: Path, kind: str, unit: str) -> None:
     array = np.array([0, 7, "NaT", -3, "NaT"], f"{kind}[{unit}]")
     np.save(tmp_path / "x.npy", array)
     tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
-    tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", batch_size=2)
+    tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", source_options={"batch_size": 2})
     assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
 
 
@@ -141,7 +144,7 @@ def test_raw_columns_round_trip(tmp_path: Path, array: np.ndarray) -> None:
     np.save(tmp_path / "x.npy", array)
     np.savez(tmp_path / "x.npz", x=array)
     for source in (tmp_path / "x.npy", tmp_path / "x.npz"):
-        tfr.convert(source, tmp_path / "x.tfrecord", column_encoding={"x": "raw"})
+        tfr.convert(source, tmp_path / "x.tfrecord", target_options={"column_encoding": {"x": "raw"}})
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy")
         assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
 
@@ -164,7 +167,7 @@ def test_filters_keep_rows(tmp_path: Path) -> None:
     assert (report.records, report.columns) == (4, ("y",))
     with np.load(tmp_path / "x.npz") as archive:
         assert archive["y"].shape[0] == 4
-    report = tfr.convert(path, tmp_path / "none.npy", column="x", filters=[("x", ">", 10)])
+    report = tfr.convert(path, tmp_path / "none.npy", target_options={"column": "x"}, filters=[("x", ">", 10)])
     assert report.records == len(np.load(tmp_path / "none.npy")) == 0
     with pytest.raises(tfr.errors.EncodeError, match="have the shape") as caught:
         tfr.formats.write_npy(path, tmp_path / "y.npy", "y", filters=[("x", ">", 5)], batch_size=1, schema=RAGGED)
