@@ -451,6 +451,8 @@ class Run:
             return name in ("new", "create")
         if name in ("compact", "index", "clean") and isinstance(error, FileNotFoundError):
             return True
+        if name in ("tasks", "tasks_over") and isinstance(error, FileNotFoundError):
+            return "begin it again" in str(error) and overlapping(call, self.calls, changes=False)
         busy = isinstance(error, OSError) and error.errno == errno.EBUSY
         return busy and (overlapping(call, self.calls, changes=False) or self._is_disturbed)
 
@@ -541,7 +543,7 @@ _GROWN = (
     "clean",
 )
 _FOLDERS = ("append", "append", "tasks", "overwrite", "folders", "folders", "compact", "clean")
-_FIXED = ("write", "write", "write_indexed", "create", "index", "clean")
+_FIXED = ("write", "write", "write_indexed", "write_indexed", "create", "index", "clean")
 _CLAIMED = ("append", "append", "tasks", "evolve", "compact", "clean")  # what a store without conditions keeps apart
 _ALL_FORMS = {"grown": _GROWN, "folders": _FOLDERS, "fixed": _FIXED}
 FORMS_OF = {"s3": _ALL_FORMS, "gcs": _ALL_FORMS, "disk": _ALL_FORMS, "plain": {"grown": _CLAIMED}}
@@ -556,14 +558,16 @@ def first_step(form: str) -> str:
 def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
     """Draw a program of two or three actors, each with one to three calls."""
     world = rng.choice(worlds)
-    form = rng.choice(("grown", "grown", "folders", "fixed") if len(FORMS_OF[world]) > 1 else tuple(FORMS_OF[world]))
+    form = rng.choice(
+        ("grown", "grown", "folders", "fixed", "fixed") if len(FORMS_OF[world]) > 1 else tuple(FORMS_OF[world])
+    )
     number = 0
 
     def step(names: Sequence[str]) -> Step:
         nonlocal number
         name = rng.choice(names)
         if name in WRITERS and WRITERS[name].rows:
-            number += 1
+            number += rng.choice((1, 3, 3)) if form == "fixed" else 1  # 3: the names of shards are those of the last
             return Step(name, number)
         return Step(name)
 

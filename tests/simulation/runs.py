@@ -30,6 +30,8 @@ from worlds import WORLDS
 
 _PROCESS = 1_000_000_000  # numbers that no real process has
 _SHRINK_SECONDS = 20
+# How probable a switch is at a step, and how many there are at most: with few, whole calls run in a pause of another.
+_SWITCHES = ((0.01, 1), (0.03, 1), (0.03, 2), (0.05, 3), (0.02, 10**9), (0.1, 10**9), (0.3, 10**9))
 _COLLECTED = 500  # programs between two collections
 _count = 0
 _steps: dict[str, int] = {}  # of an actor of small programs, alone
@@ -92,10 +94,10 @@ def by_seed(seed: int, worlds: tuple[str, ...]) -> tuple[Program, Schedule]:
     """The program and the schedule of a number."""
     rng = random.Random(f"program {seed}")
     program = random_program(rng, worlds)
-    switches = rng.choice((0.02, 0.1, 0.3))
+    switches, most = rng.choice(_SWITCHES)
     faults, deaths = rng.choice(((0, 0), (0, 0), (0.02, 0), (0, 0.02), (0.02, 0.01)))
     losses = 0.5 if program.world == "disk" else 0.0
-    return program, RandomSchedule(rng, switches, faults, deaths, losses=losses)
+    return program, RandomSchedule(rng, switches, faults, deaths, most_switches=most, losses=losses)
 
 
 def shrink(program: Program, decisions: str, what: str) -> tuple[Program, str]:

@@ -101,7 +101,7 @@ class RandomSchedule:
     ----------
     switches, faults, deaths : float
         How probable each is, at a step.
-    most_deaths, most_faults : int
+    most_switches, most_deaths, most_faults : int
     losses : float
         How many of the deaths are a loss of power, in which all processes end.
     """
@@ -113,13 +113,14 @@ class RandomSchedule:
         faults: float = 0.0,
         deaths: float = 0.0,
         *,
+        most_switches: int = 10**9,
         most_faults: int = 2,
         most_deaths: int = 1,
         losses: float = 0.0,
     ) -> None:
         self._rng, self._losses = rng, losses
         self._odds = {"switch": switches, "fault": faults, "death": deaths}
-        self._left = {"switch": 10**9, "fault": most_faults, "death": most_deaths}
+        self._left = {"switch": most_switches, "fault": most_faults, "death": most_deaths}
         self._next = {kind: self._gap(kind) for kind in self._odds}
         self._soonest = min(self._next.values())
 

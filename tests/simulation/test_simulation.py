@@ -46,6 +46,7 @@ FOUND = {
     ),
     "a failed sync of a shard": "disk grown append:1 ; evolve:5 append:6 @ 54!EIO",
     "a failed sync of the first manifest": "disk grown ; evolve:2 | arrays @ 11>1 28!EIO",
+    "a directory that is removed before a task": "disk grown ; tasks_over:1 | tasks_over:2 @ 1>2 9>0 13>2 15!EIO",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

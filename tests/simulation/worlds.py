@@ -78,8 +78,10 @@ class S3World(World):
     def options(self, actor: Actor) -> dict[str, Any]:
         which = self._filesystem, actor.number
         if (fs := _made.get(which)) is None:
-            fs = _made[which] = self._filesystem(self.bucket, InlineLoop())
+            # Every other process keeps listings, as these libraries do by default: what the code asks may be outdated.
+            fs = _made[which] = self._filesystem(self.bucket, InlineLoop(), keeps_listings=actor.number % 2 == 1)
             place_remote._CONDITIONS[fs] = {NAME: True}  # the look for them is the same in each program
+        fs.dircache.clear()
         fs.simulated, fs._loop, fs._pid = self.bucket, InlineLoop(), actor.process
         return {"filesystem": fs}
 
