@@ -15,8 +15,9 @@ from worlds import WORLDS
 
 from rounds import rounds
 
-PARTS = 20
-_RANDOM, _EXPLORED = rounds(2000, 100), rounds(100_000, 4000)
+PARTS, _PARTS_OF_SMALL = 20, 4
+_SMALL = 25_000  # schedules of small programs, in all worlds
+_RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
@@ -65,11 +66,12 @@ def test_random_programs(part: int) -> None:
         assert finding is None, f"make simulate SEED={seed}\n{finding}"
 
 
+@pytest.mark.parametrize("part", range(_PARTS_OF_SMALL))
 @pytest.mark.parametrize("world", WORLDS)
-def test_all_schedules_of_small_programs(world: str) -> None:
-    """In `make test`, an even part of the about 40,000 of each world."""
-    every = max(1, 40_000 * len(WORLDS) // _EXPLORED)
-    for program, decisions in explored(world, every=every):
+def test_all_schedules_of_small_programs(world: str, part: int) -> None:
+    """In `make test`, every third one."""
+    every = _SMALL // _EXPLORED
+    for program, decisions in explored(world, every=every * _PARTS_OF_SMALL, first=every * part):
         finding = run(program, GivenSchedule(decisions))[1]
         assert finding is None, f'make simulate SEED="{program} @ {decisions}"\n{finding}'
 
@@ -121,3 +123,5 @@ def test_the_model_refuses_what_may_not_be_seen() -> None:
 def test_schedules_are_all_switches_and_deaths() -> None:
     assert list(schedules(2, 3)) == ["", "0x", "1x", "0>1", "1>1"]
     assert list(schedules(1, 3, 2)) == ["", "0x", "0>1", "0>1 1>0", "0>1 2>0"]
+    assert list(schedules(4, 6, changes={1}, alone=True)) == ["", "1x", "3x", "1>1"]
+    assert list(schedules(4, 6, changes={1})) == ["", "1x", "3x", "0>1", "1>1", "2>1", "3>1"]
