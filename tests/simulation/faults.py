@@ -80,11 +80,11 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "two writers of a manifest, without a lock": (("disk",), set_to(place_local.LocalPlace, "_exclusion", unlocked)),
     "a manifest is put without a condition": (
         ("s3",),
-        edited(place_remote.S3Place, "_put", '{"IfMatch": version} if version else {"IfNoneMatch": "*"}', "{}"),
+        edited(place_remote.S3Place, "_put", "_s3_condition(version)", "{}"),
     ),
     "a refusal of the first manifest is an error": (
         ("s3",),
-        edited(place_remote.ConditionalPlace, "_tried", "except FileExistsError:", "except NotADirectoryError:"),
+        set_to(place_remote, "_is_refused", lambda error: False),
     ),
     "an answer that is lost is a refusal": (
         ("s3",),

@@ -48,6 +48,10 @@ FOUND = {
     "a failed sync of a shard": "disk grown append:1 ; evolve:5 append:6 @ 54!EIO",
     "a failed sync of the first manifest": "disk grown ; evolve:2 | arrays @ 11>1 28!EIO",
     "a directory that is removed before a task": "disk grown ; tasks_over:1 | tasks_over:2 @ 1>2 9>0 13>2 15!EIO",
+    "a staged shard that gets its name while it is converted": (
+        "disk grown append:1 ; number filter convert | tasks_over:2 | tasks:3 "
+        "@ 6>1 28>0 35>2 61>1 71>0 107>1 124>0 138>1 154>0 215>1"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""
@@ -97,6 +101,12 @@ def test_a_program_does_the_same_each_time(text: str, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("name", faults.FAULTS)
 def test_a_fault_that_is_put_back_is_found(name: str) -> None:
     assert faults.programs_until_found(name) is not None
+
+
+@pytest.mark.parametrize("name", faults.FAULTS)
+def test_each_fault_can_be_put_back(name: str) -> None:
+    with pytest.MonkeyPatch.context() as monkey:
+        faults.FAULTS[name][1](monkey)
 
 
 def _write(begin: int, end: int, number: int, state: str = "done") -> Call:
