@@ -52,6 +52,9 @@ FOUND = {
         "disk grown append:1 ; number filter convert | tasks_over:2 | tasks:3 "
         "@ 6>1 28>0 35>2 61>1 71>0 107>1 124>0 138>1 154>0 215>1"
     ),
+    "a state of files that were replaced by others of their sizes": (
+        "gcs fixed write_indexed:4 ; resumed | write:10 @ 3>1 6>0 9>1"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""
