@@ -6,7 +6,7 @@ import errno
 import inspect
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -185,7 +185,7 @@ class FsspecFileSystem:
 
     def read_object(self, name: str) -> bytes:
         """All bytes of a small file, by one request; OSError if it cannot be read."""
-        kind: Hashable = type(self.fsspec)
+        kind: Any = type(self.fsspec)
         is_async = hasattr(kind, "_cat_file")
         one = {"max_concurrency": 1} if _takes(kind, "_cat_file" if is_async else "cat_file", "max_concurrency") else {}
         with raise_os_errors(self.display_path(name)):
@@ -193,7 +193,7 @@ class FsspecFileSystem:
 
     def beginning(self, prefix: str) -> list[Entry] | None:
         """The files whose names begin with a prefix, by one request; None if the store has no such listing."""
-        kind: Hashable = type(self.fsspec)
+        kind: Any = type(self.fsspec)
         if not self.can_list or not hasattr(kind, "_find") or not _takes(kind, "_find", "prefix"):
             return None
         parent, _, base = prefix.rpartition("/")
@@ -296,7 +296,7 @@ async def _s3_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=64)
-def _takes(kind: Hashable, method: str, keyword: str) -> bool:
+def _takes(kind: Any, method: str, keyword: str) -> bool:
     """Whether a method of a class has a keyword."""
     return keyword in inspect.signature(getattr(kind, method)).parameters
 
