@@ -236,6 +236,11 @@ class Scan(Configured):
         return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.features)
 
     @property
+    def has_values(self) -> bool:
+        """Whether column indexes have all values of some files, which are not read."""
+        return any(file.values is not None for file in self.picked or ())
+
+    @property
     def counts_intact(self) -> bool:
         """Whether the offset counts records that fit: those that do not are left out, or stop the read."""
         return self.options.offset > 0 and not raises(self.options.on_error)
