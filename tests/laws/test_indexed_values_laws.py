@@ -21,6 +21,7 @@ from limited import set_limits
 from reading_modes import matching_records_only, small_index_groups
 from rounds import rounds
 from suites.conditions import CONDITIONS, ROWS, VALUES, condition_table
+from tfrecord_io.read.open_scan import ways_of_reading
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
 
@@ -222,6 +223,23 @@ def test_what_is_damaged_and_what_is_another_file(tmp_path: Path, opened: list[S
     path.write_bytes((tmp_path / "b.tfrecord").read_bytes())
     with pytest.warns(tfr.errors.StaleIndexWarning, match="does not match"):
         assert tfr.read_table(path, columns=["x"])["x"].to_pylist() == rows["x"][::-1]
+
+
+def test_all_scalars_and_what_is_said_of_the_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"a": range(9), "b": ["x", None, ""] * 3, "c": [[1], [2, 3], []] * 3}, path)
+    dataset = tfr.dataset(path)
+    assert ways_of_reading(dataset.select(["a"])) == {"file": 1}
+    tfr.build_index(path, columns="*scalars")
+    assert ways_of_reading(dataset.select(["a", "b"])) == {"index": 1}
+    assert ways_of_reading(dataset.select(["a", "c"])) == {"file": 1}
+    assert ways_of_reading(dataset.select(["c"]).filter(f("a") == 2)) == {"records": 1}
+    tfr.build_index(path, columns=["*scalars", "!a"])
+    assert ways_of_reading(dataset.select(["a"])) == {"file": 1}
+    assert ways_of_reading(dataset.select(["b"])) == {"index": 1}
+    tfr.write_tfrecord({"c": [[1]]}, path)
+    with pytest.raises(tfr.errors.SchemaError):
+        tfr.build_index(path, columns="*scalars")
 
 
 def test_other_libraries(forms: list[list[Path]], opened: list[Scan]) -> None:

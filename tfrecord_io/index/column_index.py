@@ -52,6 +52,7 @@ from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 _CODEC = "zstd"
 _ALIGNMENT = 8
 _INDEX_BYTES = 4
+_INTEGERS = {1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}  # by bytes
 _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
@@ -158,10 +159,11 @@ def unpack_chunk(stored: bytes, type_: pa.DataType, shape: ChunkShape, most_text
         at += _padded(size)
     validity = parts.pop(0) if shape.nulls else None
     if not is_variable(type_):
-        values = parts[0]
-        if narrow:
-            values = pa.py_buffer(np.frombuffer(values, f"<i{narrow}", shape.rows).astype(_integer(type_)))
-        array = pa.Array.from_buffers(type_, shape.rows, [validity, values])
+        if narrow:  # widened by Arrow, whose memory is used again
+            array = pa.Array.from_buffers(_INTEGERS[narrow], shape.rows, [validity, parts[0]])
+            array = array.cast(_INTEGERS[type_.bit_width // 8]).view(type_)
+        else:
+            array = pa.Array.from_buffers(type_, shape.rows, [validity, parts[0]])
     elif shape.values < 0:
         array = pa.Array.from_buffers(type_, shape.rows, [validity, parts[0], raw.slice(at)])
     else:
@@ -225,12 +227,17 @@ _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowErr
 # Writing ---------------------------------------------------------------------------------------------------------
 
 
+def is_indexable(field: pa.Field) -> bool:
+    """Whether an index can have a column of single values."""
+    stored = stored_type(field.type)
+    return not is_any_tensor(stored) and can_be_stored(stored)
+
+
 def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
     """The schema of columns that an index can have; SchemaError for another one."""
     schema = pa.schema(list(fields))
     for field in schema:
-        stored = stored_type(field.type)
-        if is_any_tensor(stored) or not can_be_stored(stored):
+        if not is_indexable(field):
             reason = f"a column index has columns of single values, not of {logical_name(field.type, field.metadata)}"
             raise SchemaError(reason, feature=field.name)
     return schema
