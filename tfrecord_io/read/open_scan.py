@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -13,7 +14,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable
@@ -328,6 +328,20 @@ def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
     return [known[name].to_arrow().with_type(scan.compiled.schema.field(name).type) for name in names if name in known]
 
 
+def ways_of_reading(scan: Scan) -> Counter[str]:
+    """How many files are read in which way, as far as indexes tell now, for display.
+
+    "index": their values are those of a column index; "records": those that it finds for the filter; "file": all.
+    """
+    scan = scan.pruned().needed()
+    indexed = search_indexes(scan, scan.row_filter)
+    if indexed is None or indexed.picked is None:
+        return Counter(file=len(scan.sources if indexed is None else indexed.sources))
+    chosen = ("records" if file.records is not None or file.source is None else "file" for file in indexed.picked)
+    ways = ("index" if file.values is not None else way for file, way in zip(indexed.picked, chosen, strict=True))
+    return Counter(ways)
+
+
 def _is_worth_a_look(source: Source) -> bool:
     """Whether a look for an index takes less than reading a file, or a piece of one."""
     least = LIMITS.decoded_file_bytes if source.local and source.span is None else LIMITS.least_piece_bytes
@@ -344,7 +358,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
     if not is_declared and (options.columns is None or any(map(_is_pattern, entries_of(options.columns)))):
         return None
     fields = indexed_fields(scan, features) if options.record_type is None else []
-    if not fields or isinstance(scan.compiled.builder, MessageBatchBuilder):
+    if not fields:
         return None
     obeys = options.schema is None
 

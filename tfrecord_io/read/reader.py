@@ -17,7 +17,6 @@ from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.casts import can_unify
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
-from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -176,7 +175,7 @@ class Reader(BatchStream):
         self._begun: set[str] = set()  # files whose first record was read
         self.report = ReadReport(schema_source=scan.resolved.source)
         self._builder = scan.compiled.builder
-        if isinstance(self._builder, MessageBatchBuilder):
+        if not isinstance(self._builder, BatchBuilder):
             self._builder = self._builder.counting()
             self.report.unknown_fields = self._builder.unknown
         if self._reader.recovery is not None:
@@ -243,7 +242,7 @@ class Reader(BatchStream):
 
     def _warn_of_unknown(self) -> None:
         """Warn of the fields of messages that were left out, if there are any."""
-        if isinstance(self._builder, MessageBatchBuilder):
+        if not isinstance(self._builder, BatchBuilder):
             self._builder.warn_of_unknown(self._scan.sources[0].path)
 
     def _chunks_of(self, planned: Planned) -> Generator[DecodedChunk]:
