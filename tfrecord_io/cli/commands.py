@@ -124,12 +124,13 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
     multiple=True,
     metavar="NAME,...",
     callback=lambda _ctx, _param, lists: [name for names in lists for name in names.split(",") if name],
-    help="Write the offsets and the values of these columns to FILE.column_index; may be repeated.",
+    help="Write the offsets and the values of these columns to FILE.column_index; may be repeated. '*scalars': all"
+    " columns of single values.",
 )
 def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **keywords: Any) -> None:
     """Write the record offsets of each file to FILE.index.
 
-    Random access and counting use the index; filters use that with --columns.
+    Random access and counting use the index. With --columns, filters use it, and reads of these columns alone.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.index_files import build_index, check_indexes, write_indexes
