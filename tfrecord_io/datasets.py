@@ -29,6 +29,7 @@ from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import INT64_MAX, IterOptions, ReadOptions, RepresentationOptions, check_integer
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.keyword_names import unknown_attribute
+from tfrecord_io.read.explanation import Explanation, explained
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed, skipped
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -160,6 +161,24 @@ class Dataset(_Shown):
         (1, 2)
         """
         return refreshed(self)
+
+    def explain(self) -> Explanation:
+        """Which files reading it opens, in whole or by a column index, and which columns it decodes.
+
+        It is planned as `to_table` is, and column indexes are searched for it; no record is decoded.
+
+        Raises
+        ------
+        ReplacedError
+            The files were replaced since the dataset was made.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"kind": ["a", "b"], "n": [1, 2]}, "kinds/", partition_by="kind")
+        >>> tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).select(["n"]).explain()
+        """
+        return explained(self)
 
     def limit(self, n: int) -> Self:
         """At most the first `n` rows that fulfil the filter, also one that is added later; lazy.

@@ -258,14 +258,21 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
     record has. SchemaError if files have types for a column that no type has in common.
     """
-    pruned = scan.pruned()
-    is_all = len(pruned.sources) == len(scan.sources)
-    scan = pruned.needed()
-    warns = warns and is_all and scan.schema_source == "schema="
-    absent = AbsentColumns(scan.features, warn_of_schema) if warns else None
-    if scan.row_filter is None:
-        return open_as_it_is(scan.aligned(), absent, whole=whole)
-    return open_indexed(scan, scan.row_filter, absent, whole=whole)
+    needed, indexed = plan_opening(scan)
+    if indexed is not None:
+        return open_as_it_is(indexed, whole=whole)
+    warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
+    absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
+    return open_as_it_is(needed.aligned(), absent, whole=whole)
+
+
+def plan_opening(scan: Scan) -> tuple[Scan, Scan | None]:
+    """What is opened of a scan: the files that can have rows of it, with the columns that are needed.
+
+    And, if that reads less, the same of the records that column indexes find.
+    """
+    needed = scan.pruned().needed()
+    return needed, None if needed.row_filter is None else search_indexes(needed, needed.row_filter)
 
 
 def open_indexed(
@@ -332,16 +339,27 @@ def column_search(scan: Scan, row_filter: RowFilter) -> ColumnSearch:
     return ColumnSearch(parts, pa.schema(indexed_fields(scan, row_filter.columns)), constants)
 
 
+def not_searched(scan: Scan) -> str:
+    """Why column indexes are not searched; empty if they are."""
+    options = scan.options
+    if not scan.may_be_indexed:
+        return "no file has one"
+    if leaves_out(options.on_error) or scan.counts_intact:
+        return "damage is to be left out, wherever it is"
+    if scan.gathers_categories:
+        return "the categories of a column are those of all records"
+    if options.compression not in (None, "infer"):
+        return "the files are compressed"
+    return "" if all(source.can_be_read_again for source in scan.sources) else "the files can be read once only"
+
+
 def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
     """The same scan of the records that can fulfil a filter, by column indexes; None if that would not read less.
 
     Its own filter is applied to these records, too. The first record of each file with an embedded schema is among
     them. Those that an `offset` leaves out are not.
     """
-    options = scan.options
-    if not scan.may_be_indexed or leaves_out(options.on_error) or scan.counts_intact or scan.gathers_categories:
-        return None  # damage is reported wherever it is
-    if options.compression not in (None, "infer") or not all(source.can_be_read_again for source in scan.sources):
+    if not_searched(scan):
         return None
     matches = column_search(scan, row_filter).files(scan.sources)
     while any(matches):
