@@ -78,8 +78,8 @@ METHODS = {
     "InferredSchema": "strict",
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
-    "Dataset": "schema schema_source files bytes rows count_rows explain refresh head select filter limit offset pieces "
-    "to_table to_batches to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
+    "Dataset": "schema schema_source files bytes rows count_rows explain refresh head select filter limit offset "
+    "pieces to_table to_batches to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",

@@ -124,7 +124,8 @@ def test_a_read_does_what_explain_says(
             assert received[path] == size[path]
         elif plan.read == "records":
             assert 0 < received[path] <= size[path]
-            assert plan.records is not None and plan.records > 0
+            assert plan.records is not None
+            assert plan.records > 0
         else:
             assert not requested[path]
             by_folders = plan.why != "column index"

@@ -17,6 +17,7 @@ from tfrecord_io.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.index.column_search import ColumnSearch, FileMatches, kept_frames, picked_sources
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import KnownCounts, warn_of_stale
+from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
@@ -359,16 +360,29 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
     Its own filter is applied to these records, too. The first record of each file with an embedded schema is among
     them. Those that an `offset` leaves out are not.
     """
-    if not_searched(scan):
+    if reason := not_searched(scan):
+        logger.debug("column indexes are not searched: %s", reason)
         return None
     matches = column_search(scan, row_filter).files(scan.sources)
     while any(matches):
         narrowed, named = _narrowed(scan, matches)
         wrong = set() if narrowed is None else _contradicted(narrowed, row_filter, named)
         if not wrong:
+            logger.debug(*_about_search(scan, narrowed, matches))
             return narrowed
         matches = [None if found in wrong else found for found in matches]
+    logger.debug("column indexes are not used: no file has one with columns of the filter that matches it")
     return None
+
+
+def _about_search(scan: Scan, narrowed: Scan | None, matches: Sequence[FileMatches | None]) -> tuple[Any, ...]:
+    """The message of a search, and its arguments."""
+    known = len(matches) - matches.count(None)
+    if narrowed is None:
+        return "column indexes of %d of %d files are not used: they would not save reading", known, len(matches)
+    records = sum(len(file.records) for file in narrowed.picked or () if file.records is not None)
+    text = "column indexes of %d of %d files are used: %d files are read, by them %d records"
+    return text, known, len(matches), len(narrowed.sources), records
 
 
 def _narrowed(

@@ -20,7 +20,7 @@ from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, log_retry, pauses
 from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, result_of
 
 _MOST_RANGES = 32
@@ -261,6 +261,7 @@ class RangeReader:
                     return b"".join(parts), to_os_error(error, self.path)
             if pause is None:
                 return b"".join(parts), to_os_error(error, self.path, retried=True)
+            log_retry(error, pause, self.path)
             await asyncio.sleep(pause)
         return parts[0] if len(parts) == 1 else b"".join(parts), None
 
