@@ -176,11 +176,11 @@ class Dataset(_Shown):
         --------
         >>> import tfrecord_io as tfr
         >>> _ = tfr.write_tfrecord({"kind": ["a", "b"], "n": [1, 2]}, "kinds/", partition_by="kind")
-        >>> tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).explain()
-        ... # doctest: +ELLIPSIS
-        reads 1 of 2 files
-        files  read             why              first
-        1      left out         (kind == "a")...
+        >>> explained = tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).explain()
+        >>> [(file.read, file.why) for file in explained.files]
+        [('left out', '(kind == "b")'), ('whole', '')]
+        >>> explained.columns
+        ('n',)
         """
         return explained(self)
 
