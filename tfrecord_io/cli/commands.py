@@ -153,9 +153,17 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
 
 
 @inspection("columns", "record_type", "compression", "on_error", "filters")
-def describe(path: str | list[str], as_json: bool, **keywords: Any) -> None:
+@click.option("--explain", is_flag=True, help="Read nothing: show which files and columns a read would take.")
+def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: Any) -> None:
     """Show the type, missing values, range and lengths of each column."""
     from tfrecord_io.cli import output
+
+    if explain:
+        from tfrecord_io.datasets import dataset
+
+        explanation = dataset(path, **keywords).explain()
+        output.print_result(as_json, explanation.to_dict(), explanation)
+        return
     from tfrecord_io.tools.describe import HEADINGS
     from tfrecord_io.tools.describe import describe as describe_files
 

@@ -34,6 +34,7 @@ from tfrecord_io.storage.read.random_access_file import (
     RandomAccessFile,
     RemoteRandomAccessFile,
     open_random_access,
+    requests_for_ranges,
 )
 from tfrecord_io.storage.read.source import Origin, Source, source_of_file_object
 
@@ -310,6 +311,8 @@ class PickedSource:
         What reads these.
     values : FileValues, optional
         All values of its records: the source is not opened.
+    path : str
+        Of a file of which nothing is read.
     """
 
     source: Source | None
@@ -317,6 +320,7 @@ class PickedSource:
     records: Array | None
     frames: PickedFrames | None = None
     values: FileValues | None = None
+    path: str = ""
 
 
 def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[PickedSource]:
@@ -337,7 +341,7 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
         elif _bytes_read(found) > LIMITS.largest_share[source.local] * (found.index.end - int(found.index.bounds[0])):
             picked.append(PickedSource(source, count, None))
         elif not len(records):
-            picked.append(PickedSource(None, count, None))
+            picked.append(PickedSource(None, count, None, path=source.path))
         else:
             file = _PickedFile(frames, source.path, frames.add(found))
             origin = _Origins(source.path, found.first + records, found.index.offsets[records])
@@ -462,6 +466,12 @@ class PickedFrames:
     def bytes(self) -> int:
         """The size of all records."""
         return sum(int((task.ends - task.begins).sum()) for task in self._tasks)
+
+    @property
+    def requests(self) -> int:
+        """How many they take to a store."""
+        remote = (task for task in self._tasks if task.source.remote is not None)
+        return sum(requests_for_ranges(task.size, task.ranges) for task in remote)
 
     def _ahead(self, number: int) -> Iterator[int]:
         ranges = size = 0

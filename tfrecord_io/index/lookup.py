@@ -31,6 +31,7 @@ from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.fingerprint import SMALL_BYTES, some_records
 from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle, scan_sizes
+from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.formats.tfds_info import INFO, shard_lengths
 from tfrecord_io.storage.filesystem.locate import is_url, locate
@@ -68,7 +69,9 @@ def find_indexes(
     """
     if index is None:
         found = find_sidecars(sources, suffixes)
-        return [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in found]
+        found = [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in found]
+        logger.debug("%d of %d files have an index", len(found) - found.count(None), len(found))
+        return found
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
@@ -151,6 +154,7 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
     with open_random_access(index_source) as opened:
         index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
     _check_records(index, index_source, source, file)
+    logger.debug("index used: %s", index_source.path)
     return index
 
 
@@ -185,6 +189,7 @@ def open_columns(
         if reason := _mismatch(columns, index, index_source, source, file):
             reason = f"the column index does not match {printable(source.path)}: {reason}"
             raise CorruptRecordError(reason, path=columns.path, advice=f"{REWRITE_COLUMNS}, or delete it")
+        logger.debug("column index used: %s", index_source.path)
         yield columns, index
 
 

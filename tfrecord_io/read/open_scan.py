@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -22,6 +21,7 @@ from tfrecord_io.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.index.column_search import ColumnSearch, FileMatches, WantedColumns, kept_frames, picked_sources
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import KnownCounts, warn_of_stale
+from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, ReadOptions, leaves_out
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
@@ -271,19 +271,31 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
     record has. SchemaError if files have types for a column that no type has in common.
     """
-    pruned = scan.pruned()
-    is_all = len(pruned.sources) == len(scan.sources)
-    scan = pruned.needed()
-    warns = warns and is_all and scan.schema_source == "schema="
-    absent = AbsentColumns(scan.features, warn_of_schema) if warns else None
-    return open_indexed(scan, scan.row_filter, absent, whole=whole)
+    needed, indexed = plan_opening(scan)
+    warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
+    absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
+    return _open_planned(needed, indexed, needed.row_filter, absent, whole=whole)
+
+
+def plan_opening(scan: Scan) -> tuple[Scan, Scan | None]:
+    """What is opened of a scan: the files that can have rows of it, with the columns that are needed.
+
+    And, if that reads less, the same with what column indexes have.
+    """
+    needed = scan.pruned().needed()
+    return needed, search_indexes(needed, needed.row_filter)
 
 
 def open_indexed(
     scan: Scan, row_filter: RowFilter | None, absent: AbsentColumns | None = None, *, whole: bool = False
 ) -> Reader:
     """Open the rows of a scan, of which column indexes may have the values, or those that can fulfil a filter."""
-    indexed = search_indexes(scan, row_filter)
+    return _open_planned(scan, search_indexes(scan, row_filter), row_filter, absent, whole=whole)
+
+
+def _open_planned(
+    scan: Scan, indexed: Scan | None, row_filter: RowFilter | None, absent: AbsentColumns | None, *, whole: bool
+) -> Reader:
     if indexed is None:
         return open_as_it_is(scan.aligned(), absent, whole=whole)
     return open_as_it_is(indexed, absent if row_filter is None else None, whole=whole)
@@ -326,20 +338,6 @@ def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
         return []
     known = {field.column: field for field in scan.features}
     return [known[name].to_arrow().with_type(scan.compiled.schema.field(name).type) for name in names if name in known]
-
-
-def ways_of_reading(scan: Scan) -> Counter[str]:
-    """How many files are read in which way, as far as indexes tell now, for display.
-
-    "index": their values are those of a column index; "records": those that it finds for the filter; "file": all.
-    """
-    scan = scan.pruned().needed()
-    indexed = search_indexes(scan, scan.row_filter)
-    if indexed is None or indexed.picked is None:
-        return Counter(file=len(scan.sources if indexed is None else indexed.sources))
-    chosen = ("records" if file.records is not None or file.source is None else "file" for file in indexed.picked)
-    ways = ("index" if file.values is not None else way for file, way in zip(indexed.picked, chosen, strict=True))
-    return Counter(ways)
 
 
 def _is_worth_a_look(source: Source) -> bool:
@@ -399,35 +397,61 @@ def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumn
     return ColumnSearch(parts, pa.schema(fields_of_filter), constants, wanted)
 
 
+def not_searched(scan: AnyScan, row_filter: RowFilter | None) -> str:
+    """Why column indexes are not searched; empty if they are."""
+    options = scan.options
+    if not scan.may_be_indexed:
+        return "no file has one"
+    inspects = options.inspects and row_filter is None
+    if scan.counts_intact or (leaves_out(options.on_error) and not inspects):
+        return "damage is to be left out, wherever it is"
+    if scan.gathers_categories:
+        return "the categories of a column are those of all records"
+    if options.compression not in (None, "infer"):
+        return "the files are compressed"
+    if not all(source.can_be_read_again for source in scan.sources):
+        return "the files can be read once only"
+    if row_filter is None and _wanted_columns(scan) is None:
+        return "there is no filter, and the columns are not named"
+    if row_filter is None and not all(map(_is_worth_a_look, scan.sources)):
+        return "there is no filter, and the files are small"
+    return ""
+
+
 def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | None:
     """The same scan with what column indexes have: all values of a file, or which records can fulfil a filter.
 
     None if that would not read less. Its own filter is applied to these records, too. The first record of each file
     with an embedded schema is among them. Those that an `offset` leaves out are not.
     """
-    options = scan.options
-    inspects = options.inspects and row_filter is None
-    if leaves_out(options.on_error) and not inspects:
-        return None  # damage is reported wherever it is
-    if not scan.may_be_indexed or scan.counts_intact or scan.gathers_categories:
+    if reason := not_searched(scan, row_filter):
+        logger.debug("column indexes are not searched: %s", reason)
         return None
-    if options.compression not in (None, "infer") or not all(source.can_be_read_again for source in scan.sources):
-        return None
-    wanted = _wanted_columns(scan)
-    if row_filter is None and (wanted is None or not all(map(_is_worth_a_look, scan.sources))):
-        return None
-    matches = column_search(scan, row_filter, wanted).files(scan.sources)
-    if inspects and any(found is None for found in matches):
+    matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources)
+    if row_filter is None and scan.options.inspects and any(found is None for found in matches):
         return None  # a record may be left out
     while any(matches):
         narrowed, named = _narrowed(scan, matches)
-        if row_filter is None or narrowed is None:
-            return narrowed
-        wrong = _contradicted(narrowed, row_filter, named)
+        is_final = row_filter is None or narrowed is None
+        wrong = set() if is_final else _contradicted(narrowed, row_filter, named)
         if not wrong:
+            logger.debug(*_about_search(scan, narrowed, matches))
             return narrowed
         matches = [None if found in wrong else found for found in matches]
+    logger.debug("column indexes are not used: no file has one with the columns that matches it")
     return None
+
+
+def _about_search(scan: Scan, narrowed: Scan | None, matches: Sequence[FileMatches | None]) -> tuple[Any, ...]:
+    """The message of a search, and its arguments."""
+    known = len(matches) - matches.count(None)
+    if narrowed is None:
+        return "column indexes of %d of %d files are not used: they would not save reading", known, len(matches)
+    picked = narrowed.picked or ()
+    records = sum(len(file.records) for file in picked if file.records is not None)
+    opened = len(narrowed.sources) - sum(file.values is not None for file in picked)
+    text = "column indexes of %d of %d files are used: %d files are opened, by them %d records"
+    return text, known, len(matches), opened, records
 
 
 def _narrowed(

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Exception)
 
+_PUBLIC = "schema report fault origins payload_bytes read_all read_next_batch read_pandas close".split()
 _MOST_COPIED = 16 * MIB  # of a batch that is joined with what precedes it
 
 
@@ -151,7 +152,11 @@ class Reader(BatchStream):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            raise unknown_attribute(self, name, (each for each in dir(type(self)) if each[0] != "_"))
+            raise unknown_attribute(self, name, dir(self))
+
+    def __dir__(self) -> list[str]:
+        """The public names; adapters use others."""
+        return sorted({*dir(object), *_PUBLIC, *(name for name in super().__dir__() if name[:2] == "__")})
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()

@@ -455,11 +455,15 @@ class Scan(Configured):
     @property
     def chooses_rows(self) -> str:
         """What chooses some of the rows of its files, for display; empty if nothing does."""
-        options = self.options
         parts = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
-        parts += [f"offset {options.offset}"] if options.offset else []
-        parts += [] if options.limit is None else [f"limit {options.limit}"]
-        return ", ".join(parts)
+        return ", ".join([*parts, *filter(None, [self.chosen_range])])
+
+    @property
+    def chosen_range(self) -> str:
+        """The offset and the limit, for display; empty if there are none."""
+        options = self.options
+        parts = [f"offset {options.offset}"] if options.offset else []
+        return ", ".join([*parts, *([] if options.limit is None else [f"limit {options.limit}"])])
 
     @property
     def chooses_columns(self) -> bool:

@@ -21,6 +21,7 @@ from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import write_index
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
@@ -100,6 +101,7 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
                 index = scan_index(source.path, ranges, options.max_record_bytes, meter)
             fs, target = source.remote or (None, source.path)
             write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
+            logger.info("written: %s, the index of %d records", source.path + SUFFIX, len(index))
             return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
 
         calls = (partial(write_one, source) for source in sources)
@@ -206,6 +208,7 @@ def _build_one(
         sink, version = OutputStream(output), files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, index, schema, batches(), content, **about)
+    logger.info("written: %s, the index of %d records", source.path + COLUMNS_SUFFIX, len(index))
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 
