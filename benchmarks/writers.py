@@ -158,7 +158,7 @@ class TfrecordIoWriter(_Writer):
         if shards is not None:
             self.folder = f"{self.path}-shards"
             self.path = f"{self.folder}/part"
-            self.options |= {"shards": shards, "compression": codec, "overwrite": True}
+            self.options |= {"shards": shards, "compression": codec, "mode": "overwrite"}
 
     def run(self, setting: tuple[()]) -> int:
         self.write(iter(self.table.to_batches()) if self.stream else self.table, self.path, **self.options)

@@ -79,7 +79,7 @@ def test_errors_keep_what_they_are() -> None:
     assert error.remedies == ((("see ", Keyword("on_error")),),)
     address(error, only())
     assert (str(error), error.advice, error.record) == ("a: record 3: it is odd", None, 3)
-    error = FileExistsError(17, "the file exists" & say("{overwrite=True} replaces it"), "a")
+    error = FileExistsError(17, "the file exists" & say("{mode='overwrite'} replaces it"), "a")
     address(error, only())
     assert (str(error), error.errno, error.filename) == ("[Errno 17] the file exists: 'a'", 17, "a")
     error = ValueError("x is 3" & say("pass {y=}"), 4)

@@ -168,7 +168,7 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
     EncodeError
         A column or value cannot be stored in a TFRecord; see its attributes ``feature`` and ``record``.
     FileExistsError
-        The output exists, with ``overwrite=False``, or is a sharded dataset, without ``overwrite=True``.
+        The output exists, with ``mode="error"``, or is a sharded dataset, without a mode.
         Or the directory holds TFRecord files of something else.
 
     Warns

@@ -254,16 +254,13 @@ WRITE = {
     "write_index": """bool, default False
     Write the record offsets of the file to ``<path>.index``, for random access and counting. Not for
     compressed files.""",
-    "overwrite": """bool, optional
-    True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
-    while it replaces a sharded dataset, readers get the old or the new one. In a bucket the
-    store copies the new shards, which are not sent again.""",
     "mode": """{"error", "overwrite", "append", "overwrite_partitions"}, optional
-    What happens to existing output. "error" and "overwrite" are ``overwrite=False`` and ``overwrite=True``. "append"
-    adds shards to a dataset, or begins one: its rows follow those that are there, and are read once all are written.
-    They may have other columns or wider types only with `evolve`. A single file cannot be appended to.
-    "overwrite_partitions" replaces the folders of `partition_by` that the data has rows for, all at once, and leaves
-    the others.""",
+    What happens to existing output: it is an error, or it is replaced. By default a file is replaced, and a sharded
+    dataset is an error. If a writer is killed while it replaces a sharded dataset, readers get the old or the new one.
+    In a bucket the store copies the new shards, which are not sent again. "append" adds shards to a dataset, or begins
+    one: its rows follow those that are there, and are read once all are written. They may have other columns or wider
+    types only with `evolve`. A single file cannot be appended to. "overwrite_partitions" replaces the folders of
+    `partition_by` that the data has rows for, all at once, and leaves the others.""",
     "evolve": """bool, default False
     Allow what is appended to have columns that the dataset lacks, or wider types. Rows without a column have null.""",
     "partition_by": """str or sequence of str, optional
@@ -282,8 +279,13 @@ WRITE = {
     **_SHARED,
 }
 
+_FILE_MODE = """{"error", "overwrite"}, optional
+    What happens to existing output: it is an error, or it is replaced. By default a file is replaced, and a sharded
+    dataset is an error."""
+
 COPY = {
     **WRITE,
+    "mode": _FILE_MODE,
     "schema": """pyarrow.Schema, Schema or dict, optional
     The schema to embed, in place of those of the files; the records stay as they are. They are read with it first: it
     has to name all their features, with types that fit the values. By default the schemas of the files are united.""",

@@ -60,6 +60,7 @@ MixStop = Literal["first", "all", "never"]
 WindowPad = Literal["none", "edge"]
 Partitions = Literal["features", "folders", "drop"]
 RecordTypeName = Literal["example", "sequence_example", "bytes"]
+FileMode = Literal["error", "overwrite"]
 WriteMode = Literal["error", "overwrite", "append", "overwrite_partitions"]
 SourceFormat = str
 TargetFormat = str

@@ -46,7 +46,7 @@ def _calls(table: pa.Table, shard_bytes: int, options: dict[str, Any]) -> Iterat
     tfr.write_tfrecord(table.slice(0, 1), "s3://bucket/a/", **growing)
     yield "pipe", lambda: fs.pipe({f"bucket/raw/{at}": raw for at in range(SHARDS)})
     yield "write", lambda: tfr.write_tfrecord(table, train, **storage)
-    yield "overwrite", lambda: tfr.write_tfrecord(table, train, overwrite=True, **storage)
+    yield "overwrite", lambda: tfr.write_tfrecord(table, train, mode="overwrite", **storage)
     yield "append", lambda: tfr.write_tfrecord(table, "s3://bucket/a/", mode="append", **growing)
     yield "merge", lambda: tfr.merge(train, f"s3://bucket/m/train@{SHARDS // 2}", **storage)
     back = tfr.read_table("s3://bucket/m/", **storage)

@@ -61,7 +61,7 @@ def model(path: str, repeat: int) -> Iterator[str]:
         yield f"read, {name}: {size / seconds / 1e9:.2f} GB/s of CPU time"
     rows = dataset.to_table()
     with tempfile.TemporaryDirectory() as folder:
-        write = lambda: tfr.write_tfrecord(rows, f"{folder}/out@4", threads=1, overwrite=True)  # noqa: E731
+        write = lambda: tfr.write_tfrecord(rows, f"{folder}/out@4", threads=1, mode="overwrite")  # noqa: E731
         yield f"write: {size / best(lambda: cpu_seconds(write), repeat) / 1e9:.2f} GB/s of CPU time"
     pieces = dataset.pieces(SHARDS)
     yield f"a piece, pickled: {max(len(pickle.dumps(piece)) for piece in pieces):,} bytes"

@@ -40,10 +40,10 @@ def iterate() -> None:
 CALLS: dict[str, Callable[[], object]] = {
     "read_tfrecord": lambda: tfr.read_tfrecord("a.tfrecord"),
     "read_table with filters": lambda: tfr.read_table("a.tfrecord", filters=[("id", "<", 9)]),
-    "write_tfrecord": lambda: tfr.write_tfrecord(FRAME, "b.tfrecord", overwrite=True),
+    "write_tfrecord": lambda: tfr.write_tfrecord(FRAME, "b.tfrecord", mode="overwrite"),
     "iter_arrays with a shuffle buffer": iterate,
-    "write_tfrecord of 4 shards": lambda: tfr.write_tfrecord(FRAME, "c@4", overwrite=True),
-    "write_tfrecord by folders": lambda: tfr.write_tfrecord(FRAME[:40], "p/", partition_by="m", overwrite=True),
+    "write_tfrecord of 4 shards": lambda: tfr.write_tfrecord(FRAME, "c@4", mode="overwrite"),
+    "write_tfrecord by folders": lambda: tfr.write_tfrecord(FRAME[:40], "p/", partition_by="m", mode="overwrite"),
     "write_tfrecord that appends": lambda: tfr.write_tfrecord(FRAME, "d/", mode="append"),
     "count": lambda: tfr.count("a.tfrecord"),
 }

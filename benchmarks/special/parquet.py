@@ -104,9 +104,9 @@ def seconds(workload: Workload, repeat: int, folder: Path) -> Seconds:
         "pq.read_table": lambda: pq.read_table(other),
         "read_tfrecord": lambda: tfr.read_tfrecord(own),
         "pd.read_parquet": lambda: pd.read_parquet(other),
-        "write_tfrecord(table)": lambda: tfr.write_tfrecord(table, f"{written}.tfrecord", overwrite=True),
+        "write_tfrecord(table)": lambda: tfr.write_tfrecord(table, f"{written}.tfrecord", mode="overwrite"),
         "pq.write_table": lambda: pq.write_table(table, f"{written}.parquet"),
-        "write_tfrecord(df)": lambda: tfr.write_tfrecord(frame, f"{written}.tfrecord", overwrite=True),
+        "write_tfrecord(df)": lambda: tfr.write_tfrecord(frame, f"{written}.tfrecord", mode="overwrite"),
         "df.to_parquet": lambda: parquet_frame.to_parquet(f"{written}.parquet"),
     }
     return _timed(calls, repeat)

@@ -589,7 +589,7 @@ def test_golden_images(data: Path) -> None:
 
 
 def numbers_of(path: Path, data: list[bytes], **keywords: Any) -> Any:
-    tfr.write_tfrecord({"x": data}, path, overwrite=True)
+    tfr.write_tfrecord({"x": data}, path, mode="overwrite")
     return tfr.read_arrays(path, schema={"x": tfr.image(mode="index", **keywords)})["x"]
 
 

@@ -108,7 +108,7 @@ def test_a_stream_is_nested_by_its_first_batch_or_on_request(engine: str, tmp_pa
     for batches in (parts, parts[::-1]):
         reader = pa.RecordBatchReader.from_batches(parts[0].schema, batches)
         keywords = {"column_encoding": {"x": "nested"}} if batches is parts else {}
-        tfr.write_tfrecord(reader, tmp_path / "a", overwrite=True, **keywords)
+        tfr.write_tfrecord(reader, tmp_path / "a", mode="overwrite", **keywords)
         assert tfr.read_table(tmp_path / "a")["x"].to_pylist() == [
             *batches[0]["x"].to_pylist(),
             *batches[1]["x"].to_pylist(),
@@ -152,7 +152,7 @@ def test_a_later_batch_of_a_stream_cannot_be_nested_by_itself(tmp_path: Path, va
         tfr.write_tfrecord(iter(halves), tmp_path / "a.tfrecord")
     assert caught.value.record == 1
     for data, options in ((batch, {}), (iter(halves), {"column_encoding": {"x": "nested"}})):
-        tfr.write_tfrecord(data, tmp_path / "a.tfrecord", overwrite=True, **options)
+        tfr.write_tfrecord(data, tmp_path / "a.tfrecord", mode="overwrite", **options)
         assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == values.to_pylist()
 
 

@@ -386,7 +386,7 @@ def test_sql_reads_the_paths_that_a_query_names(run, words: Path, tmp_path: Path
 @pytest.mark.parametrize("target", ["out.parquet", "out.csv", "out.jsonl", "out.tfrecord", "out@2", "out.arrow"])
 def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) -> None:
     query = f"SELECT id, word, sum(id) OVER () AS total, 0.1::DOUBLE AS tenth FROM '{words}' ORDER BY id"
-    shown = run("sql", query, "-o", tmp_path / target, "--no-overwrite")
+    shown = run("sql", query, "-o", tmp_path / target, "--mode", "error")
     assert shown.exit_code == 0, shown.output
     assert "records" in shown.stdout
     if target != "out.tfrecord" and "@" not in target:
@@ -396,7 +396,7 @@ def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) ->
     assert [{**row, "total": int(row["total"])} for row in rows] == expected
     assert {type(row["total"]) for row in expected} == {int}
     if "@" not in target:
-        assert run("sql", query, "-o", tmp_path / target, "--no-overwrite").exit_code == 3
+        assert run("sql", query, "-o", tmp_path / target, "--mode", "error").exit_code == 3
     assert run("sql", query, "-o", tmp_path / "out.xlsx").exit_code != 0
 
 

@@ -37,9 +37,9 @@ def test_a_file_is_replaced_by_default_and_a_dataset_of_shards_is_not(run, doubl
         command = ["convert", "--columns", "n", doubles, tmp_path / target]
         assert [run(*command).exit_code, run(*command).exit_code] == [0, exit_code]
         assert run(*command, "--overwrite").exit_code == 0
-        assert run(*command, "--no-overwrite").exit_code == 3
+        assert run(*command, "--mode", "error").exit_code == 3
     shown = " ".join(run("convert", "--help").stdout.split())
-    assert "Replace TARGET (the default for a file), or fail." in shown
+    assert "a file is replaced by default, a dataset is an error" in shown
 
 
 def test_columns_and_encodings(run, doubles: Path, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_explode_fails_like_the_call(run, runs: Path, tmp_path: Path) -> None:
     assert "no column has this prefix; the columns are id, steps/n, frames/x; pass --prefix" in shown.stderr
     assert not (tmp_path / "steps.tfrecord").exists()
     assert run("explode", runs, tmp_path / "steps.tfrecord").exit_code == 0
-    shown = run("explode", runs, tmp_path / "steps.tfrecord", "--no-overwrite")
+    shown = run("explode", runs, tmp_path / "steps.tfrecord", "--mode", "error")
     assert shown.exit_code == 3
     assert run("explode", "--shards", "2", runs, "-").exit_code == 2
     assert run("explode", tmp_path / "absent.tfrecord", tmp_path / "o.tfrecord").exit_code == 2
@@ -248,7 +248,8 @@ def test_a_daily_job(run, tmp_path: Path) -> None:
     ("options", "text"),
     [
         (["--append", "--mode", "overwrite"], "--append is --mode append"),
-        (["--append", "--overwrite"], "contradict each other"),
+        (["--append", "--overwrite"], "--append is --mode append"),
+        (["--overwrite", "--mode", "error"], "--overwrite is --mode overwrite"),
         (["--append", "--resume"], "resume"),
         (["--evolve"], "--evolve is for --mode append"),
         (["--mode", "overwrite_partitions"], "--partition-by"),
@@ -269,4 +270,4 @@ def test_modes_are_for_tfrecord(run, doubles: Path, tmp_path: Path) -> None:
     assert run("convert", tmp_path / "a.tfrecord", "-", "--append").exit_code == 2
     for more in (["-o", tmp_path / "a.parquet"], []):
         shown = run("sql", "SELECT 1 AS x", "--append", *more)
-        assert (shown.exit_code, "--append, --mode" in shown.stderr) == (2, True)
+        assert (shown.exit_code, "--partition-by and --evolve are" in shown.stderr) == (2, True)

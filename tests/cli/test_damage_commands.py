@@ -96,9 +96,9 @@ def test_salvage_refuses(run, dataset: Path, tmp_path: Path) -> None:
     shard = dataset / "a-00001-of-00003"
     assert run("salvage", dataset / "none", tmp_path / "b").exit_code == 2
     assert run("salvage", shard, shard).exit_code == 2
-    refused = run("salvage", "--no-overwrite", shard, tmp_path / "old")
+    refused = run("salvage", "--mode", "error", shard, tmp_path / "old")
     assert refused.exit_code == 3
-    assert "--overwrite" in refused.stderr
+    assert "--mode overwrite" in refused.stderr
     assert (tmp_path / "old").read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == ["d", "old"]
 

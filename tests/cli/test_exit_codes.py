@@ -79,9 +79,9 @@ def test_an_unknown_compression_is_a_usage_error(run, data: Path) -> None:
     ("target", "options", "message"),
     [
         ("/dev/full", [], "No space left on device"),
-        ("exists.tfrecord", ["--no-overwrite"], "the file exists; --overwrite replaces it"),
-        ("exists.parquet", ["--no-overwrite"], "the file exists; --overwrite replaces it"),
-        ("memory://folder/exists.tfrecord", ["--no-overwrite"], "the file exists; --overwrite replaces it"),
+        ("exists.tfrecord", ["--mode", "error"], "the file exists; --mode overwrite replaces it"),
+        ("exists.parquet", ["--mode", "error"], "the file exists; --mode overwrite replaces it"),
+        ("memory://folder/exists.tfrecord", ["--mode", "error"], "the file exists; --mode overwrite replaces it"),
     ],
 )
 def test_a_target_that_cannot_be_written_is_an_io_error(

@@ -37,8 +37,8 @@ def test_advice_names_options_of_the_command_or_is_left_out(command: click.Comma
     ("name", "text", "shown"),
     [
         ("convert", '{float64="raw"} keeps the bits', "--float64 raw keeps the bits"),
-        ("convert", "{overwrite=True} replaces it", "--overwrite replaces it"),
-        ("convert", "pass {overwrite=False}", "pass --no-overwrite"),
+        ("convert", "{mode='overwrite'} replaces it", "--mode overwrite replaces it"),
+        ("convert", "pass {mode='error'}", "pass --mode error"),
         ("convert", "leave it out by {columns=['*', '!x']}", "leave it out by --columns '*' --columns '!x'"),
         ("convert", "pass {sample='all'}", "pass --sample all"),
         ("convert", "{src_format='coco'} with {images=} reads it", "--from coco with --images reads it"),
@@ -97,11 +97,11 @@ _OTHERS = """
     convert --float64 error floats.csv out
     convert --shards 2 a.tfrecord x@3
     convert --shards 2 --max-shard-bytes 9 a.tfrecord out
-    convert --no-overwrite a.tfrecord b.tfrecord
+    convert --mode error a.tfrecord b.tfrecord
     convert --sample 1 kinds.tfrecord out
     convert --sample 1 ragged.tfrecord out
     convert --sample 1 --on-new raise new.tfrecord out
-    merge --no-overwrite a.tfrecord b.tfrecord
+    merge --mode error a.tfrecord b.tfrecord
     merge --type z=int8 a.tfrecord out
     merge --type x=string a.tfrecord out
     merge a.tfrecord out.parquet
@@ -121,7 +121,7 @@ _OTHERS = """
     copy shards@4 out
     copy --where x==1 a.tfrecord out
     copy --limit-rate fast a.tfrecord out
-    copy --update --overwrite a.tfrecord out
+    copy --update --mode overwrite a.tfrecord out
     copy two out
     split a.tfrecord out
     split --by x --fractions 0.5,0.5 a.tfrecord out

@@ -108,7 +108,7 @@ def test_standard_input_and_output(path: Path) -> None:
         (["split", "{}", "out", "--by", "none"], 2),
         (["sample", "{}", "out"], 2),
         (["shuffle", "none", "out"], 2),
-        (["merge", "{}", "{}", "--no-overwrite"], 3),
+        (["merge", "{}", "{}", "--mode", "error"], 3),
     ],
 )
 def test_errors(run, path: Path, tmp_path: Path, monkeypatch, arguments: list[str], code: int) -> None:

@@ -101,7 +101,7 @@ def test_sharded_datasets(bucket: Bucket, options: dict[str, Any], compression: 
     assert tfr.read_metadata(path, **options).records == ROWS
     with pytest.raises(FileExistsError):
         tfr.write_tfrecord(TABLE, path, compression=compression, **size, **options)
-    tfr.write_tfrecord(TABLE.slice(0, 100), path, compression=compression, overwrite=True, **size, **options)
+    tfr.write_tfrecord(TABLE.slice(0, 100), path, compression=compression, mode="overwrite", **size, **options)
     assert tfr.read_table(path, **options).equals(TABLE.slice(0, 100))
     with tfr.open_reader(path, threads=4, **options) as reader:
         assert reader.read_all().num_rows == 100

@@ -33,7 +33,7 @@ from tfrecord_io.tools.leftovers import clean
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "buckets.md"
 COLUMNS = (
     "a file appears",
-    "`overwrite=False`",
+    '`mode="error"`',
     '`mode="append"`',
     "replaced while read",
     "failed writer",
@@ -166,7 +166,7 @@ def is_read_only(store: Store, patch: pytest.MonkeyPatch) -> None:
 
 def not_found_by_look_ups(store: Store, patch: pytest.MonkeyPatch) -> OutputFile:
     """A new file for which another writer creates one of its name where no look-up finds that."""
-    output = store.open("a", overwrite=False)
+    output = store.open("a", mode="error")
     output.write(b"own")
     store.put("a", b"other")
     patch.setattr(FsspecFileSystem, "entry", lambda self, name: None)
@@ -177,15 +177,15 @@ def not_found_by_look_ups(store: Store, patch: pytest.MonkeyPatch) -> OutputFile
 def is_refused_by_the_store(store: Store, patch: pytest.MonkeyPatch) -> None:
     if store.url("").startswith("gs://"):
         pytest.skip("the emulator ignores conditions: test_overwrite_false_sends_generation_0_to_gcs")
-    with pytest.raises(FileExistsError, match="overwrite=True"):
+    with pytest.raises(FileExistsError, match="mode='overwrite'"):
         not_found_by_look_ups(store, patch).commit()
     assert store.content("a") == b"other"
 
 
 def is_looked_up(store: Store, patch: pytest.MonkeyPatch) -> None:
-    output = store.open("b", overwrite=False)
+    output = store.open("b", mode="error")
     store.put("b", b"other")
-    with pytest.raises(FileExistsError, match="overwrite=True"):
+    with pytest.raises(FileExistsError, match="mode='overwrite'"):
         output.commit()
     not_found_by_look_ups(store, patch).commit()
     assert store.content("a") == b"own", "between the look-up and the move another file is replaced"
@@ -293,7 +293,7 @@ def leaves_what_the_store_removes(store: Store, patch: pytest.MonkeyPatch) -> No
 Check = Callable[[Store, pytest.MonkeyPatch], None]
 CHECKS: dict[str, dict[str, Check | None]] = {
     "a file appears": {"whole": appears_whole, "read-only": is_read_only},
-    "`overwrite=False`": {"by the store": is_refused_by_the_store, "looked up before": is_looked_up, "—": None},
+    '`mode="error"`': {"by the store": is_refused_by_the_store, "looked up before": is_looked_up, "—": None},
     '`mode="append"`': {
         "on a condition": appends_on_a_condition,
         "under a lock": appends_under_a_lock,

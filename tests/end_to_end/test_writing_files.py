@@ -128,9 +128,9 @@ def test_a_target_that_cannot_be_written_leaves_nothing(engine: str, tmp_path: P
     with pytest.raises(FileNotFoundError):
         tfr.write_tfrecord(TABLE, tmp_path / "gone" / "a")
     with pytest.raises(FileExistsError):
-        tfr.write_tfrecord(TABLE, written(tmp_path / "a", []), overwrite=False)
+        tfr.write_tfrecord(TABLE, written(tmp_path / "a", []), mode="error")
     assert os.listdir(tmp_path) == ["a"]
-    tfr.write_tfrecord(TABLE, tmp_path / "a", overwrite=True)
+    tfr.write_tfrecord(TABLE, tmp_path / "a", mode="overwrite")
     assert tfr.read_table(tmp_path / "a").num_rows == 3
 
 

@@ -32,7 +32,7 @@ def read():
 
 
 def write():
-    tfr.write_tfrecord(table, path, overwrite=True, threads=1)
+    tfr.write_tfrecord(table, path, mode='overwrite', threads=1)
 
 
 def attempt(call, number):

@@ -61,8 +61,8 @@ UNTIL_INTERRUPTED = {
     "numbers": "for _ in tfr.open_reader(path, columns='tokens', batch_size=99, threads={threads}): pass",
     "RecordReader": "for _ in tfr.RecordReader(path): pass",
     "open_random": "with tfr.open_random(path) as records: [records[i] for i in range(0, len(records), 100)]",
-    "write gzip": "tfr.write_tfrecord(table, out + '/x.tfrecord.gz', threads={threads}, overwrite=True)",
-    "write shards": "tfr.write_tfrecord(iter(table.to_batches(99)), out + '/x@3', threads={threads}, overwrite=True)",
+    "write gzip": "tfr.write_tfrecord(table, out + '/x.tfrecord.gz', threads={threads}, mode='overwrite')",
+    "write shards": "tfr.write_tfrecord(iter(table.to_batches(99)), out + '/x@3', threads={threads}, mode='overwrite')",
     "RecordWriter": "with tfr.RecordWriter(out + '/r.tfrecord') as w: [w.write(bytes(500)) for _ in range(9999)]",
 }
 FORKS = """

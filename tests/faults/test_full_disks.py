@@ -42,11 +42,11 @@ WAYS = {
     "b.tfrecord.gz": lambda path: tfr.write_tfrecord(large, path, threads=2),
     "c.tfrecord": lambda path: tfr.write_tfrecord(large, path, write_index=True),
     "d.tfrecord": records,
-    "e@2": lambda path: tfr.write_tfrecord(large, path, overwrite=True),
+    "e@2": lambda path: tfr.write_tfrecord(large, path, mode="overwrite"),
 }
 
 def old(path):
-    tfr.write_tfrecord({"x": [b"old"] * 4}, path, overwrite=True)
+    tfr.write_tfrecord({"x": [b"old"] * 4}, path, mode="overwrite")
 
 def fails(number):
     before = {name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)}

@@ -19,7 +19,7 @@ from rounds import rounds
 from servers import Bucket
 from tfrecord_io.storage.write.output_file import OutputFile
 
-FORMS: list[dict[str, Any]] = [{"shards": 4, "write_index": True, "overwrite": True}, {"max_shard_bytes": 2000}]
+FORMS: list[dict[str, Any]] = [{"shards": 4, "write_index": True, "mode": "overwrite"}, {"max_shard_bytes": 2000}]
 SEED = 20_261_124
 
 

@@ -191,6 +191,6 @@ def test_killed_while_appending_at_random_moments(forker: Any, tmp_path: Path, r
         at = last + 1
         if len(found) > 40:
             tfr.write_tfrecord(
-                {"generation": [10_000 + last] * ROWS, "blob": [bytes(100)] * ROWS}, target, overwrite=True
+                {"generation": [10_000 + last] * ROWS, "blob": [bytes(100)] * ROWS}, target, mode="overwrite"
             )
     record_property("kills of an appending writer", kills)

@@ -133,7 +133,7 @@ def test_writes_with_network_faults_are_atomic_and_leave_no_upload(
         data = content(seed)[: SIZE if seed % 3 else SIZE // 5]  # parts, or one request
         path = conditional.url(str(seed))
         try:
-            with open_output(path, StorageOptions(options), overwrite=False if seed % 2 else None) as out:
+            with open_output(path, StorageOptions(options), mode="error" if seed % 2 else None) as out:
                 for at in range(0, len(data), 3000):
                     out.write(data[at : at + 3000])
                 if seed % 7 == 6:

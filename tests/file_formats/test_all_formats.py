@@ -383,7 +383,7 @@ for source, keywords in (("a.tfrecord", {"comment": "#"}), ("a.pipes", {"coment"
     assert run("--to", "pipes", "a.tfrecord", "b").returncode == 0
     assert (tmp_path / "b").read_text() == "ant|1\nbee|2\n"
     assert run("a.tfrecord", "c.pipes").returncode == 0
-    assert "the file exists" in run("--no-overwrite", "a.tfrecord", "c.pipes").stderr
+    assert "the file exists" in run("--mode", "error", "a.tfrecord", "c.pipes").stderr
     assert "'pipes'" in run("--from", "excel", "a", "b").stderr
     tfr.write_tfrecord({"name": [[1, 2]], "n": [1]}, tmp_path / "d.tfrecord")
     assert "a column of list<int64> cannot be stored in this file format" in run("d.tfrecord", "d.pipes").stderr

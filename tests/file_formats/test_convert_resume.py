@@ -199,7 +199,7 @@ def test_other_keywords_are_refused_and_nothing_is_lost(
         tfr.convert(sources, target, resume=True, **{"float64": "error", **keywords})
     assert sorted(os.listdir(tmp_path / "out")) == before
     written.clear()
-    tfr.convert(sources, target, resume=True, float64="error", threads=1, overwrite=False)  # without effect
+    tfr.convert(sources, target, resume=True, float64="error", threads=1, mode="error")  # without effect
     assert written == [3]
 
 
@@ -240,9 +240,9 @@ def test_an_existing_dataset_stays_until_the_new_one_is_complete(tmp_path: Path)
     tfr.convert(sources[0], target, resume=True)
     with pytest.raises(FileExistsError):
         tfr.convert(sources, target, resume=True)
-    stopped(sources, target, 2, overwrite=True)
+    stopped(sources, target, 2, mode="overwrite")
     assert tfr.read_table(target).num_rows == 50
-    tfr.convert(sources, target, resume=True, overwrite=True)
+    tfr.convert(sources, target, resume=True, mode="overwrite")
     assert tfr.read_table(target).num_rows == 200
     assert len(os.listdir(tmp_path / "out")) == 5
 

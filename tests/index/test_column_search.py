@@ -27,7 +27,7 @@ THREES = [("label", "==", 3)]
 def write(path: Path, shift: int = 0) -> Path:
     """A file in which records of the same number have the same size, whatever the `shift` of their labels."""
     rows = {"label": (np.arange(1000) + shift) % 100, "x": np.arange(1000), "pad": [b"p" * 3000] * 1000}
-    tfr.write_tfrecord(rows, path, embed_schema=False, overwrite=True)
+    tfr.write_tfrecord(rows, path, embed_schema=False, mode="overwrite")
     return path
 
 

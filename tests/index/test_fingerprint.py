@@ -43,7 +43,7 @@ def contents(draw: st.DrawFn) -> tuple[Rows, list[int], Rows]:
 def content_of(folder: Path, ids: list[int], rows: Rows) -> bytes:
     path = folder / "written.tfrecord"
     columns = {"id": [f"{n:03}" for n in ids], "label": [a for a, _ in rows], "pad": [bytes(b) for _, b in rows]}
-    tfr.write_tfrecord(pa.table(columns), path, embed_schema=False, overwrite=True)
+    tfr.write_tfrecord(pa.table(columns), path, embed_schema=False, mode="overwrite")
     return path.read_bytes()
 
 

@@ -190,7 +190,7 @@ def test_indexes_of_private_files_stay_private(
         return opened(path, flags, mode, **options)
 
     monkeypatch.setattr(os, "open", recorded)
-    tfr.write_tfrecord({"x": range(9)}, tmp_path / target, write_index=True, overwrite=True)
+    tfr.write_tfrecord({"x": range(9)}, tmp_path / target, write_index=True, mode="overwrite")
     assert modes(tmp_path) == {0o600}
     assert set(created) == {0o600}  # of the temporary files
 
@@ -199,7 +199,7 @@ def test_an_index_keeps_its_mode(tmp_path: Path) -> None:
     path, index = tmp_path / "a.tfrecord", tmp_path / "a.tfrecord.index"
     tfr.write_tfrecord({"x": [1]}, path, write_index=True)
     index.chmod(0o640)
-    tfr.write_tfrecord({"x": [2]}, path, write_index=True, overwrite=True)
+    tfr.write_tfrecord({"x": [2]}, path, write_index=True, mode="overwrite")
     assert stat.S_IMODE(index.stat().st_mode) == 0o640
 
 

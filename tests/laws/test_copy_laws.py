@@ -81,7 +81,7 @@ class Copied:
     def write(self, mode: str = "overwrite") -> None:
         keywords = {**FORMS[self.form]}
         if "shards" in keywords:
-            keywords["overwrite"] = True
+            keywords["mode"] = "overwrite"
         else:
             keywords["mode"] = mode
         self.number += 1

@@ -78,10 +78,10 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "file": ("one.tfrecord", {}),
     "compressed": ("one.tfrecord.gz", {}),
     "index": ("one.tfrecord", {"write_index": True}),
-    "shards": ("many@2", {"overwrite": True}),
-    "shards of a size": ("many@*", {"overwrite": True, "max_shard_bytes": 60}),
-    "indexed shards": ("many@2", {"overwrite": True, "write_index": True}),
-    "folder": ("folder/", {"overwrite": True}),
+    "shards": ("many@2", {"mode": "overwrite"}),
+    "shards of a size": ("many@*", {"mode": "overwrite", "max_shard_bytes": 60}),
+    "indexed shards": ("many@2", {"mode": "overwrite", "write_index": True}),
+    "folder": ("folder/", {"mode": "overwrite"}),
 }
 
 
@@ -143,7 +143,7 @@ def says_published(error: Exception) -> bool:
 
 def write_old(target: str, **keywords: Any) -> None:
     name = target if "max_shard_bytes" in keywords else target.replace("@*", "@1")
-    tfr.write_tfrecord({"x": [1, 2]}, name, **{**keywords, "overwrite": True})
+    tfr.write_tfrecord({"x": [1, 2]}, name, **{**keywords, "mode": "overwrite"})
 
 
 FAULTS = st.tuples(
@@ -165,7 +165,7 @@ def test_of_tables(
 ) -> None:
     target, keywords = FORMS[form]
     if name == "tasks":
-        target, keywords = ("many@*" if "@" in target else "folder/"), {"overwrite": True}
+        target, keywords = ("many@*" if "@" in target else "folder/"), {"mode": "overwrite"}
     with tempfile.TemporaryDirectory() as folder, working_in(folder):
         if exists:
             write_old(target, **keywords)
@@ -226,7 +226,7 @@ def test_of_conversions(
             Path(target).write_bytes(b"what was there")
         elif exists:
             write_old(target)
-            keywords["overwrite"] = True
+            keywords["mode"] = "overwrite"
         with failing_disk(*fault):
             if by_command:
                 options = [f"--{name.replace('_', '-')}" for name in keywords if name != "on_error"]
@@ -254,15 +254,15 @@ def run_command(*arguments: str) -> None:
 COPIES: dict[str, Callable[[str], Any]] = {
     "merge": lambda source: tfr.merge(source, "out/one.tfrecord"),
     "merge to shards": lambda source: tfr.merge(source, "out/many@2"),
-    "merge folders": lambda source: tfr.merge(source, "out/", partitions="folders", overwrite=True),
+    "merge folders": lambda source: tfr.merge(source, "out/", partitions="folders", mode="overwrite"),
     "shuffle": lambda source: tfr.shuffle(source, "out/one.tfrecord"),
-    "split": lambda source: tfr.split(source, "out/many", shards=3, overwrite=True),
+    "split": lambda source: tfr.split(source, "out/many", shards=3, mode="overwrite"),
     "split at random": lambda source: tfr.split(source, "out", fractions=[0.5, 0.5]),
-    "split to shards": lambda source: tfr.split(source, "out", fractions=[0.5, 0.5], shards=2, overwrite=True),
+    "split to shards": lambda source: tfr.split(source, "out", fractions=[0.5, 0.5], shards=2, mode="overwrite"),
     "split by": lambda source: tfr.split(source, "out", by="k"),
     "sample": lambda source: tfr.sample(source, "out/one.tfrecord", n=1),
     "sample nothing": lambda source: tfr.sample(source, "out/one.tfrecord", n=0),
-    "salvage": lambda source: tfr.salvage(source, "out/", overwrite=True),
+    "salvage": lambda source: tfr.salvage(source, "out/", mode="overwrite"),
 }
 
 

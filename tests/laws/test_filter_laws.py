@@ -344,7 +344,7 @@ def test_columns_that_a_schema_leaves_out_can_be_named(tmp_path: Path) -> None:
         with tfr.open_reader(folder, **keywords) as reader:
             assert reader.schema.names == ["b", "day"]
             assert reader.read_all().num_rows == 1
-        tfr.convert(folder, tmp_path / "b.parquet", overwrite=True, **keywords)
+        tfr.convert(folder, tmp_path / "b.parquet", mode="overwrite", **keywords)
         assert pq.read_table(tmp_path / "b.parquet").to_pydict() == {"b": ["z"], "day": [1]}
         with pytest.raises(tfr.errors.FeatureNotFoundError, match="columns= names 'c'"):
             tfr.read_table(folder, columns=["c"], **keywords)

@@ -158,10 +158,10 @@ def test_complex_numbers_are_a_column_of_their_dtype(tmp_path: Path, dtype: str)
     assert frame["c"].dtype == dtype
     tfr.write_tfrecord(frame, tmp_path / "b.tfrecord")
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(tfr.read_table(path))
-    tfr.write_tfrecord({"c": [np.dtype(dtype).type(1j), None]}, path, overwrite=True)
+    tfr.write_tfrecord({"c": [np.dtype(dtype).type(1j), None]}, path, mode="overwrite")
     column = tfr.read_tfrecord(path)["c"]
     np.testing.assert_array_equal(column.to_numpy(), np.array([1j, np.nan], dtype), strict=True)
-    tfr.write_tfrecord(tfr.read_tfrecord(path), tmp_path / "b.tfrecord", overwrite=True)
+    tfr.write_tfrecord(tfr.read_tfrecord(path), tmp_path / "b.tfrecord", mode="overwrite")
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(tfr.read_table(path))
 
 

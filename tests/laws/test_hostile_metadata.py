@@ -108,7 +108,7 @@ def test_images_declared_for_other_columns(tmp_path: Path) -> None:
     ):
         schema = pa.schema([pa.field("x", type_, metadata=note)])
         table = pa.table({"x": pa.array([None, None], type_)}, schema=schema)
-        tfr.write_tfrecord(table, tmp_path / "a", overwrite=True)
+        tfr.write_tfrecord(table, tmp_path / "a", mode="overwrite")
         with pytest.raises(tfr.errors.SchemaError, match=f"feature 'x': .*{reason}"):
             tfr.read_arrays(tmp_path / "a", missing="mask")
         assert tfr.read_table(tmp_path / "a").num_rows == 2

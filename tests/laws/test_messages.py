@@ -76,8 +76,8 @@ def test_wrong_writes(tmp_path: Path, values: list[Any]) -> None:
     path, failed = tmp_path / "a", 0
     columns: list[Any] = [values, pd.Series(values, dtype=object)]
     for column, types in zip(columns, (TYPES, TYPES[1:20:6]), strict=True):
-        clean(lambda column=column: tfr.write_tfrecord({"x": column}, path, overwrite=True, float64="error"))
-        clean(lambda column=column: tfr.write_tfrecord(pd.DataFrame({"x": column}), path, overwrite=True))
+        clean(lambda column=column: tfr.write_tfrecord({"x": column}, path, mode="overwrite", float64="error"))
+        clean(lambda column=column: tfr.write_tfrecord(pd.DataFrame({"x": column}), path, mode="overwrite"))
         for type_ in types:
             schema = {"x": type_}
             write = partial(tfr.write_tfrecord, {"x": column}, path, schema=schema)

@@ -191,7 +191,7 @@ def test_a_frame_says_which_column_has_another_type_now(tmp_path: Path) -> None:
     pytest.importorskip("polars")
     tfr.write_tfrecord({"x": [1], "y": [1]}, f"{tmp_path}/d/")
     frame = tfr.scan_polars(f"{tmp_path}/d/")
-    tfr.write_tfrecord({"x": ["a"], "y": [1]}, f"{tmp_path}/d/", overwrite=True)
+    tfr.write_tfrecord({"x": ["a"], "y": [1]}, f"{tmp_path}/d/", mode="overwrite")
     with pytest.raises(
         tfr.errors.SchemaError, match="'x': expected int64, as it was at first, got string; open the files"
     ):

@@ -135,7 +135,7 @@ def test_a_complete_one_that_is_made_anew(
         for name, content in files.items():
             Path(folder, name).write_bytes(content)
         before = Path(folder, "_MANIFEST-x.json").read_bytes()
-        error = converted(prepared, Path(folder), first=first, overwrite=True)
+        error = converted(prepared, Path(folder), first=first, mode="overwrite")
         if error is None and Path(folder, "_MANIFEST-x.json").read_bytes() != before:  # made anew
             check(Path(folder), first)
 
@@ -183,7 +183,7 @@ def test_a_changed_count_in_a_manifest_is_not_copied(prepared: Prepared, tmp_pat
     document["records"] += 1
     for name, content in prepared.complete.items():
         (tmp_path / name).write_bytes(json.dumps(document).encode() if name.endswith(".json") else content)
-    prepared.convert(tmp_path, first=1, overwrite=True)
+    prepared.convert(tmp_path, first=1, mode="overwrite")
     check(tmp_path, first=1)
 
 
@@ -198,7 +198,7 @@ def test_a_source_that_was_replaced_with_its_time(tmp_path: Path, change: str) -
         source.rename(tmp_path / "kept")
     source.write_text('{"n": 2}\n')
     os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
-    tfr.convert(str(source), tmp_path / "out" / "x@*", resume=True, overwrite=True)
+    tfr.convert(str(source), tmp_path / "out" / "x@*", resume=True, mode="overwrite")
     assert tfr.read_table(tmp_path / "out")["n"].to_pylist() == [2]
 
 

@@ -156,7 +156,7 @@ def test_missing_and_shortened_files(splits: Path, tmp_path: Path) -> None:
     shutil.copytree(splits, copy)
     name = copy / "splits-train.tfrecord-00001-of-00005"
     records = list(tfr.RecordReader(name))
-    with tfr.RecordWriter(name, overwrite=True) as writer:
+    with tfr.RecordWriter(name, mode="overwrite") as writer:
         for record in records[:5]:
             writer.write(record)
     for text in ("train[:30]", "train"):

@@ -197,5 +197,5 @@ def test_in_a_bucket(s3: Bucket) -> None:
     with tfr.open_random(s3.url("a@2"), **keywords) as records:
         chosen = records.select(f("label") == 7)
         assert chosen.to_table()["id"].to_pylist() == [7, 57, 107, 157]
-    tfr.write_tfrecord({"label": [7]}, s3.url("a@2"), overwrite=True, **keywords)
+    tfr.write_tfrecord({"label": [7]}, s3.url("a@2"), mode="overwrite", **keywords)
     assert not [name for name in s3.names() if name.endswith(".column_index")]

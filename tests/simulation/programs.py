@@ -178,8 +178,8 @@ WRITERS: dict[str, WriterKind] = {
     "overwrite": WriterKind(lambda t, rows: t.write(rows, mode="overwrite"), _replaced, True),
     "new": WriterKind(lambda t, rows: t.write(rows, mode="error"), _created, True),
     "folders": WriterKind(lambda t, rows: t.write(rows, mode="overwrite_partitions"), _replaced_folders, True),
-    "write": WriterKind(lambda t, rows: t.write(rows, overwrite=True), _replaced, True),
-    "write_indexed": WriterKind(lambda t, rows: t.write(rows, overwrite=True, write_index=True), _replaced, True),
+    "write": WriterKind(lambda t, rows: t.write(rows, mode="overwrite"), _replaced, True),
+    "write_indexed": WriterKind(lambda t, rows: t.write(rows, mode="overwrite", write_index=True), _replaced, True),
     "create": WriterKind(lambda t, rows: t.write(rows), _created, True),
     "compact": WriterKind(lambda t, rows: tfr.compact(t.world.path, **t.options), _same, True, rows=False),
     "index": WriterKind(lambda t, rows: _index(t), _same, False, rows=False),
@@ -292,7 +292,7 @@ def _copied(target: Target) -> list[int]:
 def _converted(target: Target) -> list[int]:
     """What a process that was interrupted has converted is gone on with; one that is complete is replaced."""
     copy = target.own("converted")
-    tfr.convert(target.read, copy, resume=True, overwrite=True, **target.options)
+    tfr.convert(target.read, copy, resume=True, mode="overwrite", **target.options)
     return _rows(tfr.read_table(copy, **target.options))
 
 

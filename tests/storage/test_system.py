@@ -86,10 +86,10 @@ def test_files(windows: Msvcrt, tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord(TABLE, path)
     with pytest.raises(FileExistsError):
-        tfr.write_tfrecord(TABLE, path, overwrite=False)
-    tfr.write_tfrecord(TABLE.slice(0, 10), path, overwrite=True)
+        tfr.write_tfrecord(TABLE, path, mode="error")
+    tfr.write_tfrecord(TABLE.slice(0, 10), path, mode="overwrite")
     assert tfr.read_table(path, threads=2).equals(TABLE.slice(0, 10))
-    tfr.write_tfrecord(TABLE, tmp_path / "b.tfrecord", overwrite=False)
+    tfr.write_tfrecord(TABLE, tmp_path / "b.tfrecord", mode="error")
     assert _names(tmp_path) == ["a.tfrecord", "b.tfrecord"]
 
 
@@ -102,7 +102,7 @@ def test_backslashes_separate_the_parts_of_a_path(windows: Msvcrt, tmp_path: Pat
 def test_sharded_datasets(windows: Msvcrt, tmp_path: Path) -> None:
     folder = tmp_path / "set"
     for rows in (1000, 500):
-        tfr.write_tfrecord(TABLE.slice(0, rows), folder, shards=4, overwrite=True)
+        tfr.write_tfrecord(TABLE.slice(0, rows), folder, shards=4, mode="overwrite")
     tfr.write_tfrecord(TABLE.slice(500), folder, mode="append")
     assert tfr.read_table(folder).sort_by("id").equals(TABLE)
     assert not [name for name in _names(folder) if ".lock" in name or ".tmp" in name]

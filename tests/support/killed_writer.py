@@ -33,7 +33,7 @@ def write(target: str, generation: int) -> None:
     else:
         form = FORMS[generation // 2 % 3]  # each one twice, so that names stay and change
         tfr.write_tfrecord(
-            table, target + form["path"], threads=1, overwrite=True, max_shard_bytes=form.get("max_shard_bytes")
+            table, target + form["path"], threads=1, mode="overwrite", max_shard_bytes=form.get("max_shard_bytes")
         )
 
 

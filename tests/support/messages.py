@@ -15,7 +15,7 @@ from border import PUBLIC, public
 
 PACKAGE = Path(inspect.getfile(tfr)).parent
 
-# float64="raw", overwrite=True, limit=5, column_encoding={"x": "raw"}, columns=; not day=1/a.tfrecord, or 'a=1'
+# float64="raw", mode='overwrite', limit=5, column_encoding={"x": "raw"}, columns=; not day=1/a.tfrecord, or 'a=1'
 _MENTION = re.compile(
     r"""(?<![\w./'"\\-])(?P<name>[a-z_][a-z_0-9]*)=(?:"""
     r"""(?:"[^"]*"|'[^']*'|True\b|False\b|None\b|-?\d+\b|\{[^{}]*\}|\[[^\][]*\]|\([^()]*\))(?![\w/])"""

@@ -256,7 +256,7 @@ def test_what_is_appended_meanwhile_stands_behind(tmp_path: Path) -> None:
 def test_what_is_replaced_meanwhile_is_not_compacted(tmp_path: Path, action: str) -> None:
     days(tmp_path)
     actions: dict[str, Callable[[], Any]] = {
-        "overwrite": lambda: tfr.write_tfrecord({"x": [1, 2]}, tmp_path, shards=2, overwrite=True),
+        "overwrite": lambda: tfr.write_tfrecord({"x": [1, 2]}, tmp_path, shards=2, mode="overwrite"),
         "compact": lambda: tfr.compact(tmp_path),
     }
     with pytest.raises(OSError, match="another writer has replaced this dataset meanwhile"):
@@ -271,7 +271,7 @@ def test_a_dataset_that_a_writer_is_replacing_is_refused(tmp_path: Path) -> None
         with pytest.MonkeyPatch.context() as patch:
             left = stopping(patch, steps)
             with suppress(KeyboardInterrupt):
-                tfr.write_tfrecord({"x": [3, 4]}, tmp_path, shards=2, overwrite=True, threads=1)
+                tfr.write_tfrecord({"x": [3, 4]}, tmp_path, shards=2, mode="overwrite", threads=1)
         if "staged" in (tmp_path / "_MANIFEST.json").read_text():
             break
         assert left[0] < 0

@@ -221,7 +221,7 @@ def test_what_a_directory_for_folders_is(root: Path, tmp_path: Path) -> None:
     assert len([*(tmp_path / "out").rglob("part-*-of-00003.tfrecord.gz")]) == 9
     with pytest.raises(FileExistsError):
         tfr.merge(root, tmp_path / "out", partitions="folders")
-    tfr.merge(root, tmp_path / "out", partitions="folders", overwrite=True)
+    tfr.merge(root, tmp_path / "out", partitions="folders", mode="overwrite")
     assert rows(tmp_path / "out") == rows(root)
 
 

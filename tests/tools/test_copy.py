@@ -122,7 +122,7 @@ def test_an_update_copies_what_differs_and_removes_what_is_gone(
     source, target = pair
     source.write(**form)
     copied(source, "d", target, "e")
-    for change in ({"mode": "append"} if form["name"].endswith("/") else {"overwrite": True}, {"overwrite": True}):
+    for change in ({"mode": "append"} if form["name"].endswith("/") else {"mode": "overwrite"}, {"mode": "overwrite"}):
         keywords = {name: each for name, each in form.items() if name != "name"}
         source.write(form["name"], TABLE.slice(300), **{**keywords, **change})
         planned = copied(source, "d", target, "e", update=True, dry_run=True)
@@ -152,7 +152,7 @@ def test_a_damaged_source_is_an_error_with_file_record_and_byte(tmp_path: Path) 
     with pytest.raises(tfr.errors.CorruptRecordError, match="the CRC32C"):
         tfr.copy(tmp_path / "d", tmp_path / "e", verify="bytes")
     with pytest.raises(tfr.errors.CorruptRecordError):
-        tfr.copy(tmp_path / "d", tmp_path / "old", overwrite=True)
+        tfr.copy(tmp_path / "d", tmp_path / "old", mode="overwrite")
     after = {name: (tmp_path / "old" / name).read_bytes() for name in before}
     assert after == before
     assert tfr.read_table(tmp_path / "old").equals(TABLE)
@@ -188,7 +188,7 @@ def test_records_larger_than_a_block_are_checked_as_others_are(tmp_path: Path, s
         with pytest.raises(tfr.TFRecordError) as expected:
             tfr.count(path, check_crc=True)
         with pytest.raises(type(expected.value)) as caught:
-            tfr.copy(path, tmp_path / "out.tfrecord", overwrite=True)
+            tfr.copy(path, tmp_path / "out.tfrecord", mode="overwrite")
         of = ("path", "record", "offset", "expected", "got", "records_intact", "reason")
         assert [getattr(caught.value, name) for name in of] == [getattr(expected.value, name) for name in of]
 
@@ -289,8 +289,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
     copy = tfr.copy
     for arguments, keywords, error, text in [
         (("d", "d"), {}, ValueError, "is in the directory|is the directory"),
-        (("a.tfrecord", "a.tfrecord"), {"overwrite": True}, ValueError, "is the file that would be written"),
-        (("d", "e"), {"update": True, "overwrite": True}, ValueError, "pass only one"),
+        (("a.tfrecord", "a.tfrecord"), {"mode": "overwrite"}, ValueError, "is the file that would be written"),
+        (("d", "e"), {"update": True, "mode": "overwrite"}, ValueError, "pass only one"),
         (("d", "e"), {"verify": "no"}, ValueError, "verify='no'"),
         (("d", "e"), {"limit_rate": "fast"}, ValueError, "limit_rate='fast'"),
         (("d", "e"), {"limit_rate": 0}, ValueError, "at least 1 byte"),
@@ -329,7 +329,7 @@ def test_a_source_that_is_replaced_again_and_again(tmp_path: Path, monkeypatch: 
         calls += 1
         if left and calls % 2 == 0:
             left -= 1
-            tfr.write_tfrecord({"x": [left] * 1000}, tmp_path / "d/train@4", overwrite=True)
+            tfr.write_tfrecord({"x": [left] * 1000}, tmp_path / "d/train@4", mode="overwrite")
         return real(source, *arguments, **keywords)
 
     monkeypatch.setattr(copy_module, "transfer", transfer)
@@ -409,7 +409,7 @@ def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
         copied(store, "d", store, "e")
     with pytest.raises(tfr.errors.CorruptRecordError, match="incomplete"):
         store.read("e")
-    store.write("d/train@4", overwrite=True)
+    store.write("d/train@4", mode="overwrite")
     copied(store, "d", store, "e", update=True)
     assert store.read("e").equals(TABLE)
 

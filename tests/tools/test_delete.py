@@ -333,7 +333,7 @@ def test_a_reader_that_is_open_goes_on_or_gets_an_error(tmp_path: Path) -> None:
 
 def test_what_is_replaced_meanwhile_is_an_error(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": range(10)}, f"{tmp_path}/", shards=3)
-    other = once(lambda: tfr.write_tfrecord({"x": [1, 2]}, tmp_path, shards=2, overwrite=True))
+    other = once(lambda: tfr.write_tfrecord({"x": [1, 2]}, tmp_path, shards=2, mode="overwrite"))
     with pytest.raises(OSError, match="replaced"):
         tfr.delete(tmp_path, filters=[("x", "==", 2)], progress=other)
     assert tfr.read_table(tmp_path)["x"].to_pylist() == [1, 2]

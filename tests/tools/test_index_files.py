@@ -115,5 +115,5 @@ def test_a_writer_removes_the_column_index(tmp_path: Path) -> None:
         tfr.write_tfrecord({"x": [1, 2]}, target)
         tfr.build_index(target, columns=["x"])
         assert list(tmp_path.glob("*.column_index"))
-        tfr.write_tfrecord({"x": [1, 2]}, target, overwrite=True)
+        tfr.write_tfrecord({"x": [1, 2]}, target, mode="overwrite")
         assert not list(tmp_path.glob("*.column_index"))

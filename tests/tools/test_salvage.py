@@ -152,9 +152,9 @@ def test_shards_keep_their_names_and_get_a_manifest(dataset: Path, tmp_path: Pat
     ]
     assert tfr.count(tmp_path / "out") == 29
     assert tfr.read_table(tmp_path / "out")["n"].to_pylist() == [*range(19), *range(30, 40)]
-    with pytest.raises(FileExistsError, match="overwrite=True"):
+    with pytest.raises(FileExistsError, match="mode='overwrite'"):
         salvage(dataset, tmp_path / "out/")
-    assert salvage(dataset, tmp_path / "out/", overwrite=True).records == 29
+    assert salvage(dataset, tmp_path / "out/", mode="overwrite").records == 29
 
 
 @pytest.mark.parametrize("name", ["train-00000-of-00002.tfrecord.gz", "train.tfrecord-00000-of-00002", "part-r-00000"])
@@ -194,7 +194,7 @@ def test_nothing_is_written_over_its_source(dataset: Path, tmp_path: Path) -> No
     os.link(path, tmp_path / "hard")
     for src, dst in ((path, path), (dataset, f"{dataset}/"), (path, tmp_path / "link"), (path, tmp_path / "hard")):
         with pytest.raises(ValueError, match="is a file that is read"):
-            salvage(src, dst, overwrite=True)
+            salvage(src, dst, mode="overwrite")
     assert path.read_bytes() == before
 
 
@@ -222,7 +222,7 @@ def test_existing_files(tmp_path: Path) -> None:
     path = written(tmp_path / "a", PAYLOADS)
     target = written(tmp_path / "b", [b"old"])
     with pytest.raises(FileExistsError):
-        salvage(path, target, overwrite=False)
+        salvage(path, target, mode="error")
     assert payloads_in(target) == [b"old"]
     salvage(path, target)
     assert payloads_in(target) == PAYLOADS
@@ -291,15 +291,15 @@ def test_a_dataset_in_a_bucket_is_replaced(s3: Bucket) -> None:
     options = {"storage_options": s3.storage_options}
     tfr.write_tfrecord({"n": list(range(40))}, s3.url("d/train@2"), **options)
     tfr.write_tfrecord({"n": [1, 2]}, s3.url("out/train@2"), **options)
-    salvage(s3.url("d"), s3.url("out/"), overwrite=True, **options)
+    salvage(s3.url("d"), s3.url("out/"), mode="overwrite", **options)
     assert tfr.verify(s3.url("out"), **options).ok
     assert tfr.read_table(s3.url("out"), **options)["n"].to_pylist() == list(range(40))
 
 
 def test_an_unknown_way_to_overwrite_is_refused(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [1]}, tmp_path / "a")
-    with pytest.raises(TypeError, match="expected None, True or False"):
-        salvage(tmp_path / "a", tmp_path / "b", overwrite="inplace")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected one of"):
+        salvage(tmp_path / "a", tmp_path / "b", mode="inplace")  # type: ignore[arg-type]
 
 
 def test_from_a_bucket_to_the_local_disk(s3: Bucket, tmp_path: Path) -> None:
@@ -311,12 +311,12 @@ def test_from_a_bucket_to_the_local_disk(s3: Bucket, tmp_path: Path) -> None:
     assert report.files[0].compressed_bytes_lost == 8
 
 
-@pytest.mark.parametrize("overwrite", [None, True])
-def test_a_file_is_not_put_beside_the_shards_of_a_manifest(tmp_path: Path, overwrite: Any) -> None:
+@pytest.mark.parametrize("mode", [None, "overwrite"])
+def test_a_file_is_not_put_beside_the_shards_of_a_manifest(tmp_path: Path, mode: Any) -> None:
     tfr.write_tfrecord({"a": [1, 2]}, f"{tmp_path}/dst/", shards=2)
     tfr.write_tfrecord({"b": [1]}, tmp_path / "src.tfrecord")
     with pytest.raises(FileExistsError, match=r"a dataset, whose manifest would not name '.*src\.tfrecord'"):
-        tfr.salvage(tmp_path / "src.tfrecord", tmp_path / "dst", overwrite=overwrite)
+        tfr.salvage(tmp_path / "src.tfrecord", tmp_path / "dst", mode=mode)
     assert tfr.read_table(tmp_path / "dst").column_names == ["a"]
     (tmp_path / "src.tfrecord").rename(tmp_path / "dst" / "b.tfrecord")
     with pytest.warns(UserWarning, match=r"does not name them: '.*b\.tfrecord'"):
@@ -339,7 +339,7 @@ def test_a_dataset_with_folders_is_one_dataset_again(tmp_path: Path) -> None:
         tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/")
     tfr.write_tfrecord(table, f"{tmp_path}/dst/", partition_by="day", mode="append")
     assert tfr.count(f"{tmp_path}/dst/") == 18
-    assert tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/", overwrite=True).ok
+    assert tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/", mode="overwrite").ok
     assert tfr.count(f"{tmp_path}/dst/") == 12
 
 

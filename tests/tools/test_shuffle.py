@@ -69,8 +69,8 @@ def test_labels_of_a_range_index_do_not_go_to_other_rows(tmp_path: Path) -> None
     read = tfr.read_tfrecord(target)
     assert sorted(read["x"]) == list(range(9)) != read["x"].tolist()
     assert read.index.equals(pd.RangeIndex(9))
-    tfr.write_tfrecord(frame.set_axis(pd.Index(range(100, 109), name="row")), source, index=True, overwrite=True)
-    tfr.shuffle(source, target, seed=1, overwrite=True)
+    tfr.write_tfrecord(frame.set_axis(pd.Index(range(100, 109), name="row")), source, index=True, mode="overwrite")
+    tfr.shuffle(source, target, seed=1, mode="overwrite")
     read = tfr.read_tfrecord(target)
     assert (read.index == read["x"] + 100).all()
     assert read.index.name == "row"

@@ -91,7 +91,7 @@ def test_an_unknown_length_is_a_type_error_that_says_why(tmp_path: Path) -> None
     write_indexes(path)
     with tfr.iter_arrays(path, batch_size=4, epochs=None) as batches, pytest.raises(TypeError, match="epochs=None"):
         len(batches)
-    tfr.write_tfrecord({"x": [1]}, path, overwrite=True)
+    tfr.write_tfrecord({"x": [1]}, path, mode="overwrite")
     Path(f"{path}.index").write_text("0 70\n")
     with tfr.iter_arrays(path, batch_size=4) as batches:
         with (

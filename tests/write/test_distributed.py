@@ -187,12 +187,12 @@ def test_a_bucket_that_does_not_list_uploads(s3: Bucket, monkeypatch: pytest.Mon
 def test_a_dataset_is_replaced_at_once(place: Place) -> None:
     first = place.begin("train")
     first.commit([first.write_part(task, rows(task)) for task in range(3)])
-    with pytest.raises(FileExistsError, match="overwrite=True"):
+    with pytest.raises(FileExistsError, match="mode='overwrite'"):
         place.begin("train")
-    writer = place.begin("train", overwrite=True)
+    writer = place.begin("train", mode="overwrite")
     parts = [writer.write_part(task, rows(10 + task)) for task in range(2)]
     assert place.values() == [0, 1, 2]
-    aborted = place.begin("train", overwrite=True)
+    aborted = place.begin("train", mode="overwrite")
     aborted.write_part(0, rows(99))
     aborted.abort()
     assert place.values() == [0, 1, 2]
@@ -552,7 +552,7 @@ def test_a_driver_killed_while_it_commits_on_disk(tmp_path: Path) -> None:
     current: list[int] = []
     seen = set()
     for steps in count():
-        writer = place.begin("train", overwrite=True)
+        writer = place.begin("train", mode="overwrite")
         new = [steps] * (2 + steps % 2)
         parts = [writer.write_part(task, rows(steps)) for task in range(len(new))]
         writer.write_part(0, rows(steps))
@@ -582,7 +582,7 @@ def test_a_driver_killed_while_it_commits_in_a_bucket(conditional: Bucket, dying
         if exists:
             first = place.begin("train")
             first.commit([first.write_part(0, rows(-1))])
-        writer = place.begin("train", overwrite=exists)
+        writer = place.begin("train", mode="overwrite" if exists else None)
         parts = [writer.write_part(task, rows(task)) for task in range(3)]
         dying["left"] = steps
         try:

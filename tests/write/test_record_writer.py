@@ -46,7 +46,7 @@ def test_an_exception_in_the_block_leaves_existing_files(engine: str, tmp_path: 
 
 def test_overwrite_false_refuses_an_existing_file(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [b"old"])
-    with pytest.raises(FileExistsError), tfr.RecordWriter(path, overwrite=False) as writer:
+    with pytest.raises(FileExistsError), tfr.RecordWriter(path, mode="error") as writer:
         writer.write(b"new")
     assert list(tfr.RecordReader(path)) == [b"old"]
     assert os.listdir(tmp_path) == ["a"]

@@ -36,7 +36,7 @@ def convert_killed_after(steps: int, sources: list[str], target: Path) -> bool:
     if not process:
         try:
             die_after(steps)
-            tfr.convert(sources, target, resume=True, threads=1, overwrite=True)
+            tfr.convert(sources, target, resume=True, threads=1, mode="overwrite")
         finally:
             os._exit(0)
     return os.WIFSIGNALED(os.waitpid(process, 0)[1])
@@ -55,7 +55,7 @@ def test_a_process_killed_at_any_step_on_disk(tmp_path: Path, written: list[int]
         killed = convert_killed_after(steps, sources, folder / "x@*")
         written.clear()
         if killed:
-            tfr.convert(sources, folder / "x@*", resume=True, overwrite=True)
+            tfr.convert(sources, folder / "x@*", resume=True, mode="overwrite")
         taken_over.add(3 - len(written))
         assert tfr.read_table(folder / "x@*").num_rows == 100
         clean(folder, older_than=timedelta(0), remove=True)  # the temporary files of the killed process
@@ -103,13 +103,13 @@ def test_a_dataset_that_is_published_already(
     for changed in (False, True):
         with monkeypatch.context() as killed:
             killed.setattr(ResumeJournal, "remove", lambda self: None)
-            first = tfr.convert(sources, target, resume=True, overwrite=True)
+            first = tfr.convert(sources, target, resume=True, mode="overwrite")
         written.clear()
         if changed:
             tfr.write_tfrecord({"txt": ["other"]}, sources[0])
-            with pytest.raises(FileExistsError, match=r"was changed since .*; overwrite=True converts what is new"):
+            with pytest.raises(FileExistsError, match=r"was changed since .*; mode='overwrite' converts what is new"):
                 tfr.convert(sources, target, resume=True)
-            tfr.convert(sources, target, resume=True, overwrite=True)
+            tfr.convert(sources, target, resume=True, mode="overwrite")
             assert written == [0]
             assert tfr.read_table(target).num_rows == 71
         else:
@@ -136,7 +136,9 @@ def test_nothing_is_done_again(tmp_path: Path, days: list[str], written: list[in
     folder, target = tmp_path / "out", tmp_path / "out" / "x@*"
     first = tfr.convert(days, target, resume=True, schema_overrides={"day": "int32"})
     before, written[:] = {path: path.stat() for path in folder.iterdir()}, []
-    again = tfr.convert(days, target, resume=True, schema_overrides={"day": "int32"}, overwrite=overwrite, threads=1)
+    again = tfr.convert(
+        days, target, resume=True, schema_overrides={"day": "int32"}, mode="overwrite" if overwrite else None, threads=1
+    )
     assert written == []
     assert {path: path.stat() for path in folder.iterdir()} == before
     assert (again.records, again.bytes, again.files, again.columns) == (200, first.bytes, first.files, first.columns)
@@ -147,11 +149,11 @@ def test_only_what_changed_is_converted_for_a_new_dataset(tmp_path: Path, days: 
     tfr.convert(days, target, resume=True)
     Path(days[3]).write_text("day,word\n3,77\n")
     for sources in (days, days[:3], [*days[:3], days[0]], [days[1], days[0]]):
-        with pytest.raises(FileExistsError, match="overwrite=True"):
+        with pytest.raises(FileExistsError, match="mode='overwrite'"):
             tfr.convert(sources, target, resume=True)
     for sources, converted in ((days, [2, 3]), ([days[0], *days[3:]], []), ([days[1], days[0]], [])):
         written.clear()
-        report = tfr.convert(sources, target, resume=True, overwrite=True)
+        report = tfr.convert(sources, target, resume=True, mode="overwrite")
         assert written == converted  # of the file without rows there is no shard
         tfr.convert(sources, tmp_path / f"new{len(sources)}" / "x@*", resume=True)
         assert contents(tmp_path / "out") == contents(tmp_path / f"new{len(sources)}")
@@ -165,7 +167,7 @@ def test_other_keywords_convert_all_files(tmp_path: Path, days: list[str], writt
         written.clear()
         with pytest.raises(FileExistsError):
             tfr.convert(days, target, resume=True, **keywords)
-        tfr.convert(days, target, resume=True, overwrite=True, **keywords)
+        tfr.convert(days, target, resume=True, mode="overwrite", **keywords)
         assert written == [0, 1, 2, 3, 4]
 
 
@@ -176,7 +178,7 @@ def test_a_damaged_shard_is_not_taken_over(tmp_path: Path, days: list[str], writ
     whole, written[:] = contents(tmp_path / "out"), []
     harm(tmp_path / "out" / "x-00001-of-00004")
     Path(days[0]).touch()  # so that the dataset is made again
-    tfr.convert(days, target, resume=True, overwrite=True)
+    tfr.convert(days, target, resume=True, mode="overwrite")
     assert 1 in written
     assert tfr.verify(target).ok
     assert {**contents(tmp_path / "out"), "manifest": 0} == {**whole, "manifest": 0}
@@ -188,13 +190,13 @@ def test_a_complete_dataset_in_a_bucket(s3: Bucket, tmp_path: Path, days: list[s
     Path(days[3]).write_text("day,word\n3,77\n")
     for converted in ([2, 3], []):
         written.clear()
-        tfr.convert(days, target, resume=True, overwrite=True, dst_storage_options=s3.storage_options)
+        tfr.convert(days, target, resume=True, mode="overwrite", dst_storage_options=s3.storage_options)
         assert written == converted
         assert tfr.count(target, **storage) == 151
 
 
 def test_a_dataset_of_other_sources_says_which(tmp_path: Path, days: list[str], written: list[int]) -> None:
-    """What `overwrite=True` does then is what the error says."""
+    """What `mode='overwrite'` does then is what the error says."""
     target = tmp_path / "out" / "x@*"
     tfr.convert(days[:3], target, resume=True)
     written.clear()
@@ -205,7 +207,7 @@ def test_a_dataset_of_other_sources_says_which(tmp_path: Path, days: list[str], 
     with pytest.raises(FileExistsError, match="made of these sources in another order"):
         tfr.convert([days[1], days[0], days[2]], target, resume=True)
     assert written == []
-    tfr.convert(days, target, resume=True, overwrite=True)
+    tfr.convert(days, target, resume=True, mode="overwrite")
     assert written == [2, 3]  # without rows, a file has no shard to be taken over
     tfr.write_tfrecord({"day": [9], "word": [9]}, target, mode="append")
     with pytest.raises(FileExistsError, match="does not state what all of its shards were made of"):
@@ -230,5 +232,5 @@ def test_a_compacted_dataset_is_that_of_its_sources(
     Path(days[3]).write_text("day,word\n3,7\n")
     with pytest.raises(FileExistsError, match=r"3\.csv' was changed since"):
         tfr.convert(days, target, resume=True)
-    tfr.convert(days, target, resume=True, overwrite=True)
+    tfr.convert(days, target, resume=True, mode="overwrite")
     assert tfr.read_table(target).num_rows == rows.num_rows - 49

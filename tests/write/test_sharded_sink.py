@@ -56,7 +56,7 @@ def test_each_file_embeds_the_schema(engine: str, tmp_path: Path) -> None:
     for target, keywords in [("a@3", {}), ("b", {"shards": 3}), ("c@*", {"max_shard_bytes": 1000})]:
         for file in tfr.write_tfrecord(TABLE, tmp_path / target, **keywords).files:
             assert tfr.read_table(file.path).schema == TABLE.schema, file.path
-        plain = tfr.write_tfrecord(TABLE, tmp_path / target, overwrite=True, embed_schema=False, **keywords)
+        plain = tfr.write_tfrecord(TABLE, tmp_path / target, mode="overwrite", embed_schema=False, **keywords)
         assert tfr.read_table(plain.files[1].path).schema.field("n").type == pa.int64()
 
 
@@ -149,7 +149,7 @@ def test_any_dataset_is_read_back(
         {"n": pa.array(range(len(sizes)), pa.int32()), "x": pa.array([bytes(s) for s in sizes], pa.binary())}
     )
     data = iter(table.to_batches(max_chunksize=cut)) if stream and sizes else table
-    tfr.write_tfrecord(data, folder, overwrite=True, compression=compression, threads=1, **form)
+    tfr.write_tfrecord(data, folder, mode="overwrite", compression=compression, threads=1, **form)
     again = tfr.read_table(folder, threads=1)
     assert again.schema == table.schema
     assert again.sort_by("n") == table if stream else again == table
@@ -211,21 +211,21 @@ def test_two_datasets_in_one_directory_keep_a_manifest_each(engine: str, tmp_pat
         tfr.read_table(tmp_path)
 
 
-@pytest.mark.parametrize("overwrite", [None, False])
+@pytest.mark.parametrize("mode", [None, "error"])
 @pytest.mark.parametrize(
     "again", [("train@8", {}), ("train@4", {}), ("train@*", {"max_shard_bytes": 100}), ("train.tfrecord@2", {})]
 )
 def test_a_dataset_is_replaced_only_with_overwrite(
-    tmp_path: Path, overwrite: bool | None, again: tuple[str, dict[str, int]]
+    tmp_path: Path, mode: str | None, again: tuple[str, dict[str, int]]
 ) -> None:
     target, keywords = again
     tfr.write_tfrecord(TABLE, tmp_path / "train@8")
     tfr.write_tfrecord(TABLE, tmp_path / "train-extra@2")
     before = names(tmp_path)
-    with pytest.raises(FileExistsError, match="overwrite=True replaces it"):
-        tfr.write_tfrecord(TABLE, tmp_path / target, overwrite=overwrite, **keywords)
+    with pytest.raises(FileExistsError, match="mode='overwrite' replaces it"):
+        tfr.write_tfrecord(TABLE, tmp_path / target, mode=mode, **keywords)
     assert names(tmp_path) == before
-    report = tfr.write_tfrecord(TABLE.slice(0, 5), tmp_path / target, overwrite=True, **keywords)
+    report = tfr.write_tfrecord(TABLE.slice(0, 5), tmp_path / target, mode="overwrite", **keywords)
     others = [
         "_MANIFEST-train.json",
         "_MANIFEST-train-extra.json",
@@ -239,7 +239,7 @@ def test_shards_of_other_tools_are_not_replaced_without_overwrite(tmp_path: Path
     (tmp_path / "train-00000-of-00001").write_bytes(framed(b""))
     with pytest.raises(FileExistsError, match="train-00000-of-00001"):
         tfr.write_tfrecord(TABLE, tmp_path / "train@3")
-    tfr.write_tfrecord(TABLE, tmp_path / "train@3", overwrite=True)
+    tfr.write_tfrecord(TABLE, tmp_path / "train@3", mode="overwrite")
     assert numbers(tmp_path) == list(range(ROWS))
 
 
@@ -260,9 +260,9 @@ def test_an_exception_leaves_existing_files_and_nothing_else(
     tfr.write_tfrecord(TABLE, tmp_path / "old", shards=2)
     before = {n: (tmp_path / n).read_bytes() for n in names(tmp_path)}
     with pytest.raises(RuntimeError, match="mine"):
-        tfr.write_tfrecord(failing(), tmp_path / "old", overwrite=True, threads=threads, **form)
+        tfr.write_tfrecord(failing(), tmp_path / "old", mode="overwrite", threads=threads, **form)
     for error in (KeyboardInterrupt, SystemExit):
-        with pytest.raises(error), tfr.open_writer(tmp_path / "old", overwrite=True, **form) as writer:  # noqa: PT012
+        with pytest.raises(error), tfr.open_writer(tmp_path / "old", mode="overwrite", **form) as writer:  # noqa: PT012
             writer.write(TABLE)
             raise error
     assert {n: (tmp_path / n).read_bytes() for n in names(tmp_path)} == before
@@ -302,7 +302,7 @@ def test_each_shard_has_its_index_and_random_access_uses_it(
         assert len(records) == ROWS
         assert records[:] == whole
         assert records[[99, 0, 50]] == whole.take([99, 0, 50])
-    again = tfr.write_tfrecord(TABLE.slice(0, 5), f"{tmp_path}/d/", write_index=True, shards=1, overwrite=True)
+    again = tfr.write_tfrecord(TABLE.slice(0, 5), f"{tmp_path}/d/", write_index=True, shards=1, mode="overwrite")
     assert [p.name for p in (tmp_path / "d").glob("*.index")] == [os.path.basename(again.files[0].path) + ".index"]
     with tfr.open_random(tmp_path / "d") as records:
         assert records[:]["n"].to_pylist() == [0, 1, 2, 3, 4]
@@ -343,7 +343,7 @@ def test_shards_of_a_bucket_have_indexes(request: pytest.FixtureRequest, protoco
     with tfr.open_random(bucket.url("d/"), **options) as records:
         assert records[:] == TABLE
         assert records[[99, 0, 50]] == TABLE.take([99, 0, 50])
-    tfr.write_tfrecord(TABLE.slice(0, 5), bucket.url("d/"), shards=2, overwrite=True, **options)
+    tfr.write_tfrecord(TABLE.slice(0, 5), bucket.url("d/"), shards=2, mode="overwrite", **options)
     assert not [name for name in bucket.names() if name.endswith(".index")]
     with tfr.open_random(bucket.url("d/"), **options) as records:
         assert records[:]["n"].to_pylist() == [0, 1, 2, 3, 4]

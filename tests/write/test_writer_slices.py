@@ -97,5 +97,5 @@ def test_batches_may_have_offsets_of_different_widths(
     for number, (text, binary) in enumerate(kinds):
         texts, blobs = zip(*values[number * rows : (number + 1) * rows], strict=True)
         tables.append(pa.table({"s": pa.array(texts, TEXTS[text]), "b": pa.array(blobs, BYTES[binary])}))
-    tfr.write_tfrecord(tables, tmp_path, shards=shards or 1, threads=threads, overwrite=True)
+    tfr.write_tfrecord(tables, tmp_path, shards=shards or 1, threads=threads, mode="overwrite")
     assert [tuple(row.values()) for row in tfr.read_table(tmp_path).to_pylist()] == values

@@ -5,8 +5,8 @@ The library is imported inside the commands, so that ``tfr --help`` starts quick
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import click
 
@@ -18,6 +18,7 @@ from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import raises
 from tfrecord_io.options.read import is_of_other_type
+from tfrecord_io.typing import FileMode
 
 
 @inspection("columns", "record_type", "compression", "on_error", "filters")
@@ -180,7 +181,6 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
     metavar="TARGET",
     help="Write the result, as tfr convert writes its TARGET, in place of showing it.",
 )
-@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing TARGET, or fail.")
 @write_modes
 @options("compression", "split", "allow_missing_shards", "storage_options", "json")
 def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
@@ -195,9 +195,9 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     from tfrecord_io.cli import output as printed
     from tfrecord_io.storage.filesystem.locate import is_url
 
-    names = ("overwrite", "mode", "partition_by", "overwrite_where", "evolve")
+    names = ("mode", "partition_by", "overwrite_where", "evolve")
     writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
-    _check_target(output, writing.keys() - {"overwrite"})
+    _check_target(output, writing)
     with open_query(query, target=output, **keywords) as stream:
         if output is not None:
             report = _write_rows(stream, output, writing, keywords["storage_options"] if is_url(output) else None)
@@ -212,14 +212,15 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     printed.print_result(as_json, value, table=lambda: printed.records_table(rows))
 
 
-def _check_target(target: str | None, modes: Set[str]) -> None:
-    """Raise an error where the result is not written to TFRecord files, which alone have such options."""
+def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
+    """Raise an error for options of writing where nothing is written, or a file that is not TFRecord."""
     from tfrecord_io.file_formats.format_of_path import target_format
 
-    if modes and target is None:
-        raise click.UsageError("--append, --mode, --partition-by and --evolve are for -o TARGET, which is missing")
-    if modes and target is not None and target_format(target) is not None:
-        text = f"--append, --mode, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
+    if writing and target is None:
+        raise click.UsageError("--mode, --partition-by and --evolve are for -o TARGET, which is missing")
+    of_files = {**writing, "mode": None} if writing.get("mode") in get_args(FileMode) else writing
+    if target is not None and any(of_files.values()) and target_format(target) is not None:
+        text = f"--append, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
         raise click.UsageError(text)
 
 

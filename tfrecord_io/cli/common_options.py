@@ -19,7 +19,7 @@ from tfrecord_io.compression import CODECS, INFER, PLAIN
 from tfrecord_io.keyword_docs import COPY, READ
 from tfrecord_io.options import CopyOptions, ReadOptions
 from tfrecord_io.registry import listed
-from tfrecord_io.typing import RecordTypeName, WriteMode
+from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -134,25 +134,40 @@ columns = click.option(
 )
 
 
+def modes(*values: str) -> Callable[[Any], Any]:
+    """Declare --mode, which says what becomes of existing output, and the short forms of two of its values."""
+    shorts = {"overwrite": "Replace TARGET, as --mode overwrite.", "append": "Add to the dataset, as --mode append."}
+    shorts = {name: text for name, text in shorts.items() if name in values}
+
+    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(*arguments: Any, mode: str | None, **options: Any) -> Any:
+            for name in [name for name in shorts if options.pop(name)]:
+                if mode not in (None, name):
+                    raise click.UsageError(f"--{name} is --mode {name}: it cannot be combined with --mode {mode}")
+                mode = name
+            return command(*arguments, mode=mode, **options)
+
+        for name, text in reversed(shorts.items()):
+            run = click.option(f"--{name}", is_flag=True, help=text)(run)
+        text = "What becomes of TARGET if it exists: a file is replaced by default, a dataset is an error."
+        return click.option("--mode", type=click.Choice(values), help=text)(run)
+
+    return declare
+
+
+file_modes = modes(*get_args(FileMode))
+
+
 def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare --mode, --append, which is one of its values, --partition-by and --evolve."""
-
-    @wraps(command)
-    def run(*arguments: Any, append: bool, mode: str | None, **options: Any) -> Any:
-        if append and mode not in (None, "append"):
-            raise click.UsageError(f"--append is --mode append: it cannot be combined with --mode {mode}")
-        return command(*arguments, mode="append" if append else mode, **options)
-
-    run = keyword("evolve", default=None)(run)
+    """Declare --mode, --partition-by, --overwrite-where and --evolve."""
+    run = keyword("evolve", default=None)(command)
     text = "Write to folders by the values of a column (day=1/); may be repeated."
     run = click.option("--partition-by", multiple=True, metavar="COLUMN", callback=_list_or_none, help=text)(run)
     text = "With --mode overwrite_partitions: replace all folders of this value; may be repeated."
     parse = pairs("day=05-01")
     run = click.option("--overwrite-where", multiple=True, metavar="COLUMN=VALUE", callback=parse, help=text)(run)
-    run = click.option("--append", is_flag=True, help="Add to the dataset TARGET, as --mode append.")(run)
-    return click.option("--mode", type=click.Choice(get_args(WriteMode)), help="What becomes of TARGET if it exists.")(
-        run
-    )
+    return modes(*get_args(WriteMode))(run)  # type: ignore[no-any-return]
 
 
 def messages(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from tfrecord_io.cli.common_options import (
     columns,
     compression_option,
     field_option,
+    file_modes,
     json_flag,
     messages,
     options,
@@ -107,7 +108,6 @@ def _shown(format: Format) -> str:
     help="NAMES; may be repeated.",
 )
 @compression_option(help="NAMES; by default from the name or content of the TFRecord file.")
-@click.option("--overwrite/--no-overwrite", default=None, help="Replace TARGET (the default for a file), or fail.")
 @write_modes
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
 @click.option(
@@ -216,7 +216,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     "max_shard_bytes",
     compression_option(help="NAMES; by default from the name of TARGET."),
     "write_index",
-    click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
+    file_modes,
     "split",
     "allow_missing_shards",
     "storage_options",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import SourcesArgument, options, with_stdin
+from tfrecord_io.cli.common_options import SourcesArgument, file_modes, options, with_stdin
 from tfrecord_io.cli.process import echo
 
 
@@ -29,7 +29,7 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
         help="Check the checksums of all records, or only files.",
     ),
     click.option("--update", is_flag=True, help="Copy what differs, by checksum, and remove what is gone."),
-    click.option("--overwrite", is_flag=True, help="Copy all files, and replace those of TARGET."),
+    file_modes,
     click.option("--all-files", is_flag=True, help="Also copy all other files of directories."),
     "filters",
     click.option("--dry-run", is_flag=True, help="Write nothing: print what would be copied and removed."),

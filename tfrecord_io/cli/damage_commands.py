@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import ERROR_CODE, tfr
-from tfrecord_io.cli.common_options import SourcesArgument, inspection, options, plain_record_type, storage, with_stdin
+from tfrecord_io.cli.common_options import (
+    SourcesArgument,
+    file_modes,
+    inspection,
+    options,
+    plain_record_type,
+    storage,
+    with_stdin,
+)
 from tfrecord_io.cli.exit_codes import INVALID_DATA, USAGE_ERROR, error_line, option_names, report_exit_code
 from tfrecord_io.cli.process import echo
 
@@ -45,7 +53,7 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 @options("compression", "max_decompression_ratio")
 @click.option("--dry-run", is_flag=True, help="Write nothing: report what can be kept, and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
-@click.option("--overwrite/--no-overwrite", default=None, help="Replace existing files (the default), or fail.")
+@file_modes
 @options("storage_options", "src_storage_options", "dst_storage_options", "json")
 def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the intact records of damaged files to new ones.

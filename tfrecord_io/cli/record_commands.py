@@ -8,7 +8,15 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import STDOUT, SourcesArgument, compression_option, options, pairs, with_stdin
+from tfrecord_io.cli.common_options import (
+    STDOUT,
+    SourcesArgument,
+    compression_option,
+    file_modes,
+    options,
+    pairs,
+    with_stdin,
+)
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import SchemaError, printable
@@ -34,7 +42,7 @@ _OPTIONS = (
     "max_shard_bytes",
     compression_option(help="NAMES; by default from the name of TARGET."),
     "write_index",
-    click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
+    file_modes,
     "partitions",
     click.option(
         "--schema",

@@ -31,6 +31,7 @@ from tfrecord_io.format.format_registry import (
 from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
 from tfrecord_io.options.checked_options import datasets_in
+from tfrecord_io.options.write import ADDING
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader, open_as_it_is
@@ -142,7 +143,7 @@ def convert(
         stopped, by an error, Ctrl-C or a kill: files that were converted by then, and have the same size and ETag or
         times and inode, are not read again. `target` is a directory, or a name as ``train`` or ``train@*``; until all
         files are converted, what is finished waits next to it under names that no reader reads. If the dataset is
-        complete already, nothing is done; if files were changed, added or removed since, ``overwrite=True`` makes it
+        complete already, nothing is done; if files were changed, added or removed since, ``mode="overwrite"`` makes it
         anew and copies the shards of the others. For TFRecord, tables and WebDataset archives, and one call at a
         time.
     **keywords
@@ -333,6 +334,9 @@ def _paths(source: Any) -> list[str]:
 
 def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
+    if writes is not TFRECORD and (mode := given.get("mode")) in ADDING:
+        text = say("{mode=} is only for TFRecord targets, and '{}' is {}", printable(target), writes.title, mode=mode)
+        raise TypeError(text & say("{dst_format=} names another format"))
     for key in given:
         if key in reads.reads or key in writes.writes:
             continue
@@ -364,7 +368,7 @@ def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[An
 # ---- convert(resume=True): one source file after the other, which goes on after a stop
 
 # Keywords that a later call may change: the parts do not depend on them.
-_WITHOUT_EFFECT = {"overwrite", "progress", "threads", "batch_size", "batch_bytes", "allow_missing_shards"}
+_WITHOUT_EFFECT = {"mode", "progress", "threads", "batch_size", "batch_bytes", "allow_missing_shards"}
 _OF_ALL_FILES = ("limit", "offset")
 
 

@@ -55,7 +55,7 @@ class Format:
     writer: Code | None = None
     write: Code | None = None
     reads: frozenset[str] = frozenset({"filters"})  # keywords of `tfrecord_io.convert` for such a source,
-    writes: frozenset[str] = frozenset({"overwrite"})  # for such a target
+    writes: frozenset[str] = frozenset({"mode"})  # for such a target
     options: type[Any] | None = None  # a dataclass of keywords that are options of ``tfr convert``: `option_help`
     needs: Mapping[str, str] = field(default_factory=dict)  # keywords without which it is not read, and what they are
     named: Mapping[str, Any] = field(default_factory=dict)  # for targets, and named sources
@@ -170,7 +170,7 @@ CSV = Format(
     instead=say("exclude the column with {columns=}")
     | "write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
     reads=ORDERED | _CELLS,
-    writes=frozenset({"overwrite", "delimiter"}),
+    writes=frozenset({"mode", "delimiter"}),
     named={"delimiter": ","},
     compressed=True,
     typed=False,
@@ -245,7 +245,7 @@ NPY = Format(
     open=f"{_CODE}array_files.from_numpy_files:open_npy",
     several=True,
     write=f"{_CODE}array_files.to_numpy_files:write_npy",
-    writes=frozenset({"overwrite", "column"}),
+    writes=frozenset({"mode", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
     advice=by_convert("npy", "numpy.load"),
@@ -257,7 +257,7 @@ NPZ = Format(
     open=f"{_CODE}array_files.from_numpy_files:open_npz",
     several=True,
     write=f"{_CODE}array_files.to_numpy_files:write_npz",
-    writes=frozenset({"overwrite", "compressed"}),
+    writes=frozenset({"mode", "compressed"}),
     looks=("a zip archive (such as .npz)",),
     advice="if it is .npz, " + by_convert("npz", "numpy.load"),
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
@@ -270,7 +270,7 @@ HDF5 = Format(
     projects=True,
     write=f"{_CODE}array_files.hdf5_files:to_hdf5",
     reads=_LABELLED,
-    writes=frozenset({"overwrite", "compressed"}),
+    writes=frozenset({"mode", "compressed"}),
     looks=("an HDF5 file",),
     advice=by_convert("hdf5", "h5py.File"),
     magic=(b"\x89HDF\r\n\x1a\n",),

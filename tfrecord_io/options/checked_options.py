@@ -11,12 +11,13 @@ from numbers import Real
 from typing import Any, ClassVar, Self, get_args
 
 from tfrecord_io.errors import say
-from tfrecord_io.options.keyword_names import unknown_keyword
+from tfrecord_io.options.keyword_names import NO_APPEND, unknown_keyword
 from tfrecord_io.options.split_slices import parse_split
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.typing import Compression, OnError, OnErrorName, ProgressLike
+from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
+_MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
 MAX_RECORD_BYTES = 2**31 - 1
 _signature = cache(inspect.signature)
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
@@ -307,10 +308,14 @@ def leaves_out(on_error: object) -> bool:
     return on_error not in ("raise", "stop")
 
 
-def check_overwrite(value: object) -> None:
-    """Raise TypeError for an `overwrite` that does not exist."""
-    if value not in (None, True, False):
-        raise TypeError(say("{overwrite=}: expected None, True or False", overwrite=value))
+def check_mode(value: object, modes: Sequence[str] = get_args(FileMode)) -> None:
+    """Raise ValueError for a `mode` that a call does not have, with what is meant by those of ``open``."""
+    if isinstance(value, str) and (meant := _MODES_OF_FILES.get(value)) in modes:
+        advice = say("did you mean {}? Valid modes: {}", Keyword("mode", repr(meant)), ", ".join(modes))
+        raise ValueError(say("{mode=}: {}", advice, mode=value))
+    if value is not None and value not in modes:
+        reason = say("{mode=}: expected one of {}", ", ".join(map(repr, (None, *modes))), mode=value)
+        raise ValueError(reason & NO_APPEND if value in ("append", *_MODES_OF_FILES) else reason)
 
 
 def check_progress(value: object) -> ProgressLike:

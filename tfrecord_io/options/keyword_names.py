@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -24,7 +25,7 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "missing": "fill_value na_value",
     "offset": "skiprows skip_rows skip start",
     "on_error": "errors ignore_errors on_bad_lines",
-    "overwrite": "exist_ok if_exists exists",
+    "mode": "overwrite no_overwrite no_clobber exist_ok if_exists exists",
     "pad_value": "padding_value padding_values",
     "progress": "verbose progress_bar",
     "record_type": "example_type",
@@ -98,18 +99,21 @@ _OF_LIBRARIES = {  # by call: what does the same as a keyword of training that i
     "to_grain": "the datasets of Grain shuffle, repeat, share, batch and resume; iter_arrays makes padded batches",
     "to_hf": "its streams shuffle, batch, share and resume by themselves; to_torch, to_tf and iter_arrays do this",
 }
-_APPENDING = ("mode", "if_exists", "append", "exists")  # names of keywords that say so in other libraries
-_NO_APPEND = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
+_MODES = {  # by keyword of another library and its value
+    **dict.fromkeys((("overwrite", True), ("exist_ok", True), ("if_exists", "replace")), "overwrite"),
+    **dict.fromkeys((("overwrite", False), ("exist_ok", False), ("if_exists", "fail")), "error"),
+    **dict.fromkeys((("append", True), ("if_exists", "append"), ("exists", "append")), "append"),
+}
+NO_APPEND = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
 
 
-def _asks_to_append(name: str, value: object) -> bool:
-    """Whether a keyword of another library, such as ``mode="append"``, asks for the old content to stay.
-
-    >>> _asks_to_append("mode", "a"), _asks_to_append("append", True), _asks_to_append("mode", "overwrite")
-    (True, True, False)
-    """
-    appends = value is True if name == "append" else isinstance(value, str) and value in ("append", "a", "ab", "a+")
-    return name in _APPENDING and appends
+def _meant_mode(name: str, value: object, call: Callable[..., Any] | None) -> str | None:
+    """What the keyword of another library says of existing output, in words of `mode`; None if that is not clear."""
+    mode = _MODES.get((name, value)) if isinstance(value, str | bool) else None
+    parameter = None if call is None else inspect.signature(call).parameters.get("mode")
+    if mode == "append" and parameter is not None and not re.search("append|WriteMode", str(parameter.annotation)):
+        return f": {NO_APPEND};"
+    return None if mode is None else f": did you mean mode={mode!r}?"
 
 
 def _instead(call: Callable[..., Any] | None, name: str) -> str | None:
@@ -147,10 +151,8 @@ def unknown_keyword(
     meant = meant_keywords(name)
     close = difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
     elsewhere = [_ELSEWHERE[own] for own in [name, *meant] if own in _ELSEWHERE and "schema_overrides" in valid]
-    if "mode" in valid and _asks_to_append(name, value):
-        hint = ": did you mean mode='append'?"
-    elif "overwrite" in valid and _asks_to_append(name, value):
-        hint = f": {_NO_APPEND};"
+    if "mode" in valid and (mode := _meant_mode(name, value, call)) is not None:
+        hint = mode
     elif names := [own for own in meant if own in valid]:
         hint = f": did you mean {names[0]}=?"
         if names[0] == "worker" and name in _OF_A_LOADER:

@@ -13,15 +13,14 @@ from tfrecord_io.options.checked_options import (
     TransferOptions,
     check_choice,
     check_integer,
-    check_overwrite,
+    check_mode,
 )
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.typing import Float64, Partitions, RecordTypeLike, SchemaLike, WriteMode
+from tfrecord_io.typing import FileMode, Float64, Partitions, RecordTypeLike, SchemaLike, WriteMode
 
-_MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
-_ADDING = ("append", "overwrite_partitions")
+ADDING = ("append", "overwrite_partitions")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,6 @@ class WriteOptions(RecordOptions):
     shards: int | None = None
     max_shard_bytes: int | None = None
     write_index: bool = False
-    overwrite: bool | None = None
     mode: WriteMode | None = None
     evolve: bool = False
     partition_by: str | Sequence[str] | None = None
@@ -47,6 +45,7 @@ class WriteOptions(RecordOptions):
     any_suffix: bool = False  # the caller has stated that the file is TFRecord, whatever its name says
 
     internal: ClassVar[frozenset[str]] = frozenset({"any_suffix"})
+    modes: ClassVar[tuple[str, ...]] = get_args(WriteMode)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,7 +68,7 @@ class WriteOptions(RecordOptions):
             raise TypeError(say("{record_dim=}: expected the name of a dimension", record_dim=self.record_dim))
         check_integer("shards", self.shards, 1, optional=True)
         check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
-        check_overwrite(self.overwrite)
+        check_mode(self.mode, self.modes)
         self._check_flags("evolve")
         self._check_mode()
         self._check_partitions()
@@ -82,8 +81,8 @@ class WriteOptions(RecordOptions):
 
     @property
     def effective_mode(self) -> str:
-        """What happens to an existing dataset, by `mode` or else by `overwrite`."""
-        return self.mode or ("overwrite" if self.overwrite else "error")
+        """What happens to an existing dataset."""
+        return self.mode or "error"
 
     def _check_partitions(self) -> None:
         columns = self.partition_by
@@ -121,21 +120,8 @@ class WriteOptions(RecordOptions):
             raise ValueError(say("{overwrite_where=}: expected {}", expected, overwrite_where=dict(where)))
 
     def _check_mode(self) -> None:
-        """Check `mode`; where it says what `overwrite` can say, that does."""
-        mode, overwrite = self.mode, self.overwrite
-        if mode is not None and mode in _MODES_OF_FILES:
-            meant, modes = Keyword("mode", repr(_MODES_OF_FILES[mode])), ", ".join(get_args(WriteMode))
-            raise ValueError(say("{mode=}: did you mean {}? Valid modes: {}", meant, modes, mode=mode))
-        check_choice("mode", mode, (None, *get_args(WriteMode)))
-        same = {None: (None, True, False), "error": (None, False), "overwrite": (None, True)}
-        if overwrite not in same.get(mode, (None,)):
-            raise ValueError(
-                say("{mode=} and {overwrite=} contradict each other", mode=mode, overwrite=overwrite)
-                & "pass one of them"
-            )
-        if overwrite is None and mode in ("error", "overwrite"):
-            object.__setattr__(self, "overwrite", mode == "overwrite")
-        if self.evolve and mode not in _ADDING:
+        mode = self.mode
+        if self.evolve and mode not in ADDING:
             raise ValueError(
                 say(
                     "{evolve=True} is for {mode='append'} and 'overwrite_partitions': other modes write a schema of "
@@ -155,6 +141,7 @@ class WriteOptions(RecordOptions):
 class CopyOptions(TransferOptions, WriteOptions):
     """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
 
+    mode: FileMode | None = None
     schema_overrides: Mapping[str, Any] | None = None
     partitions: Partitions = "features"
     split: str | None = None
@@ -162,8 +149,9 @@ class CopyOptions(TransferOptions, WriteOptions):
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
-        | {"mode", "evolve", "partition_by", "overwrite_where", "any_suffix"}
+        | {"evolve", "partition_by", "overwrite_where", "any_suffix"}
     )
+    modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -178,7 +166,7 @@ class CopyOptions(TransferOptions, WriteOptions):
 class SalvageOptions(TransferOptions, FrameOptions):
     """Keywords of `tfrecord_io.salvage`."""
 
-    overwrite: bool | None = None
+    mode: FileMode | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"check_crc", "on_error", "split", "allow_missing_shards", "threads"}
@@ -186,7 +174,7 @@ class SalvageOptions(TransferOptions, FrameOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_overwrite(self.overwrite)
+        check_mode(self.mode)
 
 
 @dataclass(frozen=True, kw_only=True)

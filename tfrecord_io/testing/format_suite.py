@@ -254,9 +254,9 @@ class FormatSuite:
         target = tmp_path / f"a{self.suffix}"
         target.write_bytes(b"before")
         with pytest.raises(FileExistsError):
-            convert(records, target, overwrite=False)
+            convert(records, target, mode="error")
         assert target.read_bytes() == b"before"
-        for keywords in ({}, {"overwrite": True}):
+        for keywords in ({}, {"mode": "overwrite"}):
             convert(records, target, **keywords)  # type: ignore[arg-type]
             assert self.read(target).num_rows == self.rows.num_rows
 

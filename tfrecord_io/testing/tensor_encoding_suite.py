@@ -200,7 +200,7 @@ class TensorEncodingSuite(ABC):
             array = self.values(dtype, (3, 2))
             column, of = tensor_column(list(array))
             table = pa.Table.from_arrays([column], schema=pa.schema([tensor_field("x", of, (2,))]))
-            path = self.written(tmp_path / "a", table, overwrite=True)
+            path = self.written(tmp_path / "a", table, mode="overwrite")
             assert read_arrays(path)["x"].tobytes() == array.tobytes()
 
     def test_reads_what_others_write(self, tmp_path: Path) -> None:

@@ -271,10 +271,12 @@ def check_may_write(
     if known is not None:
         if replaces or is_begun_copy(wanted, known):
             return
-        text = "a dataset of this name exists" & say("{update=True} copies what differs, {overwrite=True} replaces it")
+        text = "a dataset of this name exists" & say(
+            "{update=True} copies what differs, {mode='overwrite'} replaces it"
+        )
         if not known.complete:
             text = "an incomplete dataset of this name exists, whose writer died or is at work" & say(
-                "{overwrite=True} replaces it"
+                "{mode='overwrite'} replaces it"
             )
         raise FileExistsError(errno.EEXIST, text, path)
     for entry in record_files(listing.values()):

@@ -20,7 +20,7 @@ from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, CopyOptions, check_integer
-from tfrecord_io.options.checked_options import TransferOptions, check_choice, cpu_count
+from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.remedies import Keyword
@@ -40,7 +40,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
 from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
-from tfrecord_io.typing import FilesLike, Path
+from tfrecord_io.typing import FileMode, FilesLike, Path
 
 Verify = Literal["records", "bytes"]
 
@@ -125,7 +125,7 @@ def copy(
     *,
     verify: Verify = "records",
     update: bool = False,
-    overwrite: bool = False,
+    mode: FileMode | None = None,
     all_files: bool = False,
     filters: Any = None,
     dry_run: bool = False,
@@ -159,8 +159,8 @@ def copy(
     update : bool, default False
         Copy only what the target has not, or with another checksum, and remove what the source has not any more. A
         dataset changes in one step.
-    overwrite : bool, default False
-        Copy all files, whether the target has them or not; a dataset there is replaced in one step.
+    mode : {"error", "overwrite"}, optional
+        "overwrite" copies all files, whether the target has them or not; a dataset there is replaced in one step.
     all_files : bool, default False
         Also copy all other files below directories.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
@@ -186,7 +186,7 @@ def copy(
         A file of the source is damaged, or is not what its manifest states: the error has the file, and the record and
         byte where they are known. Nothing of its dataset is published.
     FileExistsError
-        The target has the dataset, or a file, and neither `update` nor `overwrite` is given.
+        The target has the dataset, or a file, and neither `update` nor ``mode="overwrite"`` is given.
     OSError
         A store refuses a request, or another writer has written the target meanwhile.
 
@@ -203,11 +203,13 @@ def copy(
     options = TransferOptions.from_keywords(own, None, source)
     source = whole_files(source, "copy")
     check_choice("verify", verify, ("records", "bytes"))
-    for name, flag in (("update", update), ("overwrite", overwrite), ("all_files", all_files), ("dry_run", dry_run)):
+    for name, flag in (("update", update), ("all_files", all_files), ("dry_run", dry_run)):
         if type(flag).__name__ not in ("bool", "bool_"):
             raise TypeError(say("{}: expected True or False", Keyword(name, repr(flag))))
-    if update and overwrite:
-        raise ValueError(say("{update=} keeps what is equal, {overwrite=} copies it again: pass only one of them"))
+    check_mode(mode)
+    if update and mode is not None:
+        text = "{update=True} keeps what is equal and replaces what differs, {mode=} does not: pass only one of them"
+        raise ValueError(say(text, mode=mode))
     check_integer("threads", threads, 1, optional=True)
     paths = list(source) if isinstance(source, list | tuple) else [source]
     for path in (*paths, target):
@@ -216,7 +218,7 @@ def copy(
     if not paths:
         raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
     call = _Copy(
-        paths, target, options, verify == "records", bool(update), bool(overwrite), bool(all_files), filters,
+        paths, target, options, verify == "records", bool(update), mode == "overwrite", bool(all_files), filters,
         bool(dry_run), parse_rate(limit_rate), threads, keywords.get("progress", False),
     )  # fmt: skip
     while True:
@@ -401,7 +403,7 @@ class _Copy:
         if not self._replaces:
             taken = next((name for name, _ in files if name in self.listing and name not in self._own), None)
             if taken is not None:
-                text = "the file exists" & say("{update=True} copies what differs, {overwrite=True} replaces it")
+                text = "the file exists" & say("{update=True} copies what differs, {mode='overwrite'} replaces it")
                 raise FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + taken))
         if self.overwrite:
             return list(files)

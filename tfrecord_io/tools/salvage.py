@@ -152,8 +152,6 @@ def salvage(
         Write nothing but the `report`.
     report : str or os.PathLike, optional
         File for the report as JSON.
-    overwrite : bool, optional
-        False: an existing file is an error. By default, files are replaced, and an existing dataset is an error.
     {keywords}
 
     Returns
@@ -169,7 +167,7 @@ def salvage(
     ValueError
         `dst` is a file that is read.
     FileExistsError
-        `dst` exists; see `overwrite`.
+        `dst` exists; see `mode`.
     CorruptRecordError
         A file is of another format, such as PNG. Nothing is written.
 

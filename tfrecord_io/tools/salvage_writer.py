@@ -377,8 +377,7 @@ class SalvageWriter:
         compression = target.codec(records.compression)
         if target.same_name:
             make_parent(target.path, self.options.target)
-        overwrite = self.options.overwrite
-        sink = FrameSink(target.path, self.options.target, compression=compression, overwrite=overwrite)
+        sink = FrameSink(target.path, self.options.target, compression=compression, mode=self.options.mode)
         try:
             result, _ = self._copy(target, records, sink)
             sink.commit()
@@ -422,7 +421,7 @@ class SalvageWriter:
     def _open_dataset(self, targets: Sequence[Target]) -> Any:
         """The writer of a dataset: of one with folders, new shards in the same folders."""
         first, storage = targets[0], self.options.target
-        mode = "overwrite" if self.options.overwrite else "error"
+        mode = self.options.mode or "error"
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
             output: Output = NamedShards(first.path, True, len(names), base=first.path, names=names)

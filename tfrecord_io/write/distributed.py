@@ -92,7 +92,7 @@ class DistributedWriter:
         Raises
         ------
         FileExistsError
-            The dataset exists and `overwrite` is not True, or the directory has other TFRecord files.
+            The dataset exists and the mode is not "overwrite", or the directory has other TFRecord files.
         ValueError
             `path` states a number of shards.
         """

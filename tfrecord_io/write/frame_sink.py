@@ -193,7 +193,7 @@ class FrameSink(Sink):
         storage: StorageOptions = DEFAULT_STORAGE,
         *,
         compression: str | None = "infer",
-        overwrite: bool | None = None,
+        mode: str | None = None,
         write_index: bool = False,
         threads: int = 1,
         output: OutputFile | None = None,
@@ -209,7 +209,7 @@ class FrameSink(Sink):
         self._engine = get_engine()
         self._with_crc = output is not None
         self._index = IndexWriter(path, self.compression, storage) if write_index else None
-        self.output = open_output(path, storage, overwrite=overwrite) if output is None else output
+        self.output = open_output(path, storage, mode=mode) if output is None else output
         self.records = self.bytes = self.crc32c = 0
         self._finished = False
         # An index without its file is outdated too; in a bucket, removing one would take a request for each file.

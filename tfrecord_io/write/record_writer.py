@@ -17,7 +17,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
-from tfrecord_io.typing import BytesLike, OutputPath
+from tfrecord_io.typing import BytesLike, FileMode, OutputPath
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to this size
@@ -25,7 +25,7 @@ _ITEM_BYTES = 64  # memory of a buffered payload besides its bytes
 _COMPRESSION_THREADS = 2  # these run besides a loop in Python, as they do not hold the GIL
 
 
-@document_keywords(WriteOptions, only={"compression", "overwrite", "storage_options", "filesystem"})
+@document_keywords(WriteOptions, only={"compression", "storage_options", "filesystem"})
 class RecordWriter(PublishingWriter):
     """Write payloads to a TFRecord file, which is published atomically when the writer is closed.
 
@@ -34,8 +34,8 @@ class RecordWriter(PublishingWriter):
     path : str, PathLike, URL or binary file object
         A file object is written to directly: not atomically, and it is not closed. A suffix that is
         not TFRecord's (``.parquet``, ``.data``) is a ValueError; versions (``.v2``), numbers and dates are none.
-    overwrite : bool, optional
-        False: an existing file is an error.
+    mode : {"error", "overwrite"}, optional
+        "error": an existing file is an error.
     {keywords}
 
     Notes
@@ -48,8 +48,8 @@ class RecordWriter(PublishingWriter):
     ...     writer.write("any bytes".encode())
     """
 
-    def __init__(self, path: OutputPath, *, overwrite: bool | None = None, **keywords: Any) -> None:
-        options = WriteOptions.from_keywords({**keywords, "overwrite": overwrite}, RecordWriter)
+    def __init__(self, path: OutputPath, *, mode: FileMode | None = None, **keywords: Any) -> None:
+        options = WriteOptions.from_keywords(keywords, RecordWriter)
         if isinstance(path, str | os.PathLike):
             check_suffix(os.fspath(path))
         _refuse_shards(path, options.storage)
@@ -59,7 +59,7 @@ class RecordWriter(PublishingWriter):
         self._buffered_bytes = 0  # about
         self._usable = True
         compression, threads = options.compression, _COMPRESSION_THREADS
-        sink = FrameSink(path, options.storage, compression=compression, overwrite=overwrite, threads=threads)
+        sink = FrameSink(path, options.storage, compression=compression, mode=mode, threads=threads)
         self._open(sink, self._buffer)
 
     def write(self, payload: BytesLike | np.ndarray[Any, Any]) -> None:

@@ -102,7 +102,7 @@ class ResumableWriter:
         TypeError
             An option that concerns the dataset as a whole.
         FileExistsError
-            Another dataset of this name exists, and `overwrite` is not True.
+            Another dataset of this name exists, and the mode is not "overwrite".
         CorruptRecordError
             The journal is damaged.
         OSError
@@ -302,10 +302,10 @@ def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion
 
 
 def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> str:
-    """Why a dataset is not that of these sources, and what ``overwrite=True`` does."""
+    """Why a dataset is not that of these sources, and what ``mode="overwrite"`` does."""
     if not all(file.sources for file in manifest.files):
         return "and does not state what all of its shards were made of" & say(
-            "{overwrite=True} converts all sources again"
+            "{mode='overwrite'} converts all sources again"
         )
     noted = {str(each.get("path")): each for file in manifest.files for each in file.sources}
     noted |= {str(each.get("path")): each for each in manifest.sources_without_rows}
@@ -320,9 +320,9 @@ def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> str:
     else:
         names, what = [name for name in noted if name not in paths], "is among the sources that it was made of, only"
     if not names:
-        return "and was made of these sources in another order" & say("{overwrite=True} replaces it")
+        return "and was made of these sources in another order" & say("{mode='overwrite'} replaces it")
     advice = say(
-        "{overwrite=True} converts what is new or changed, takes over the other shards, and replaces the dataset"
+        "{mode='overwrite'} converts what is new or changed, takes over the other shards, and replaces the dataset"
     )
     return say("{}", f"and '{printable(names[0])}'{and_more(len(names) - 1)} {what}") & advice
 

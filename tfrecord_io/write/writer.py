@@ -389,7 +389,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             path,
             options.storage,
             compression=options.compression,
-            overwrite=options.overwrite,
+            mode=options.mode,
             write_index=options.write_index,
             threads=options.thread_count,
         )

@@ -27,7 +27,7 @@ DATA = xr.Dataset(
 
 
 def read(data: Any, path: Path, **keywords: Any) -> Any:
-    tfr.write_tfrecord(data, path, overwrite=True, float64="raw", **keywords)
+    tfr.write_tfrecord(data, path, mode="overwrite", float64="raw", **keywords)
     return tfr.dataset(path).to_xarray().load()
 
 
@@ -85,10 +85,10 @@ def test_data_arrays(tmp_path: Path) -> None:
         ({"x": array, "label": [1, 2]}, "feature 'label': has 2 values, where 'time' has 3"),
     ):
         with pytest.raises(tfr.errors.EncodeError, match=reason):
-            tfr.write_tfrecord(data, path, overwrite=True)
+            tfr.write_tfrecord(data, path, mode="overwrite")
     for other in (array.rename(None), array.variable, xr.DataTree(DATA)):
         with pytest.raises(TypeError, match="name"):
-            tfr.write_tfrecord(other, path, overwrite=True)
+            tfr.write_tfrecord(other, path, mode="overwrite")
 
 
 def test_several_datasets_and_levels_of_an_index(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_several_datasets_and_levels_of_an_index(tmp_path: Path) -> None:
 
 
 def write(data: Any, path: Path) -> Path:
-    tfr.write_tfrecord(data, path, overwrite=True)
+    tfr.write_tfrecord(data, path, mode="overwrite")
     return path
 
 

@@ -55,7 +55,7 @@ def random_access(path: Path) -> None:
 
 
 def writing(path: Path, options: dict[str, Any]) -> None:
-    report: tfr.typing.WriteReport = tfr.write_tfrecord({"x": [1, 2], "y": np.zeros((2, 3))}, path, overwrite=True)
+    report: tfr.typing.WriteReport = tfr.write_tfrecord({"x": [1, 2], "y": np.zeros((2, 3))}, path, mode="overwrite")
     print(report.records, report.files[0].path, report.columns)
     tfr.write_tfrecord([{"x": 1, "name": "a"}, {"x": 2, "name": "b"}], f"{path}@8", mode="overwrite")
     tfr.write_tfrecord(tfr.open_reader(path), io.BytesIO(), float64="raw", column_encoding={"x": "tensor_proto"})
@@ -75,7 +75,7 @@ def other_calls(path: Path) -> None:
     tfr.convert("a.npy", path, compression="gzip", shards=2)
     tfr.convert(path, "a.npy", column="x", limit=5)
     tfr.convert([path, "b.tfrecord"], "a.npz", columns=["x*"], compressed=True, batch_size=10)
-    tfr.formats.write_npy(path, "x.npy", "x", overwrite=True, columns=["x"])
+    tfr.formats.write_npy(path, "x.npy", "x", mode="overwrite", columns=["x"])
     tfr.formats.write_npz(path, "x.npz", compressed=True, schema={"x": "int64"})
     with tfr.formats.open_npy({"image": "images.npy", "label": "labels.npy"}) as stream:
         tfr.write_tfrecord(stream, path)

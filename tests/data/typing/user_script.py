@@ -15,7 +15,7 @@ def bring_in(folder: Path) -> None:
     with tfr.formats.open_image_folder(folder / "photos", class_names=["cat", "dog"], shuffle_seed=0) as stream:
         report = tfr.write_tfrecord(stream, f"{folder}/photos@8.tfrecord", write_index=True)
     print(report.records, report.bytes, [file.path for file in report.files])
-    tfr.write_tfrecord(tfr.formats.open_file_folder("sounds", shuffle_seed=0), "sounds.tfrecord", overwrite=True)
+    tfr.write_tfrecord(tfr.formats.open_file_folder("sounds", shuffle_seed=0), "sounds.tfrecord", mode="overwrite")
     tfr.write_tfrecord(
         tfr.formats.embed_files({"uri": ["1.png"]}, columns={"image": "uri"}, missing="null"), "one.tfrecord"
     )
@@ -30,7 +30,7 @@ def bring_in(folder: Path) -> None:
 
 
 def look(path: str) -> bool:
-    shown: tfr.typing.DatasetReport = tfr.report(path, "report.html", sample_records=1000, overwrite=True)
+    shown: tfr.typing.DatasetReport = tfr.report(path, "report.html", sample_records=1000, mode="overwrite")
     print(len(shown.statistics), shown.to_dict().keys(), tfr.describe(path))
     metadata = tfr.read_metadata(path)
     print(metadata.records, [file.bytes for file in metadata.files])

@@ -59,7 +59,7 @@ tfr.iter_arrays(path, batch_size=32, worker=3)  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, schema="infer")  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, column_encoding="raw")  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, shards=2.0)  # error: mypy, pyright
-tfr.write_tfrecord({"x": [1]}, path, overwrite="yes")  # error: mypy, pyright
+tfr.write_tfrecord({"x": [1]}, path, mode="yes")  # error: mypy, pyright
 tfr.Schema(5)  # error: mypy, pyright
 tfr.image((None, None, 3), resize=224)  # error: mypy, pyright
 

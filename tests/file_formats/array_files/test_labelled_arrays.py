@@ -35,7 +35,7 @@ def stored(data: Any, folder: Path, kind: str, encoding: Any = None) -> Path:
 def arrays(path: Path, **keywords: Any) -> Any:
     """The rows of a file through TFRecord."""
     target = path.with_name("a.tfrecord")
-    tfr.convert(path, target, float64="raw", overwrite=True, **keywords)
+    tfr.convert(path, target, float64="raw", mode="overwrite", **keywords)
     return tfr.dataset(target).to_xarray().load()
 
 

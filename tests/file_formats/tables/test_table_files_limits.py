@@ -48,7 +48,7 @@ def test_limits_are_keywords(tmp_path: Path) -> None:
     for name in ("a.csv", "a.jsonl"):
         with pytest.raises(tfr.errors.SchemaError, match="more than 2 different"):
             tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", max_features=2)
-        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", max_features=3, overwrite=True)
+        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", max_features=3, mode="overwrite")
     with pytest.raises(ValueError, match="max_features=0"):
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", max_features=0)
 

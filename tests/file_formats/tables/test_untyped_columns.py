@@ -54,9 +54,9 @@ def test_infinities_and_text_stay(tmp_path: Path) -> None:
     inf = float("inf")
     for name, text in (("a.csv", "x\n1\ninf\n-Infinity\n"), ("a.jsonl", '{"x":1}\n{"x":"Infinity"}\n{"x":-Infinity}')):
         (tmp_path / name).write_text(text)
-        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", schema={"x": "float64"}, float64="raw", overwrite=True)
+        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", schema={"x": "float64"}, float64="raw", mode="overwrite")
         assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == [1, inf, -inf]
     for name, text in (("a.csv", "x\n1e400\n"), ("a.jsonl", '{"x": 1e400}\n')):
         (tmp_path / name).write_text(text)
-        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", schema={"x": "string"}, overwrite=True)
+        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", schema={"x": "string"}, mode="overwrite")
         assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == ["1e400"]

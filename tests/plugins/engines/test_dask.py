@@ -98,7 +98,7 @@ def test_a_shard_for_each_partition(tmp_path: Path) -> None:
 
 def test_frames_of_pandas_and_their_index(tmp_path: Path) -> None:
     local = pd.DataFrame({"x": [1.5, None, 2.5], "name": ["a", None, "c"]}, index=pd.Index([10, 20, 30], name="key"))
-    report = tfr.write_tfrecord(dd.from_pandas(local, npartitions=3), tmp_path / "out", float64="raw", overwrite=True)
+    report = tfr.write_tfrecord(dd.from_pandas(local, npartitions=3), tmp_path / "out", float64="raw", mode="overwrite")
     assert report.index == ("key",)
     pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "out@3"), local, check_dtype=False)
 

@@ -236,7 +236,7 @@ def test_modes(spark: Any, tmp_path: Path, name: str) -> None:
     before = sorted(tmp_path.rglob("*"))
     frame, started = counted(spark, spark.range(5))
     for mode in ("error", "ErrorIfExists"):
-        with pytest.raises(Exception, match=r"FileExistsError.*overwrite=True replaces it"):
+        with pytest.raises(Exception, match=r"FileExistsError.*mode='overwrite' replaces it"):
             save(frame, out, modes=mode)
     assert started.value == 0
     save(frame, out, modes="Ignore")

@@ -35,7 +35,7 @@ def test_overwrite_as_in_the_other_writers(words: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.html"
     out.write_text("old")
     with pytest.raises(FileExistsError):
-        tfr.report(words, out, overwrite=False)
+        tfr.report(words, out, mode="error")
     assert out.read_text() == "old"
     tfr.report(words, out)
     assert out.read_text() != "old"

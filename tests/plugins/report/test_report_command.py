@@ -42,7 +42,7 @@ def test_report_refuses_a_wrong_target(run, words: Path, tmp_path: Path) -> None
     assert run("report", words).exit_code == 2
     assert "standard input" in run("report", "-", tmp_path / "out.html").stderr
     (tmp_path / "out.html").write_text("old")
-    assert run("report", "--no-overwrite", words, tmp_path / "out.html").exit_code == 3
+    assert run("report", "--mode", "error", words, tmp_path / "out.html").exit_code == 3
     assert (tmp_path / "out.html").read_text() == "old"
 
 

@@ -104,7 +104,7 @@ def test_existing_files(tmp_path: Path) -> None:
     source, target = tfrecords(tmp_path / "a.tfrecord"), tmp_path / "a.array_record"
     target.write_bytes(b"kept")
     with pytest.raises(FileExistsError):
-        tfr.convert(source, target, overwrite=False)
+        tfr.convert(source, target, mode="error")
     damaged = tmp_path / "damaged.tfrecord"
     damaged.write_bytes(source.read_bytes()[:-1])
     with pytest.raises(tfr.errors.TruncatedRecordError):

@@ -132,9 +132,9 @@ def test_the_least_value_is_an_error_beside_missing_ones(tmp_path: Path, type_: 
     assert tfr.read_table(path, split="train").equals(values)
     for batches in ([*values.to_batches(), *missing.to_batches()], [pa.concat_tables([values, missing])]):
         with pytest.raises(tfr.errors.EncodeError, match="stands for a missing value") as caught:
-            tfr.formats.write_tfds(iter(batches), path, overwrite=True)
+            tfr.formats.write_tfds(iter(batches), path, mode="overwrite")
         assert (caught.value.feature, caught.value.record) == ("x", 1)
-    tfr.formats.write_tfds(missing, path, overwrite=True)
+    tfr.formats.write_tfds(missing, path, mode="overwrite")
     with pytest.raises(tfr.errors.EncodeError, match="the least value"):
         tfr.formats.write_tfds(values, path, split="test")  # the feature is optional in all splits
 
@@ -172,7 +172,7 @@ def test_splits_have_the_same_features(tmp_path: Path) -> None:
         tfr.formats.write_tfds({"x": [1]}, tmp_path / "mine")
     with pytest.raises(tfr.errors.SchemaError, match="it describes the dataset 'mine'"):
         tfr.formats.write_tfds({"x": [1]}, path, split="test", name="other")
-    tfr.formats.write_tfds({"x": ["a", "b"]}, path, overwrite=True, shards=2)
+    tfr.formats.write_tfds({"x": ["a", "b"]}, path, mode="overwrite", shards=2)
     assert tfr.read_table(path, split="train")["x"].to_pylist() == ["a", "b"]
     tfr.formats.write_tfds({"x": [1]}, tmp_path / "mine" / "small" / "1.0.0", name="mine")
     assert '"configName": "small"' in (tmp_path / "mine" / "small" / "1.0.0" / "dataset_info.json").read_text()
@@ -195,7 +195,7 @@ def test_mutants_of_what_is_there_are_clear_errors(tmp_path: Path) -> None:
                 text[at : at + rng.choice([0, 1, len(piece)])] = piece
             (path / name).write_bytes(text)
         try:
-            tfr.formats.write_tfds(table.slice(0, 1), path, split="test", overwrite=True, float64="round")
+            tfr.formats.write_tfds(table.slice(0, 1), path, split="test", mode="overwrite", float64="round")
             tfr.read_table(path, split="test", schema="infer")
         except tfr.TFRecordError as error:
             assert str(error)  # noqa: PT017
@@ -360,7 +360,7 @@ def test_copies_with_other_columns_and_types(data: Path, tmp_path: Path) -> None
     overrides = {"steps/reward": tfr.list_("float64")}
     with pytest.warns(UserWarning, match="they have features by their types: steps/reward"):
         tfr.convert(
-            source, path, **keywords | {"schema_overrides": overrides, "include_file_paths": None}, overwrite=True
+            source, path, **keywords | {"schema_overrides": overrides, "include_file_paths": None}, mode="overwrite"
         )
     inner, whole = (
         each["steps"]["sequence"]["feature"]["featuresDict"]["features"] for each in (features_of(path), expected)

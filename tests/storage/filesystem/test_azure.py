@@ -78,7 +78,7 @@ def test_a_dataset_takes_as_many_requests_as_in_s3(azure: Bucket, requests: Requ
     made = requests.counted(write)
     assert made.total() <= SHARDS + 12, made
     assert requests.most > 1
-    made = requests.counted(lambda: write(overwrite=True))
+    made = requests.counted(lambda: write(mode="overwrite"))
     assert made["copy_object"] == SHARDS
     assert made["delete_objects"] == 1
     assert made.total() <= 2 * SHARDS + 1 + 24, made
@@ -162,11 +162,11 @@ def test_rows_of_a_failed_writer_are_not_published(azure: Bucket, options: dict[
 def test_a_blob_that_appears_meanwhile_is_not_replaced(
     azure: Bucket, options: dict[str, Any], blocks: None, data: bytes, other: bytes
 ) -> None:
-    output = open_output(azure.url("a"), StorageOptions(**options), overwrite=False)
+    output = open_output(azure.url("a"), StorageOptions(**options), mode="error")
     output.write(data)
     with open_output(azure.url("a"), StorageOptions(**options)) as second:
         second.write(other)
-    with pytest.raises(FileExistsError, match="overwrite=True") as caught:
+    with pytest.raises(FileExistsError, match="mode='overwrite'") as caught:
         output.commit()
     assert caught.value.filename == azure.url("a")
     assert azure.fs.cat_file(azure.url("a")) == other
@@ -187,14 +187,9 @@ def test_blocks_that_another_writer_dropped_are_an_error(azure: Bucket, options:
 
 
 @pytest.mark.parametrize("data", [b"small", BIG], ids=["small", "big"])
-@pytest.mark.parametrize("overwrite", [None, False])
+@pytest.mark.parametrize("mode", [None, "error"])
 def test_a_lost_response_is_not_a_failure(
-    azure: Bucket,
-    options: dict[str, Any],
-    blocks: None,
-    data: bytes,
-    overwrite: bool | None,
-    monkeypatch: pytest.MonkeyPatch,
+    azure: Bucket, options: dict[str, Any], blocks: None, data: bytes, mode: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first try stores the blob; the second, by Azure's library, is refused because it exists."""
     from azure.core.exceptions import ServiceResponseError
@@ -209,7 +204,7 @@ def test_a_lost_response_is_not_a_failure(
         return answer
 
     around_requests(azure, monkeypatch, handle)
-    with open_output(azure.url("a"), StorageOptions(**options), overwrite=overwrite) as output:
+    with open_output(azure.url("a"), StorageOptions(**options), mode=mode) as output:
         output.write(data)
     assert len(lost) == 1
     assert azure.fs.cat_file(azure.url("a")) == data
@@ -335,7 +330,7 @@ def test_forms_of_urls(azure: Bucket, options: dict[str, Any], form: str) -> Non
 def test_names_of_folders(azure: Bucket, options: dict[str, Any], folder: str) -> None:
     path = azure.url(f"{folder}/train@2")
     for rows in ([1, 2], [3, 4]):
-        tfr.write_tfrecord({"x": rows}, path, overwrite=True, **options)
+        tfr.write_tfrecord({"x": rows}, path, mode="overwrite", **options)
         assert tfr.read_table(path, **options)["x"].to_pylist() == rows
     assert len(azure.names()) == 3
 

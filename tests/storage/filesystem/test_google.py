@@ -129,7 +129,7 @@ def test_uploads_whose_answers_are_lost(google: Bucket, gcs_server: GcsServer, o
         tfr.write_tfrecord(TABLE.slice(0, 10), google.url("d/train@3"), **options_of(google))
         gcs_server.reset()
     gcs_server.faults += [Fault("^POST /upload", "lost", skip=skip) for skip in (1, 2, 3)]
-    tfr.write_tfrecord(TABLE, google.url("d/train@3"), overwrite=overwrite, **options_of(google))
+    tfr.write_tfrecord(TABLE, google.url("d/train@3"), mode="overwrite" if overwrite else "error", **options_of(google))
     assert tfr.read_table(google.url("d/"), **options_of(google)).equals(TABLE)
     assert len(gcs_server.buckets[google.name]) == 4
 
@@ -137,7 +137,7 @@ def test_uploads_whose_answers_are_lost(google: Bucket, gcs_server: GcsServer, o
 def test_an_object_is_copied_by_several_calls(google: Bucket, gcs_server: GcsServer) -> None:
     gcs_server.rewrite_bytes = 1000
     for _ in range(2):
-        tfr.write_tfrecord(TABLE, google.url("d/train@3"), overwrite=True, **options_of(google))
+        tfr.write_tfrecord(TABLE, google.url("d/train@3"), mode="overwrite", **options_of(google))
     assert gcs_server.counted()["rewrite"] > 6
     assert tfr.read_table(google.url("d/"), **options_of(google)).equals(TABLE)
 
@@ -152,7 +152,7 @@ def test_an_object_is_copied_by_several_calls(google: Bucket, gcs_server: GcsSer
 def test_names_with_characters_of_urls(request: pytest.FixtureRequest, kind: str, name: str) -> None:
     bucket: Bucket = request.getfixturevalue(kind)
     for overwrite in (False, True):
-        tfr.write_tfrecord(TABLE, bucket.url(name), overwrite=overwrite, **options_of(bucket))
+        tfr.write_tfrecord(TABLE, bucket.url(name), mode="overwrite" if overwrite else "error", **options_of(bucket))
         for path in (name, f"{name.partition('/')[0]}/"):
             assert tfr.read_table(bucket.url(path), **options_of(bucket)).equals(TABLE)
     assert {key.partition("/")[0] for key in bucket.names()} == {name.partition("/")[0]}

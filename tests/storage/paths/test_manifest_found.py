@@ -174,7 +174,7 @@ def test_an_incomplete_dataset_is_refused(dataset: Path) -> None:
     for path in forms(dataset):
         with pytest.raises(tfr.errors.CorruptRecordError, match="incomplete"):
             tfr.read_table(path)
-    tfr.write_tfrecord(TABLE, dataset / "train@4", overwrite=True)
+    tfr.write_tfrecord(TABLE, dataset / "train@4", mode="overwrite")
     assert tfr.read_table(dataset) == TABLE
 
 
@@ -196,7 +196,7 @@ def test_staged_shards_are_read(tmp_path: Path, scheme: str) -> None:
         assert tfr.count(f"{folder}/{path}") == 12
     assert tfr.read_table(f"{folder}/d/train-0000[13]*")["n"].to_pylist() == [3, 4, 5, 9, 10, 11]
     assert tfr.verify(f"{folder}/d").ok
-    tfr.write_tfrecord(TABLE.slice(0, 3), f"{folder}/d/train@2", overwrite=True)
+    tfr.write_tfrecord(TABLE.slice(0, 3), f"{folder}/d/train@2", mode="overwrite")
     assert tfr.read_table(f"{folder}/d") == TABLE.slice(0, 3)
 
 
@@ -204,13 +204,13 @@ def test_staged_shards_are_read(tmp_path: Path, scheme: str) -> None:
 def test_dataset_replaced_while_it_is_read_is_an_error(dataset: Path) -> None:
     with tfr.open_reader(dataset, batch_size=1, threads=1) as reader:
         assert reader.read_next_batch()["n"].to_pylist() == [0]
-        tfr.write_tfrecord(pa.table({"n": [100 + i for i in range(12)]}), dataset / "train@4", overwrite=True)
+        tfr.write_tfrecord(pa.table({"n": [100 + i for i in range(12)]}), dataset / "train@4", mode="overwrite")
         with pytest.raises(OSError, match="was replaced while it was read"):
             list(reader)
         assert reader.report.records == 3
     with tfr.RecordReader(dataset) as records:
         next(records)
-        tfr.write_tfrecord(TABLE, dataset / "train@2", overwrite=True)
+        tfr.write_tfrecord(TABLE, dataset / "train@2", mode="overwrite")
         with pytest.raises(OSError, match="was replaced while it was read"):
             list(records)
 

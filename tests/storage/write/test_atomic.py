@@ -142,10 +142,10 @@ def test_special_characters_are_taken_literally(tmp_path):
 
 
 def test_overwrite_false_refuses_an_existing_file(target):
-    with pytest.raises(FileExistsError, match="overwrite=True replaces it") as caught:
-        open_output(target, overwrite=False)
+    with pytest.raises(FileExistsError, match="mode='overwrite' replaces it") as caught:
+        open_output(target, mode="error")
     assert caught.value.filename == str(target)
-    write(target, b"new", overwrite=True)
+    write(target, b"new", mode="overwrite")
     assert target.read_bytes() == b"new"
 
 
@@ -153,12 +153,12 @@ def test_overwrite_false_refuses_an_existing_file(target):
 def test_overwrite_false_refuses_a_file_created_meanwhile(tmp_path, links, monkeypatch):
     if not links:
         monkeypatch.setattr(os, "link", lambda *a: (_ for _ in ()).throw(OSError(errno.EPERM, "no links here")))
-    write(tmp_path / "b", b"mine", overwrite=False)
+    write(tmp_path / "b", b"mine", mode="error")
     assert (tmp_path / "b").read_bytes() == b"mine"
-    out = open_output(tmp_path / "a", overwrite=False)
+    out = open_output(tmp_path / "a", mode="error")
     out.write(b"mine")
     (tmp_path / "a").write_bytes(b"other")
-    with pytest.raises(FileExistsError, match="overwrite=True"):
+    with pytest.raises(FileExistsError, match="mode='overwrite'"):
         out.commit()
     assert (tmp_path / "a").read_bytes() == b"other"
     assert names(tmp_path) == ["a", "b"]

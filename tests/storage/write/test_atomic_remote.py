@@ -41,10 +41,10 @@ def write(url: str, data: bytes, **kwargs: Any) -> None:
 
 
 @CONTENTS
-@pytest.mark.parametrize("overwrite", [None, False])
-def test_written_file_appears_at_commit(bucket: Bucket, data: bytes, overwrite: bool | None) -> None:
+@pytest.mark.parametrize("mode", [None, "error"])
+def test_written_file_appears_at_commit(bucket: Bucket, data: bytes, mode: str | None) -> None:
     url, files = bucket.url("dir/a.tfrecord"), [*bucket.fs.transaction.files]  # also those of writers that died
-    with open_output(url, StorageOptions(bucket.storage_options), overwrite=overwrite) as out:
+    with open_output(url, StorageOptions(bucket.storage_options), mode=mode) as out:
         for i in range(0, len(data), 1 << 20):
             out.write(data[i : i + (1 << 20)])
         assert not bucket.names()
@@ -118,16 +118,16 @@ def test_upload_interrupted_before_its_id_arrives_is_aborted(
 @CONTENTS
 def test_overwrite_false_refuses_a_file_created_meanwhile(s3: Bucket, data: bytes) -> None:
     url = s3.url("a")
-    out = open_output(url, StorageOptions(s3.storage_options), overwrite=False)
+    out = open_output(url, StorageOptions(s3.storage_options), mode="error")
     out.write(data)
     s3.fs.pipe_file(url, b"other")
-    with pytest.raises(FileExistsError, match="overwrite=True") as caught:
+    with pytest.raises(FileExistsError, match="mode='overwrite'") as caught:
         out.commit()
     assert caught.value.filename == url
     assert s3.fs.cat_file(url) == b"other"
     assert not s3.uploads()
     with pytest.raises(FileExistsError):
-        open_output(url, StorageOptions(s3.storage_options), overwrite=False)
+        open_output(url, StorageOptions(s3.storage_options), mode="error")
     write(url, b"new", storage=StorageOptions(s3.storage_options))
     assert s3.fs.cat_file(url) == b"new"
 
@@ -144,7 +144,7 @@ def test_overwrite_false_works_on_servers_without_conditional_requests(
         return await real(method, *arguments, **kwargs)
 
     monkeypatch.setitem(vars(s3.fs), "_call_s3", call)
-    out = open_output(s3.url("a"), StorageOptions(s3.storage_options), overwrite=False)
+    out = open_output(s3.url("a"), StorageOptions(s3.storage_options), mode="error")
     out.write(data)
     s3.fs.pipe_file(s3.url("a"), b"other")
     with pytest.raises(FileExistsError):
@@ -164,7 +164,7 @@ def test_overwrite_false_sends_generation_0_to_gcs(gcs: Bucket, data: bytes, mon
         return await real(method, path, *arguments, **kwargs)
 
     monkeypatch.setitem(vars(gcs.fs), "_call", call)
-    write(gcs.url("a"), data, storage=StorageOptions(gcs.storage_options), overwrite=False)
+    write(gcs.url("a"), data, storage=StorageOptions(gcs.storage_options), mode="error")
     assert any(method == "POST" and condition in (0, "0", True) for method, condition in requested)
 
     async def refuse(method: str, path: str, *arguments: Any, **kwargs: Any) -> Any:
@@ -172,8 +172,8 @@ def test_overwrite_false_sends_generation_0_to_gcs(gcs: Bucket, data: bytes, mon
             raise FileExistsError(path)  # gcsfs raises this for status 412
         return await real(method, path, *arguments, **kwargs)
 
-    with pytest.raises(FileExistsError, match="overwrite=True") as caught:  # noqa: PT012
-        out = open_output(gcs.url("b"), StorageOptions(gcs.storage_options), overwrite=False)
+    with pytest.raises(FileExistsError, match="mode='overwrite'") as caught:  # noqa: PT012
+        out = open_output(gcs.url("b"), StorageOptions(gcs.storage_options), mode="error")
         monkeypatch.setitem(vars(gcs.fs), "_call", refuse)
         monkeypatch.setitem(vars(gcs.fs), "call", lambda *a, **k: (_ for _ in ()).throw(FileExistsError("412")))
         out.write(b"x")
@@ -195,9 +195,9 @@ def test_a_full_store_leaves_the_target_and_no_upload(s3: Bucket, chaos: Chaos, 
 
 
 @pytest.mark.parametrize("data", [b"small", BIG], ids=["small", "big"])
-@pytest.mark.parametrize("overwrite", [None, False])
+@pytest.mark.parametrize("mode", [None, "error"])
 def test_lost_response_is_not_a_failure(
-    s3: Bucket, data: bytes, overwrite: bool | None, monkeypatch: pytest.MonkeyPatch
+    s3: Bucket, data: bytes, mode: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first try stores the object; the second is refused because it exists."""
     real = s3.fs._call_s3
@@ -211,7 +211,7 @@ def test_lost_response_is_not_a_failure(
         return answer
 
     monkeypatch.setitem(vars(s3.fs), "_call_s3", call)
-    write(s3.url("a"), data, storage=StorageOptions(s3.storage_options), overwrite=overwrite)
+    write(s3.url("a"), data, storage=StorageOptions(s3.storage_options), mode=mode)
     assert len(lost) == 1
     monkeypatch.undo()
     assert s3.fs.cat_file(s3.url("a")) == data

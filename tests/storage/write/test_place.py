@@ -36,7 +36,7 @@ def place_at(folder: tuple[str, dict[str, Any]]) -> Place:
 
 WAYS: dict[str, dict[str, Any]] = {
     "new": {},
-    "overwrite": {"overwrite": True},
+    "overwrite": {"mode": "overwrite"},
     "append": {"mode": "append"},
     "folders": {"partition_by": "n"},
     "folders appended": {"partition_by": "n", "mode": "append"},

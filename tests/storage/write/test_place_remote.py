@@ -184,7 +184,7 @@ def test_an_append_during_an_overwrite_is_kept(s3: Bucket, monkeypatch: pytest.M
 
     other = {**s3.storage_options, "default_cache_type": "none"}  # a filesystem and a loop of its own
     monkeypatch.setattr(type(s3.fs), "_call_s3", call)
-    write(s3, 2, overwrite=True)
+    write(s3, 2, mode="overwrite")
     assert done
     assert values(s3) == [2, 3]
 

@@ -54,7 +54,7 @@ def test_a_full_disk_leaves_the_old_dataset(dataset: Path, target: str) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         table = pa.table({{"x": pa.array([bytes(1000)] * 400)}})
         try:
-            tfr.write_tfrecord(table, {str(dataset / target)!r}, overwrite=True)
+            tfr.write_tfrecord(table, {str(dataset / target)!r}, mode='overwrite')
         except OSError as error:
             assert error.filename.startswith({str(dataset / target.partition("@")[0])!r}), error
             assert "at byte 100000" in str(error), error
@@ -90,7 +90,7 @@ def test_a_failing_commit_leaves_the_old_dataset_or_the_new(
     for step in range(100):
         monkeypatch.setattr(os, call, after(step, real, fails))
         try:
-            tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True, threads=1)
+            tfr.write_tfrecord(table(1), dataset / "train@3", mode="overwrite", threads=1)
         except OSError as error:
             text = str(error)
             monkeypatch.undo()
@@ -100,7 +100,7 @@ def test_a_failing_commit_leaves_the_old_dataset_or_the_new(
                 assert content(dataset) == before
             else:
                 assert "can be read" in text
-                tfr.write_tfrecord(table(0), dataset / "train@3", overwrite=True)
+                tfr.write_tfrecord(table(0), dataset / "train@3", mode="overwrite")
                 assert sorted(content(dataset)) == sorted(before)
                 before = content(dataset)
         else:
@@ -128,13 +128,13 @@ def test_an_interrupted_commit_leaves_no_staged_files(
     for step in range(100):
         monkeypatch.setattr(os, call, after(step, real, is_interrupted))
         try:
-            tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True, threads=1)
+            tfr.write_tfrecord(table(1), dataset / "train@3", mode="overwrite", threads=1)
         except KeyboardInterrupt:
             monkeypatch.undo()
             found.append(values(dataset / "train@3"))
             assert sorted(content(dataset)) == sorted(before)
             assert tfr.verify(dataset).ok
-            tfr.write_tfrecord(table(0), dataset / "train@3", overwrite=True)
+            tfr.write_tfrecord(table(0), dataset / "train@3", mode="overwrite")
         else:
             break
     assert found[-1] == {1}
@@ -153,12 +153,12 @@ def test_concurrent_writer_is_detected_without_locks(dataset: Path, monkeypatch:
         moved = real(self, staged, name, **k)
         left[0] -= 1
         if left[0] == -1:
-            tfr.write_tfrecord(table(2), dataset / "train@3", overwrite=True)
+            tfr.write_tfrecord(table(2), dataset / "train@3", mode="overwrite")
         return moved
 
     monkeypatch.setattr(LocalPlace, "move", rename)
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
-        tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
+        tfr.write_tfrecord(table(1), dataset / "train@3", mode="overwrite")
     assert values(dataset) == {2}
     assert tfr.verify(dataset).ok
     assert not [n for n in content(dataset) if n.endswith((".tmp", ".staged"))]
@@ -183,7 +183,7 @@ def test_reader_during_writing_gets_the_old_or_new_dataset_or_an_error(dataset: 
 
     def work() -> None:
         for i in range(1, 40):
-            tfr.write_tfrecord(table(i), dataset / f"train@{2 + i % 3}", overwrite=True, threads=1)
+            tfr.write_tfrecord(table(i), dataset / f"train@{2 + i % 3}", mode="overwrite", threads=1)
         stop.set()
 
     writer = threading.Thread(target=work)
@@ -206,7 +206,7 @@ def test_reader_during_writing_gets_the_old_or_new_dataset_or_an_error(dataset: 
 
 def test_a_replaced_shard_keeps_its_mode(dataset: Path) -> None:
     (dataset / "train-00001-of-00003").chmod(0o600)
-    tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
+    tfr.write_tfrecord(table(1), dataset / "train@3", mode="overwrite")
     assert stat.S_IMODE((dataset / "train-00001-of-00003").stat().st_mode) == 0o600
 
 
@@ -225,7 +225,7 @@ def test_private_shards_stay_private_while_they_are_replaced(
         return real(fd, data)
 
     monkeypatch.setattr(os, "write", write)
-    tfr.write_tfrecord(table(1), dataset / f"train@{shards}", overwrite=True)
+    tfr.write_tfrecord(table(1), dataset / f"train@{shards}", mode="overwrite")
     assert modes == {0o600}
     assert {stat.S_IMODE(path.stat().st_mode) for path in dataset.glob("train-*")} == {0o600}
 
@@ -245,7 +245,7 @@ def test_leftovers_of_another_writer_are_ignored(dataset: Path) -> None:
     for name in ("_0123456789abcdef-00000.staged", "._0123456789abcdef-00001.staged.0123456789abcdef.tmp"):
         (dataset / name).write_bytes(b"half")
     assert values(dataset) == {0}
-    tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
+    tfr.write_tfrecord(table(1), dataset / "train@3", mode="overwrite")
     assert values(dataset) == values(dataset / "**") == {1}
 
 
@@ -254,9 +254,9 @@ def test_dangling_link_does_not_hide_a_dataset(dataset: Path) -> None:
     (dataset / "loop").symlink_to("loop")
     for path in (dataset, dataset / "train@3", dataset / "train@*", dataset / "train-*"):
         assert values(path) == {0}
-    with pytest.raises(FileExistsError, match="overwrite=True"):
+    with pytest.raises(FileExistsError, match="mode='overwrite'"):
         tfr.write_tfrecord(table(1), dataset / "train@2")
-    tfr.write_tfrecord(table(1), dataset / "train@2", overwrite=True)
+    tfr.write_tfrecord(table(1), dataset / "train@2", mode="overwrite")
     assert len(list(dataset.glob("train-*"))) == 2
 
 
@@ -277,7 +277,7 @@ def test_folder_of_links_is_replaced_but_not_their_targets(dataset: Path, tmp_pa
     for path in dataset.iterdir():
         (links / path.name).symlink_to(path)
     before = content(dataset)
-    tfr.write_tfrecord(table(1), links / "train@2", overwrite=True)
+    tfr.write_tfrecord(table(1), links / "train@2", mode="overwrite")
     assert (values(links), values(dataset)) == ({1}, {0})
     assert content(dataset) == before
 
@@ -289,7 +289,7 @@ def test_random_access_reads_the_staged_shards_of_a_killed_writer(dataset: Path,
         import os, pyarrow as pa, tfrecord_io as tfr
         from tfrecord_io.storage.write.place_local import LocalPlace
         LocalPlace.move = lambda self, staged, name, **k: os._exit(9)
-        tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, overwrite=True)
+        tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, mode='overwrite')
     """
     assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == 9
     assert values(dataset) == {1}
@@ -306,7 +306,7 @@ def test_a_file_where_the_directory_should_be_is_named(tmp_path: Path, below: st
     (tmp_path / "link").symlink_to("gone")
     for name in ("file", "link"):
         with pytest.raises(NotADirectoryError, match=f"expected a directory.*{name}'"):
-            tfr.write_tfrecord(table(1), f"{tmp_path}/{name}/{below}train@2", overwrite=True)
+            tfr.write_tfrecord(table(1), f"{tmp_path}/{name}/{below}train@2", mode="overwrite")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "link"]
 
 
@@ -330,20 +330,20 @@ def write_record(path: str, keywords: dict[str, Any]) -> None:
     output.commit()
 
 
-@pytest.mark.parametrize("overwrite", [None, True])
+@pytest.mark.parametrize("mode", [None, "overwrite"])
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize(
     "name", ["a.tfrecord", "train-00000-of-00001", "part-00000-of-00001.tfrecord", "x=1/a.tfrec", "noext"]
 )
 def test_a_directory_with_foreign_files_is_refused(
-    folder: tuple[str, dict[str, Any]], name: str, late: bool, overwrite: bool | None
+    folder: tuple[str, dict[str, Any]], name: str, late: bool, mode: str | None
 ) -> None:
     """Whether they exist when writing begins, or are created meanwhile."""
     path, keywords = folder
     if not late:
         write_record(f"{path}/{name}", keywords)
     refused = pytest.raises(FileExistsError, match="choose another directory")
-    with refused as caught, tfr.open_writer(f"{path}/", overwrite=overwrite, **keywords) as writer:
+    with refused as caught, tfr.open_writer(f"{path}/", mode=mode, **keywords) as writer:
         writer.write(table(2))
         write_record(f"{path}/{name}", keywords)
     assert caught.value.filename == f"{path}/{name}"
@@ -355,10 +355,10 @@ def test_a_directory_with_other_files_is_accepted(folder: tuple[str, dict[str, A
     path, keywords = folder
     for name in ("README.txt", "_old.tfrecord", "a.csv", "sub/a.tfrecord"):
         write_record(f"{path}/{name}", keywords)
-    for value, overwrite in ((1, None), (2, True)):
-        tfr.write_tfrecord(table(value), f"{path}/", shards=2, overwrite=overwrite, **keywords)
+    for value, mode in ((1, None), (2, "overwrite")):
+        tfr.write_tfrecord(table(value), f"{path}/", shards=2, mode=mode, **keywords)
         assert set(tfr.read_table(path, **keywords)["n"].to_pylist()) == {1000 + value}
-    with pytest.raises(FileExistsError, match="overwrite=True replaces it"):
+    with pytest.raises(FileExistsError, match="mode='overwrite' replaces it"):
         tfr.write_tfrecord(table(3), f"{path}/", **keywords)
     tfr.write_tfrecord(table(4), f"{path}/train@2", **keywords)  # a name of its own: readers can tell it apart
     assert set(tfr.read_table(f"{path}/train@2", **keywords)["n"].to_pylist()) == {1004}

@@ -257,8 +257,6 @@ def test_a_schema_evolves(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"mode": "append", "overwrite": True}, "contradict each other"),
-        ({"mode": "error", "overwrite": True}, "contradict each other"),
         ({"mode": "add"}, "expected one of"),
         ({"evolve": True}, "evolve=True is for mode='append'"),
         ({"mode": "append", "embed_schema": False}, "compares the schemas"),

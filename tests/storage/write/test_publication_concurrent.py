@@ -78,13 +78,13 @@ def test_two_overwriters(store: tuple[str, dict[str, Any]], name: str, shards: i
 
         def overwrite(path: str = path, kind: Any = kind) -> None:
             own = {"shards": shards} if kind else {}
-            tfr.write_tfrecord(table(2, shards), path.format(shards), overwrite=True, **own, **storage)
+            tfr.write_tfrecord(table(2, shards), path.format(shards), mode="overwrite", **own, **storage)
 
         with pytest.MonkeyPatch.context() as patch:
             asked = act_after(patch, at, overwrite)
             error: OSError | None = None
             try:
-                tfr.write_tfrecord(table(3, 3), path.format(3), overwrite=True, threads=1, **kind, **storage)
+                tfr.write_tfrecord(table(3, 3), path.format(3), mode="overwrite", threads=1, **kind, **storage)
             except OSError as raised:
                 error = raised
         assert error is None or TRUE in str(error), at
@@ -105,13 +105,13 @@ def test_folders_that_appear_meanwhile_are_not_to_be_deleted(tmp_path: Path, mon
     tfr.write_tfrecord(table(1, 2), f"{path}/", shards=2)
 
     def overwrite() -> None:
-        tfr.write_tfrecord(table(2, 2), path, partition_by="p", overwrite=True)
+        tfr.write_tfrecord(table(2, 2), path, partition_by="p", mode="overwrite")
 
     with monkeypatch.context() as patch:
         act_after(patch, 3, overwrite)
         with pytest.raises(FileExistsError, match="the dataset has folders of columns") as caught:
-            tfr.write_tfrecord(table(3, 2), f"{path}/", shards=2, overwrite=True)
+            tfr.write_tfrecord(table(3, 2), f"{path}/", shards=2, mode="overwrite")
     assert "delete" not in str(caught.value)
     assert tfr.read_table(path)["n"].to_pylist() == [2, 2]
-    tfr.write_tfrecord(table(3, 2), path, partition_by="p", overwrite=True)
+    tfr.write_tfrecord(table(3, 2), path, partition_by="p", mode="overwrite")
     assert tfr.read_table(path)["n"].to_pylist() == [3, 3]

@@ -89,9 +89,9 @@ def test_what_is_left_is_a_warning_that_the_new_dataset_is_published(
         warnings.simplefilter(action)
         if action == "error":
             with pytest.raises(UserWarning, match=f"{left}the new dataset is published"):
-                write(path, 2, overwrite=True, **options)
+                write(path, 2, mode="overwrite", **options)
         else:
-            write(path, 2, overwrite=True, **options)
+            write(path, 2, mode="overwrite", **options)
             (warning,) = [str(w.message) for w in caught if w.category is UserWarning]
             assert "the new dataset is published, but" in warning
             assert "could not be removed" in warning
@@ -102,7 +102,7 @@ def test_what_is_left_is_a_warning_that_the_new_dataset_is_published(
     assert tfr.verify(folder, **options).ok
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        write(path, 3, overwrite=True, **options)
+        write(path, 3, mode="overwrite", **options)
     assert tfr.read_table(folder, **options) == table(3)
 
 
@@ -117,7 +117,7 @@ def test_an_error_after_publication_says_so(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(OSError, match="error; the new dataset is published nevertheless, and can be read"):
-        tfr.write_tfrecord(table(2), tmp_path / "train@2", overwrite=True)
+        tfr.write_tfrecord(table(2), tmp_path / "train@2", mode="overwrite")
     monkeypatch.undo()
     assert tfr.read_table(tmp_path) == table(2)
 
@@ -133,7 +133,7 @@ def test_an_index_that_cannot_be_removed_is_not_used(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(os, "unlink", unlink)
     with pytest.warns(UserWarning, match=rf"train-00000-of-00001\.index: {NOT_REMOVED}"):
-        tfr.write_tfrecord({"n": [2] * 9}, tmp_path / "train@1", overwrite=True)
+        tfr.write_tfrecord({"n": [2] * 9}, tmp_path / "train@1", mode="overwrite")
     with pytest.warns(tfr.errors.StaleIndexWarning):
         records = tfr.open_random(tmp_path)
     with records:

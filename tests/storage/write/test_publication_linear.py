@@ -82,7 +82,7 @@ def test_overwriting_many_shards(tmp_path: Path, ids: bool) -> None:
         grow(path, files, ids=ids)
         for i in range(1, files):
             (path / f"{shard_name('part', i, None, '0' * 16 if ids else '')}.tfrecord").touch()
-        counts.append(calls(lambda path=path: tfr.write_tfrecord(table, path, shards=3, overwrite=True, threads=1)))
+        counts.append(calls(lambda path=path: tfr.write_tfrecord(table, path, shards=3, mode="overwrite", threads=1)))
         assert len(list(path.iterdir())) == 4
     assert counts[1] < 11 * counts[0], counts
 
@@ -115,7 +115,7 @@ def test_an_overwrite_in_a_bucket_reads_its_manifest_a_few_times(s3: Bucket, mon
     """It looks whether its manifest is still there before each few copies: by its version."""
     for files in (20, 80):
         options = {"storage_options": s3.storage_options}
-        tfr.write_tfrecord({"x": range(files)}, s3.url("d/train@2"), overwrite=True, **options)
+        tfr.write_tfrecord({"x": range(files)}, s3.url("d/train@2"), mode="overwrite", **options)
         read: list[str] = []
         real = type(s3.fs)._cat_file
 
@@ -125,5 +125,5 @@ def test_an_overwrite_in_a_bucket_reads_its_manifest_a_few_times(s3: Bucket, mon
 
         with monkeypatch.context() as patch:
             patch.setattr(type(s3.fs), "_cat_file", cat)
-            tfr.write_tfrecord({"x": range(files)}, s3.url(f"d/train@{files}"), overwrite=True, **options)
+            tfr.write_tfrecord({"x": range(files)}, s3.url(f"d/train@{files}"), mode="overwrite", **options)
         assert len([path for path in read if "_MANIFEST" in path]) <= 4

@@ -61,15 +61,15 @@ def test_written_manifest_is_read_back(fs: Any, folder: str, size: int, keywords
     assert tfr.count(f"{folder}/part-*", filesystem=fs) == 3
     assert tfr.verify(folder, filesystem=fs).ok
     assert uploads(fs, folder) == []
-    with pytest.raises(FileExistsError, match="overwrite=True"):
+    with pytest.raises(FileExistsError, match="mode='overwrite'"):
         tfr.write_tfrecord(data, f"{folder}/", filesystem=fs, **keywords)
 
 
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("failing", [0, 1, 2])
-@pytest.mark.parametrize("overwrite", [None, True])
+@pytest.mark.parametrize("mode", [None, "overwrite"])
 def test_failed_completion_leaves_nothing(
-    fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, failing: int, overwrite: bool | None
+    fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, failing: int, mode: str | None
 ) -> None:
     def commit(output: Any, real: Any) -> None:
         if output.path.endswith(SHARDS[failing]):
@@ -79,7 +79,7 @@ def test_failed_completion_leaves_nothing(
 
     on_commit(monkeypatch, commit)
     with pytest.raises(OSError, match="mine"):
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=overwrite)
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, mode=mode)
     monkeypatch.undo()
     assert names(fs, folder) == []
     assert uploads(fs, folder) == []
@@ -131,7 +131,7 @@ def test_a_writer_that_is_killed_leaves_nothing_or_a_dataset_that_is_refused(
                 values(fs, path)
         with pytest.raises(FileExistsError):
             tfr.write_tfrecord(table(3), f"{folder}/train@3", filesystem=fs)
-    tfr.write_tfrecord(table(3), f"{folder}/train@3", filesystem=fs, overwrite=True)
+    tfr.write_tfrecord(table(3), f"{folder}/train@3", filesystem=fs, mode="overwrite")
     assert values(fs, folder) == {3}
 
 
@@ -142,10 +142,10 @@ def test_a_dataset_that_appears_meanwhile_is_not_replaced_in_place(s3: Bucket, k
     fs, folder = (s3.fs, f"{s3.name}/d") if kind == "s3" else (MemoryFileSystem(), "meanwhile")
     with (  # noqa: PT012
         pytest.raises(OSError, match="another writer has written this dataset at the same time; write it again"),
-        tfr.open_writer(f"{folder}/train@3", filesystem=fs, overwrite=True) as writer,
+        tfr.open_writer(f"{folder}/train@3", filesystem=fs, mode="overwrite") as writer,
     ):
         writer.write(table(1))
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, mode="overwrite")
     assert values(fs, folder) == {2}
     assert tfr.verify(folder, filesystem=fs).ok
     assert len(names(fs, folder)) == 4
@@ -160,7 +160,7 @@ def test_one_of_two_writers_wins_or_raises(fs: Any, folder: str, monkeypatch: py
         real()
         if not inner and output.path.endswith(SHARDS[1]):
             inner.append("once")
-            tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+            tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, mode="overwrite")
 
     on_commit(monkeypatch, commit)
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
@@ -173,6 +173,6 @@ def test_dataset_replaced_while_it_is_read_is_an_error(fs: Any, folder: str) -> 
     tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     with tfr.open_reader(folder, filesystem=fs, batch_size=1, threads=1) as reader:
         reader.read_next_batch()
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, mode="overwrite")
         with pytest.raises(OSError, match="was replaced while it was read"):
             list(reader)

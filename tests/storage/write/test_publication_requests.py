@@ -95,7 +95,7 @@ def test_shards_that_are_appended_take_an_upload_each(s3: Bucket, requests: Requ
 @pytest.mark.parametrize("shards", [3, SHARDS, 70])
 def test_an_overwrite_takes_an_upload_and_a_copy_for_each_shard(s3: Bucket, requests: Requests, shards: int) -> None:
     options = {"storage_options": s3.storage_options}
-    write = lambda: tfr.write_tfrecord(TABLE, s3.url(f"d/train@{shards}"), overwrite=True, **options)  # noqa: E731
+    write = lambda: tfr.write_tfrecord(TABLE, s3.url(f"d/train@{shards}"), mode="overwrite", **options)  # noqa: E731
     write()
     made = counted(requests, write)
     assert made["copy_object"] == shards
@@ -213,7 +213,7 @@ def test_datasets_in_google_cloud_storage(google: Bucket, gcs_server: GcsServer,
     assert len(gcs_server.requests) <= shards + 5, gcs_server.counted()
     assert gcs_server.most > 1
     gcs_server.requests.clear()
-    tfr.write_tfrecord(TABLE, google.url(f"d/train@{shards}"), overwrite=True, **options)
+    tfr.write_tfrecord(TABLE, google.url(f"d/train@{shards}"), mode="overwrite", **options)
     made = gcs_server.counted()
     assert made["batch"] == 1
     assert made["rewrite"] == shards
@@ -316,7 +316,7 @@ def test_a_small_shard_is_one_request_to_google_cloud_storage(gcs: Bucket, gcs_r
     options = {"storage_options": gcs.storage_options}
     for overwrite in (False, True):
         gcs_requests.clear()
-        tfr.write_tfrecord(TABLE, gcs.url(f"d/train@{SHARDS}"), overwrite=overwrite, **options)
+        tfr.write_tfrecord(TABLE, gcs.url(f"d/train@{SHARDS}"), mode="overwrite" if overwrite else "error", **options)
         made = Counter(gcs_requests)
         assert made["POST"] <= SHARDS * (1 + overwrite) + 4, "uploads, and copies by the store"
         assert made.total() <= SHARDS * (1 + 2 * overwrite) + 40, made
@@ -341,7 +341,7 @@ def test_a_lost_response_of_google_cloud_storage_is_no_failure(
 
     monkeypatch.setattr(type(gcs.fs), "_call", call)
     data = bytes(size)
-    with open_output(gcs.url("a"), StorageOptions(gcs.storage_options), overwrite=False) as out:
+    with open_output(gcs.url("a"), StorageOptions(gcs.storage_options), mode="error") as out:
         out.write(data)
     assert gcs.fs.cat_file(gcs.url("a")) == data
 

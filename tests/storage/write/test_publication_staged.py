@@ -24,8 +24,8 @@ from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools.leftovers import clean
 
 
-def write(fs: Any, path: str, value: int, overwrite: Any = True) -> None:
-    tfr.write_tfrecord({"n": [value] * 6}, path, filesystem=fs, overwrite=overwrite, threads=1)
+def write(fs: Any, path: str, value: int, mode: Any = "overwrite") -> None:
+    tfr.write_tfrecord({"n": [value] * 6}, path, filesystem=fs, mode=mode, threads=1)
 
 
 def values(fs: Any, path: str) -> set[int]:

@@ -92,7 +92,7 @@ class Publisher:
     @property
     def replacing(self) -> dict[str, Any]:
         """The keywords of a writer that replaces, or adds to, what is there."""
-        return {} if "mode" in self.keywords else {"overwrite": self.keywords.get("overwrite") or True}
+        return {"mode": "overwrite"} if self.keywords.get("mode", "error") == "error" else {}
 
     def open(self, **keywords: Any) -> Any:
         return tfr.open_writer(self.path, **{**self.store.keywords, **self.keywords, **keywords}, threads=1)
@@ -116,7 +116,7 @@ class Publisher:
 
 ROWS = 6
 LAYOUTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "file": ("a.tfrecord", {"overwrite": False}),
+    "file": ("a.tfrecord", {"mode": "error"}),
     "shards": ("d/train@3", {}),
     "directory": ("d/", {"max_shard_bytes": 1 << 20}),
     "partitions": ("d/", {"partition_by": ["p"]}),
@@ -198,7 +198,7 @@ def test_a_writer_that_is_not_referenced_publishes_nothing(publisher: Publisher,
 def test_what_exists_is_not_replaced(publisher: Publisher) -> None:
     publisher.write(1)
     before = publisher.store.content()
-    with pytest.raises(FileExistsError, match=r"overwrite=True|mode='overwrite'"):
+    with pytest.raises(FileExistsError, match="mode='overwrite'"):
         publisher.write(2)
     assert publisher.store.content() == before
 
@@ -259,7 +259,7 @@ def test_one_of_many_writers_of_something_new_wins_completely(publisher: Publish
 @cases("file", "shards", "directory", "partitions", stores=["disk", "s3"])
 def test_one_of_many_replacing_writers_wins_completely(publisher: Publisher) -> None:
     publisher.write(9)
-    succeeded, failed = race(publisher, overwrite=True)
+    succeeded, failed = race(publisher, mode="overwrite")
     assert not [error for error in failed if "another writer" not in str(error)]
     assert len(publisher.read()) == 1
     assert publisher.read() <= succeeded

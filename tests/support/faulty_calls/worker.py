@@ -44,7 +44,7 @@ def write_file(target: str, generation: int, **keywords: Any) -> None:
 def write_shards(target: str, generation: int, **keywords: Any) -> None:
     """Each form twice, so that the names of the shards stay the same, and change."""
     form = {**SHARDED[generation // 2 % 3], **keywords}
-    tfr.write_tfrecord(table_of(generation), target + form.pop("path"), overwrite=True, **form)
+    tfr.write_tfrecord(table_of(generation), target + form.pop("path"), mode="overwrite", **form)
 
 
 def write_records(target: str, generation: int) -> None:

@@ -153,7 +153,7 @@ class DistributedSuite(ABC):
     def test_a_worker_is_killed_while_a_dataset_is_replaced(self, place: Place, source: str, tmp_path: Path) -> None:
         tfr.write_tfrecord({"n": [-1]}, place.path("copy/"), **place.storage)
         frame = self.dying(self.read(source, **place.storage), str(tmp_path / "killed"))
-        self.write(frame, place.path("copy/"), overwrite=True, **place.storage)
+        self.write(frame, place.path("copy/"), mode="overwrite", **place.storage)
         assert (tmp_path / "killed").exists()
         self.assert_published(place, "copy")
 

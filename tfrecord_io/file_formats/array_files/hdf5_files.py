@@ -44,6 +44,7 @@ from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.temporary_folder import named_temporary_folder
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
+from tfrecord_io.typing import FileMode
 from tfrecord_io.write.writer import WriteReport
 
 if TYPE_CHECKING:
@@ -318,7 +319,7 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
 
 
 def to_hdf5(
-    source: Any, target: Any, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any
+    source: Any, target: Any, *, compressed: bool = False, mode: FileMode | None = None, **keywords: Any
 ) -> WriteReport:
     """Write the columns of TFRecord files as datasets, whose first axis is that of the records; ``a/b`` is in a group.
 
@@ -332,7 +333,7 @@ def to_hdf5(
         if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
             reason = "its name cannot be that of a dataset"
             raise EncodeError(reason, feature=name, advice="rename it" | say("exclude it with {columns=}"))
-    with open_output(target, export.storage, overwrite=overwrite) as output, tempfile.TemporaryFile() as temporary:
+    with open_output(target, export.storage, mode=mode) as output, tempfile.TemporaryFile() as temporary:
         with named_temporary_folder(), h5py.File(temporary, "w", track_order=True) as file:  # h5py reads what it wrote
             rows = export.write(_Writer(file, compressed, export.attributes).append)
         temporary.seek(0)

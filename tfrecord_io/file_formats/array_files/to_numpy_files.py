@@ -39,7 +39,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FilesLike, Path
+from tfrecord_io.typing import FileMode, FilesLike, Path
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -50,7 +50,7 @@ _RAGGED = "an array holds rows of one shape" & say("read it with {read_arrays(ra
 @check_keywords
 @sign_keywords(ExportOptions)
 def write_npy(
-    source: FilesLike, target: Path, column: str | None = None, *, overwrite: bool | None = None, **keywords: Any
+    source: FilesLike, target: Path, column: str | None = None, *, mode: FileMode | None = None, **keywords: Any
 ) -> WriteReport:
     """Write a column of TFRecord files, or several as a structured array, as a ``.npy`` file, row by row.
 
@@ -62,8 +62,8 @@ def write_npy(
         Written atomically; compressed according to its suffix (``x.npy.gz``).
     column : str, optional
         The column to write. Without it, several columns are written as a structured array, whose fields they are.
-    overwrite : bool, optional
-        False: an existing file is an error.
+    mode : {"error", "overwrite"}, optional
+        "error": an existing file is an error.
     dst_storage_options : dict, optional
         Options of the target's storage, if they are not the ``storage_options`` of the source.
     **keywords
@@ -98,7 +98,7 @@ def write_npy(
         advice = "the files have no column: they hold no records and no schema"
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     columns = tuple(names) if column is None else (column,)
-    sink = FrameSink(target, storage, overwrite=overwrite)
+    sink = FrameSink(target, storage, mode=mode)
     try:
 
         def write(data: Any) -> None:
@@ -120,13 +120,13 @@ def write_npy(
 @check_keywords
 @sign_keywords(ExportOptions)
 def write_npz(
-    source: FilesLike, target: Path, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any
+    source: FilesLike, target: Path, *, compressed: bool = False, mode: FileMode | None = None, **keywords: Any
 ) -> WriteReport:
     """Write the columns of TFRecord files as the arrays of an ``.npz`` archive; the files are read for each column.
 
     Parameters
     ----------
-    source, target, overwrite, dst_storage_options, **keywords
+    source, target, mode, dst_storage_options, **keywords
         As in `write_npy`.
     compressed : bool
         Deflate the arrays, as ``numpy.savez_compressed`` does.
@@ -154,7 +154,7 @@ def write_npz(
     for name in names:
         _check_member(name)
     rows = 0
-    with _meter(scan, 2 * len(names)) as meter, open_output(target, storage, overwrite=overwrite) as output:
+    with _meter(scan, 2 * len(names)) as meter, open_output(target, storage, mode=mode) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
             for name in names:

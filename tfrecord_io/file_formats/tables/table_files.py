@@ -365,19 +365,19 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     `source`, `target` and `keywords` are as in `write_npy`; `keywords` may have those that only this format writes.
     """
     assert format.writer is not None
-    own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "overwrite"}
+    own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
     open_writer = partial(load(format.writer), **own)
-    overwrite, target_options = keywords.pop("overwrite", None), keywords.pop("dst_storage_options", None)
+    mode, target_options = keywords.pop("mode", None), keywords.pop("dst_storage_options", None)
     options = ReadOptions.from_keywords(keywords, None, source)
     storage = options.storage.with_options(target_options)
     with open_path(source, options) as reader:
         refuse_types(reader.schema, open_writer, format.instead)
         if not format.compressed:
-            with open_output(target, storage, overwrite=overwrite) as output:
+            with open_output(target, storage, mode=mode) as output:
                 rows = _write_batches(reader, OutputStream(output), open_writer, format)
                 size, compression = output.offset, None
         else:
-            sink = FrameSink(target, storage, overwrite=overwrite, threads=options.thread_count)
+            sink = FrameSink(target, storage, mode=mode, threads=options.thread_count)
             try:
                 rows = _write_batches(reader, _SinkStream(sink), open_writer, format)
             except BaseException:

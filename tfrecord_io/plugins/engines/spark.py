@@ -345,7 +345,7 @@ def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
             reason = "and the mode 'overwrite' contradict each other: use mode('append')"
             raise ValueError(say("the option {mode=} {}", reason, mode=mode))
     elif not overwrite:
-        mode = None if "overwrite" in values else "append"
+        mode = "append"
     elif _PARTITION_MODE in keywords or not values.get("partition_by"):
         mode = _PARTITION_MODES.get(str(keywords.get(_PARTITION_MODE, "static")).lower())
         if mode is None:
@@ -355,7 +355,7 @@ def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
         choice = "'dynamic' to replace the folders that the data has or 'static' to replace the dataset"
         advice = f"add the option partitionOverwriteMode, {choice}"
         raise ValueError(say("{partition_by=} and the mode 'overwrite': {}", reason) & advice)
-    return values if mode is None else {**values, "mode": mode}
+    return {**values, "mode": mode}
 
 
 def _is_catalog_table(options: Mapping[str, str]) -> bool:

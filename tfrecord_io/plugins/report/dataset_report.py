@@ -21,7 +21,7 @@ from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RE
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import is_source, paths_of
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.typing import FilesLike, OutputPath
+from tfrecord_io.typing import FileMode, FilesLike, OutputPath
 
 _SUFFIXES = (".html", ".htm")
 _FRAME_HEIGHT = 700  # pixels, in a notebook
@@ -96,7 +96,7 @@ def report(
     sample_bytes: int = SAMPLE_BYTES,
     seed: int = 0,
     verify: bool = False,
-    overwrite: bool | None = None,
+    mode: FileMode | None = None,
     **keywords: Any,
 ) -> DatasetReport:
     """Write one HTML page about a dataset: statistics and histograms of each feature, images, sounds, first records.
@@ -126,8 +126,8 @@ def report(
         Of the choice of pieces, and of the records whose images, sounds and texts are shown.
     verify : bool, default False
         Verify all files completely, as `tfrecord_io.verify`, and show the result.
-    overwrite : bool, optional
-        False raises if `out` exists; else it is replaced.
+    mode : {"error", "overwrite"}, optional
+        "error" raises if `out` exists; else it is replaced.
     {keywords}
 
     Returns
@@ -140,7 +140,7 @@ def report(
     ValueError
         The name of `out` does not end in ``.html`` or ``.htm``.
     FileExistsError
-        `out` exists, with ``overwrite=False``.
+        `out` exists, with ``mode="error"``.
     TypeError
         `path` is a file object or a pipe, which can be read only once.
     TFRecordError
@@ -167,7 +167,7 @@ def report(
         return _made(None, sources, options, limits, verify, "sample" not in keywords)
     if isinstance(out, str | os.PathLike) and not is_page(os.fspath(out)):
         raise ValueError(f"{printable(out)}: the name of a report ends in .html")
-    with open_output(out, options[0].storage, overwrite=overwrite) as file:
+    with open_output(out, options[0].storage, mode=mode) as file:
         made = _made(file.path, sources, options, limits, verify, "sample" not in keywords)
         file.write(made.html.encode())
     return made

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import options
+from tfrecord_io.cli.common_options import file_modes, options
 from tfrecord_io.errors import printable
 
 
@@ -19,7 +19,7 @@ from tfrecord_io.errors import printable
 @click.option("--sample-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes to read; 67108864 by default.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random choice.")
 @click.option("--verify", is_flag=True, help="Verify all files completely.")
-@click.option("--overwrite/--no-overwrite", default=None, help="Replace OUT (the default), or fail if it exists.")
+@file_modes
 @options("split", "allow_missing_shards", "storage_options", "json")
 def report(paths: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
     """Write an HTML page about a dataset.

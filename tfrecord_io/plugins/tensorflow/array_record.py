@@ -28,7 +28,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Origin, Source, total
 from tfrecord_io.storage.write.atomic import is_local
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import FileMode, Path
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -193,7 +193,7 @@ def to_array_record(
     *,
     group_size: int = 1,
     record_compression: str = "zstd",
-    overwrite: bool | None = None,
+    mode: FileMode | None = None,
     **keywords: Any,
 ) -> WriteReport:
     """Write the records of TFRecord files, as they are, to an ArrayRecord file.
@@ -208,8 +208,8 @@ def to_array_record(
         How many records are compressed together: 1 is the fastest for random access, more take less space.
     record_compression : {"zstd", "brotli", "snappy", "uncompressed"}
         Also with a level, ``"zstd:19"``.
-    overwrite : bool, optional
-        False: an existing file is an error.
+    mode : {"error", "overwrite"}, optional
+        "error": an existing file is an error.
     **keywords
         Those of `tfrecord_io.RecordReader`, and ``dst_storage_options``.
 
@@ -234,7 +234,7 @@ def to_array_record(
             say("{} does not apply to ArrayRecord files, to which records are copied as they are", Keyword(keyword))
         )
     options = f"group_size:{group_size},{record_compression}"
-    sink = FrameSink(target, storage.target, overwrite=overwrite)
+    sink = FrameSink(target, storage.target, mode=mode)
     try:
         folder = os.path.dirname(target) if is_local(os.fspath(target), storage.target) else None
         with (

@@ -36,7 +36,7 @@ ARRAY_RECORD = Format(
     records=f"{_CODE}array_record:array_record_rows",
     write=f"{_CODE}array_record:to_array_record",
     reads=READING,
-    writes=frozenset({"overwrite", "group_size", "record_compression"}),
+    writes=frozenset({"mode", "group_size", "record_compression"}),
     options=TensorflowOptions,
     copied=True,
     looks=("a Riegeli or ArrayRecord file",),
@@ -52,6 +52,6 @@ TFDS = Format(
     records=lambda paths, keywords: (paths, keywords),
     reads=READING,
     write=f"{_CODE}write_tfds:convert_to_tfds",
-    writes=frozenset({"overwrite", "shards", "float64", "dst_split"}),
+    writes=frozenset({"mode", "shards", "float64", "dst_split"}),
     options=TensorflowOptions,
 )

@@ -24,7 +24,7 @@ from tfrecord_io.write.writer import Writer, WriteReport, write
 
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
 _STORAGE = {"storage_options", "filesystem"}
-_WRITING = {"compression", "shards", "max_shard_bytes", "write_index", "overwrite", "progress"}
+_WRITING = {"compression", "shards", "max_shard_bytes", "write_index", "mode", "progress"}
 _BATCH_BYTES = 16 << 20
 _RECORDS = pa.schema([("record", pa.large_binary())])
 

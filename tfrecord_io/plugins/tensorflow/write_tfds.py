@@ -17,6 +17,7 @@ from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions, WriteOptions
+from tfrecord_io.options.checked_options import check_mode
 from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns, with_labels
@@ -24,7 +25,7 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output
-from tfrecord_io.typing import FilesLike, Float64, Path, TableLike
+from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, TableLike
 from tfrecord_io.write.writer import WriteReport, write
 
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
@@ -45,7 +46,7 @@ def write_tfds(
     images: Sequence[str] | Mapping[str, str | None] = (),
     class_names: Mapping[str, Sequence[str]] | None = None,
     prefix: str | None = None,
-    overwrite: bool = False,
+    mode: FileMode | None = None,
     **keywords: Any,
 ) -> WriteReport:
     """Write a table as a split of a dataset of TFDS, which ``tfds.builder_from_directory(path)`` reads.
@@ -77,8 +78,8 @@ def write_tfds(
     prefix : str, optional
         The columns ``<prefix>/…`` are steps of episodes, lists with a value for each step: a nested dataset, as in RLDS
         with ``prefix="steps"``.
-    overwrite : bool, default False
-        Whether a split of this name is replaced.
+    mode : {"error", "overwrite"}, optional
+        "overwrite" replaces a split of this name, which otherwise is an error.
     {keywords}
 
     Returns
@@ -108,16 +109,17 @@ def write_tfds(
     >>> tfr.read_table("out/mine", split="train[1:]+test")["n"].to_pylist()
     [2, 3, 4]
     """
+    check_mode(mode)
     options = WriteOptions.from_keywords(
-        {**keywords, "shards": shards, "overwrite": bool(overwrite), "embed_schema": False, "compression": None}
+        {**keywords, "shards": shards, "mode": mode, "embed_schema": False, "compression": None}
     )
     if options.float64 == "raw":
         raise ValueError(say("{float64='raw'} cannot be used: TFDS stores it as float32"))
     directory = _Version(path, options.storage, name)
     if not _SPLIT.fullmatch(split) or split == "all":
         raise ValueError(say("{split=}: expected the name of a split, such as 'train'", split=split))
-    if directory.info is not None and split in directory.info.splits and not overwrite:
-        raise FileExistsError(17, f"the split '{split}' exists" & say("{overwrite=True} replaces it"), directory.path)
+    if directory.info is not None and split in directory.info.splits and mode != "overwrite":
+        raise FileExistsError(17, f"the split '{split}' exists" & say("{mode='overwrite'} replaces it"), directory.path)
     source = open_input(data, index=False, nan_to_null=options.nan_to_null)
     modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
     described = SourceFeatures.of(data)
@@ -140,13 +142,13 @@ def convert_to_tfds(
     *,
     dst_split: str = "train",
     shards: int = 1,
-    overwrite: bool | None = None,
+    mode: FileMode | None = None,
     float64: Float64 | None = None,
     **keywords: Any,
 ) -> WriteReport:
     """Write TFRecord files as a split of a dataset of TFDS; the other keywords are those of `open_reader`."""
     options = ExportOptions.from_keywords(keywords, None, source)
-    written: dict[str, Any] = {"shards": shards, "overwrite": bool(overwrite), "float64": float64}
+    written: dict[str, Any] = {"shards": shards, "mode": mode, "float64": float64}
     written |= options.target.keywords
     with open_path(source, options) as reader:
         return write_tfds(reader, target, split=dst_split, **written)

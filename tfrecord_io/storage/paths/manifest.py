@@ -483,7 +483,7 @@ class Manifests:
         manifest = dataset.version.path
         if not dataset.manifest.complete:
             reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
-            advice = say("write it again by {write_tfrecord(…, overwrite=True)}")
+            advice = say("write it again by {write_tfrecord(…, mode='overwrite')}")
             self._fail(CorruptRecordError(reason, path=manifest, advice=advice))
             return
         self.shards.update(self._shards(dataset, {name: file for name, file in stated.items() if name in existing}))

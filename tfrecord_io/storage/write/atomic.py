@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.options.checked_options import check_mode
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -32,17 +33,18 @@ def open_output(
     path: Any,
     storage: StorageOptions = DEFAULT_STORAGE,
     *,
-    overwrite: bool | None = None,
+    mode: str | None = None,
     model: os.stat_result | None = None,
     looks: bool = True,
 ) -> OutputFile:
     """Open one file for writing: a str, PathLike, URL or binary file object.
 
     The path is taken literally: no globs, no braces. As a context manager, the file is published unless an exception
-    ends the block. If `overwrite` is False, an existing file is a FileExistsError, here or, if it is created before, by
+    ends the block. In the `mode` "error" an existing file is a FileExistsError, here or, if it is created before, by
     ``commit``; every other value replaces it. A new local file gets the owner and mode of `model`, one that replaces
     another those of the other. Unless it `looks`, a store is not asked what has that name.
     """
+    check_mode(mode)
     if hasattr(path, "write"):
         return FileObjectOutput(path)
     if not isinstance(path, (str, os.PathLike)):
@@ -51,8 +53,8 @@ def open_output(
     if isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
-        return open_remote(fs, name, exclusive=overwrite is False, is_new=not looks)
-    return open_local(name, exclusive=overwrite is False, model=model)
+        return open_remote(fs, name, exclusive=mode == "error", is_new=not looks)
+    return open_local(name, exclusive=mode == "error", model=model)
 
 
 def is_local(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> bool:

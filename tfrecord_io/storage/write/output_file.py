@@ -168,5 +168,5 @@ class OutputStream(io.RawIOBase):
 
 
 def exists_error(path: str) -> FileExistsError:
-    """The error for ``overwrite=False`` and an existing file."""
-    return FileExistsError(errno.EEXIST, "the file exists" & say("{overwrite=True} replaces it"), path)
+    """The error for ``mode="error"`` and an existing file."""
+    return FileExistsError(errno.EEXIST, "the file exists" & say("{mode='overwrite'} replaces it"), path)

@@ -190,7 +190,7 @@ class Publication:
         return self._known is not None
 
     def _exists(self, name: str) -> FileExistsError:
-        text = "a sharded dataset of this name exists" & say("{overwrite=True} replaces it")
+        text = "a sharded dataset of this name exists" & say("{mode='overwrite'} replaces it")
         if self._mode in ("append", "overwrite_partitions"):
             text = say("shards of this name exist without a manifest, which {mode=} needs", mode=self._mode)
             text += "tfrecord_io.adopt writes one"
@@ -239,7 +239,7 @@ class Publication:
             )
             text &= "or name the dataset, as in name@*"
         else:
-            text &= say("reading the directory would mix them, and {overwrite=True} does not delete them") + (
+            text &= say("reading the directory would mix them, and {mode='overwrite'} does not delete them") + (
                 f": choose another directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
             )
         raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + first))

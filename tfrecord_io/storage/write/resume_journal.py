@@ -94,7 +94,7 @@ class ResumeJournal:
         """Begin a journal or, to `overwrite` it, change it; without that, FileExistsError if there is one."""
         document = {"format": FORMAT, "version": VERSION, "id": begun.id}
         document |= {"settings": dict(begun.settings), "sources": list(begun.sources)}
-        with open_output(self.path, self.storage, overwrite=overwrite) as file:
+        with open_output(self.path, self.storage, mode="overwrite" if overwrite else "error") as file:
             file.write(_as_json(document))
 
     def remove(self) -> None:
