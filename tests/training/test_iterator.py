@@ -347,7 +347,7 @@ def test_a_state_of_a_dataset_that_was_overwritten_with_files_of_the_same_sizes(
     next(batches)
     state = json.loads(json.dumps(batches.state()))
     assert next(tfr.iter_arrays(target, batch_size=3, state=state))["x"].tolist() == [13, 14, 15]
-    tfr.write_tfrecord({"x": np.arange(30, 40)}, target, overwrite=True)
+    tfr.write_tfrecord({"x": np.arange(30, 40)}, target, mode="overwrite")
     with pytest.raises(ValueError, match="the state is that of other files: others of the same size"):
         tfr.iter_arrays(target, batch_size=3, state=state)
     del state["files"]["checksums"]  # as of an older release
