@@ -23,7 +23,7 @@ FLOORS = {
     for floor, units in enumerate(
         [
             "errors typing public_names options entry_points registry display progress background closing "
-            "remedies _native",
+            "remedies log _native",
             "format",
             "compression",
             "storage engine keyword_docs",

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+import tfrecord_io as tfr
+
 STORED = Path(__file__).parent / "data" / "public_api.txt"
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "api.py"
 
@@ -59,6 +61,26 @@ def described() -> str:
 def test_public_names_and_their_parameters_are_as_stored() -> None:
     hint = "if that is intended: python tests/test_public_api.py, and a fragment in changelog.d/"
     assert described().splitlines() == STORED.read_text("utf-8").splitlines(), hint
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the documentation is not installed")
+def test_objects_show_the_names_of_the_reference(tmp_path: Path) -> None:
+    reference = runpy.run_path(str(REFERENCE))
+    tfr.write_tfrecord({"x": [1], "steps/y": [[1, 2]]}, tmp_path / "a")
+    dataset = tfr.dataset(tmp_path / "a")
+    with tfr.open_reader(tmp_path / "a") as reader:
+        derived = (tfr.mix([dataset]), tfr.windows(dataset, length=1))
+        for shown in (dataset, dataset.filter([("x", "==", 1)]), dataset.pieces(1)[0], reader, *derived):
+            kind = type(shown).__name__
+            attributes = reference["sections"](inspect.getdoc(type(shown)) or "").get("Attributes", "")
+            described = {name for each in reference["entries"](attributes) for name in each.name.split(", ")}
+            described |= {*reference["METHODS"].get(kind, "").split()}
+            names = {name for name in dir(shown) if not name.startswith("_")}
+            assert described <= names, kind
+            if kind in reference["METHODS"]:
+                assert names - described <= {"columns", "take"}, kind
+            assert all(hasattr(shown, name) for name in names), kind
+            assert len(names) <= 35
 
 
 if __name__ == "__main__":

@@ -19,10 +19,11 @@ from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.typing import DtypeBackend, InputPath, OutputPath, SchemaLike, TableLike
-from tfrecord_io.write.writer import Writer, WriteReport, write
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from tfrecord_io.write.writer import Writer, WriteReport
 
 
 @document_keywords(ReadOptions, streaming=False)
@@ -186,6 +187,8 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
     >>> [file.path for file in tfr.write_tfrecord({"x": [1, 2, 3]}, "x@2").files]
     ['x-00000-of-00002', 'x-00001-of-00002']
     """
+    from tfrecord_io.write.writer import write  # for a program that only reads, it would be half of what is imported
+
     options = WriteOptions.from_keywords(keywords, write_tfrecord)
     if (write_frame := _frame_writer(type(data))) is not None:
         return write_frame(data, path, options)
@@ -245,6 +248,8 @@ def open_writer(path: OutputPath, schema: SchemaLike | None = None, **keywords: 
     >>> writer.report.records
     3
     """
+    from tfrecord_io.write.writer import Writer
+
     return Writer(path, WriteOptions.from_keywords({**keywords, "schema": schema}, open_writer))
 
 

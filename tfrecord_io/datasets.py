@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NoReturn, Self, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, get_args, overload
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -29,6 +29,7 @@ from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import INT64_MAX, IterOptions, ReadOptions, RepresentationOptions, check_integer
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.keyword_names import unknown_attribute
+from tfrecord_io.read.explanation import Explanation, explained
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed, skipped
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -54,9 +55,14 @@ else:
 
 
 class _Shown(Report, Scan):
-    """A scan that shows its files, sizes and columns."""
+    """A scan that shows its files, sizes and columns, and hides what its readers need of it."""
 
     __slots__ = ()
+    _of_scans: ClassVar = {"schema", "files", "bytes", "select", "filter", "count_rows"}
+
+    def __dir__(self) -> list[str]:
+        """The public names: those of the class itself, and some of a scan."""
+        return sorted({*dir(object), *vars(type(self)), *self._of_scans} - {"_of_scans"})
 
     @classmethod
     def from_scan(cls, scan: Scan) -> Self:
@@ -97,6 +103,7 @@ class DatasetPiece(_Shown):
     """
 
     __slots__ = ()
+    _of_scans: ClassVar = {*_Shown._of_scans, "read"}
 
     def to_batches(self) -> BatchStream:
         """The record batches of this piece; see `Dataset.to_batches`."""
@@ -127,6 +134,7 @@ class Dataset(_Shown):
     """
 
     __slots__ = ()
+    _of_scans: ClassVar = {*_Shown._of_scans, "schema_source", "rows"}
 
     @property
     def columns(self) -> list[str]:
@@ -153,6 +161,28 @@ class Dataset(_Shown):
         (1, 2)
         """
         return refreshed(self)
+
+    def explain(self) -> Explanation:
+        """Which files reading it opens, in whole or by a column index, and which columns it decodes.
+
+        It is planned as `to_table` is, and column indexes are searched for it; no record is decoded.
+
+        Raises
+        ------
+        ReplacedError
+            The files were replaced since the dataset was made.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"kind": ["a", "b"], "n": [1, 2]}, "kinds/", partition_by="kind")
+        >>> explained = tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).explain()
+        >>> [(file.read, file.why) for file in explained.files]
+        [('left out', '(kind == "b")'), ('whole', '')]
+        >>> explained.columns
+        ('n',)
+        """
+        return explained(self)
 
     def limit(self, n: int) -> Self:
         """At most the first `n` rows that fulfil the filter, also one that is added later; lazy.
@@ -307,7 +337,7 @@ class Dataset(_Shown):
         def __getattr__(self, name: str) -> object:
             method = added_method(name) if name.startswith("to_") else None
             if method is None:
-                raise unknown_attribute(self, name, (each for each in dir(type(self)) if each[0] != "_"))
+                raise unknown_attribute(self, name, dir(self))
             return partial(method, self)
 
     def __arrow_c_schema__(self) -> object:
@@ -321,6 +351,12 @@ class _DerivedDataset(RowSource):
     """What datasets have whose rows are made of those of others."""
 
     __slots__ = ()
+    _of_rows: ClassVar = {"schema", "count_rows", "to_table"}
+
+    def __dir__(self) -> list[str]:
+        """The public names, as of a `Dataset`."""
+        own = {*vars(_DerivedDataset), *vars(type(self))} - {"epochs", "_of_rows"}
+        return sorted({*dir(object), *own, *self._of_rows})
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"
@@ -387,6 +423,7 @@ class MixedDataset(Mixture, _DerivedDataset):
     """
 
     __slots__ = ()
+    _of_rows: ClassVar = {*_DerivedDataset._of_rows, "parts", "weights"}
 
     def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> SequenceEpochs:
         """The rows of every epoch; see `RowSource.epochs`."""
@@ -415,6 +452,8 @@ class WindowedDataset(Windows, _DerivedDataset):
     scan : Dataset
         The episodes.
     """
+
+    _of_rows: ClassVar = {*_DerivedDataset._of_rows, "scan"}
 
 
 @overload

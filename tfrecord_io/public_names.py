@@ -70,6 +70,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "datasets": "DatasetPiece MixedDataset WindowedDataset",
         "file_formats.array_files.array_stream": "ArrayStream",
         "read.chunks.recovery": "SkippedRegion",
+        "read.explanation": "Explanation FilePlan FilterPlan",
         "read.random_access": "RandomAccess",
         "read.reader": "Reader",
         "read.report": "ReadReport",

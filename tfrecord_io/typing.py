@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tfrecord_io.file_formats.array_files.array_stream import ArrayStream as ArrayStream
     from tfrecord_io.plugins.report.dataset_report import DatasetReport as DatasetReport
     from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
+    from tfrecord_io.read.explanation import Explanation as Explanation
+    from tfrecord_io.read.explanation import FilePlan as FilePlan
+    from tfrecord_io.read.explanation import FilterPlan as FilterPlan
     from tfrecord_io.read.random_access import RandomAccess as RandomAccess
     from tfrecord_io.read.reader import Reader as Reader
     from tfrecord_io.read.report import ReadReport as ReadReport

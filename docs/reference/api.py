@@ -51,7 +51,8 @@ GROUPS = {
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece MixedDataset WindowedDataset "
-    "ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport DeleteReport Progress",
+    "Explanation FilePlan FilterPlan ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport DeleteReport "
+    "Progress",
     "Other libraries": "scan_polars register_duckdb register_pandas register_spark",
     "Single records and values, as in TensorFlow": "encode_example decode_example encode_examples decode_examples "
     "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw "
@@ -77,8 +78,8 @@ METHODS = {
     "InferredSchema": "strict",
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
-    "Dataset": "schema schema_source files bytes rows count_rows refresh head select filter limit offset pieces "
-    "to_table to_batches to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
+    "Dataset": "schema schema_source files bytes rows count_rows explain refresh head select filter limit offset "
+    "pieces to_table to_batches to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",

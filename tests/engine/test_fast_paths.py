@@ -62,8 +62,40 @@ def scalar_columns(draw: st.DrawFn) -> list[ColumnBuffers]:
     return columns
 
 
-@given(scalar_columns(), st.randoms(use_true_random=False))
-def test_scalar_records_of_any_length_decode_alike(columns: list[ColumnBuffers], random: Any) -> None:
+@st.composite
+def list_columns(draw: st.DrawFn, rows: int) -> list[ColumnBuffers]:
+    """Lists around the sizes up to which an entry is compared and written as a whole."""
+    columns = []
+    for name in draw(st.lists(names.map(lambda name: "list " + name), min_size=1, max_size=4, unique=True)):
+        kind = draw(st.sampled_from([Kind.INT64, Kind.FLOAT, Kind.BYTES]))
+        value = {Kind.INT64: numbers, Kind.FLOAT: st.floats(width=32), Kind.BYTES: texts}[kind]
+        counts = st.integers(0, draw(st.sampled_from([1, 5, 9, 30, 130])))
+        cells = [draw(st.lists(value, min_size=1, max_size=3)) for _ in range(rows)]
+        cells = [(cell * count)[:count] for cell, count in zip(cells, draw(st.tuples(*[counts] * rows)), strict=True)]
+        mask = np.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows))) | draw(st.booleans())
+        cells = [cell if valid else [] for cell, valid in zip(cells, mask, strict=True)]
+        offsets = np.cumsum([0, *map(len, cells)])
+        joined: Any = [value for cell in cells for value in cell]
+        value_offsets = np.cumsum([0, *map(len, joined)]) if kind == Kind.BYTES else None
+        if kind == Kind.BYTES:
+            values: Any = np.frombuffer(b"".join(joined), np.uint8)
+        else:
+            values = np.array(joined, np.int64 if kind == Kind.INT64 else np.float32)
+        validity = None if mask.all() else np.packbits(mask, bitorder="little")
+        nulls = int((~mask).sum())
+        columns.append(ColumnBuffers(name, kind, Layout.LIST, rows, nulls, validity, offsets, value_offsets, values))
+    return columns
+
+
+@st.composite
+def short_columns(draw: st.DrawFn) -> list[ColumnBuffers]:
+    """Single values, and lists."""
+    columns = draw(scalar_columns())
+    return draw(st.permutations([*columns, *draw(list_columns(columns[0].rows))])) if draw(st.booleans()) else columns
+
+
+@given(short_columns(), st.randoms(use_true_random=False))
+def test_records_of_any_length_decode_alike(columns: list[ColumnBuffers], random: Any) -> None:
     assert NATIVE is not None
     records = []
     for row in range(columns[0].rows):  # map order on the wire means nothing
@@ -398,6 +430,8 @@ def test_paths_for_other_processors_pass_the_engine_suite(without: str) -> None:
         test_features_that_come_and_go_decode_alike,
         test_text_of_every_length_is_checked_alike,
         test_lists_and_long_values_decode_alike,
+        test_records_of_any_length_decode_alike,
+        test_rows_of_short_values_are_encoded_alike,
     )
     suite += [f"{__file__}::{test.__name__}" for test in tests]
     suite.append(str(here / "test_packed_runs.py::test_lists_of_records_decode_alike"))
@@ -415,7 +449,7 @@ def _varint(value: int) -> bytes:
     return bytes([*out, value])
 
 
-@given(scalar_columns(), st.integers(0, 40))
+@given(short_columns(), st.integers(0, 40))
 def test_rows_of_short_values_are_encoded_alike(columns: list[ColumnBuffers], begin: int) -> None:
     assert NATIVE is not None
     rows = columns[0].rows

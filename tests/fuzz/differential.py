@@ -30,7 +30,7 @@ from tfrecord_io.engine.contract import FaultCode, Plan, PlanColumn
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import EMBEDDED_FIELD, Kind, Layout, RecordType, Text
-from tfrecord_io.format.protobuf import varint
+from tfrecord_io.format.varint import varint
 from wire_forms import NAMES, WireForms
 
 OPTIONS = {"frames": 6, "example": 7, "sequence": 7, "encoder": 3}  # bytes of a seed before its records

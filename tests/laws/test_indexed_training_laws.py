@@ -131,7 +131,7 @@ def test_a_row_that_is_no_array_is_named_by_its_record(tmp_path: Path) -> None:
     for condition in (f("x") >= 4, f("x") == 7):
         options: dict[str, Any] = {"schema": {"x": "int64", "y": "int64"}, "filters": condition}
         for buffer in (0, 100):
-            with pytest.raises(tfr.errors.FeatureNotFoundError) as caught:
+            with pytest.raises(tfr.errors.DecodeError) as caught:
                 list(tfr.iter_arrays(paths, batch_size=2, shuffle_buffer=buffer, seed=0, **options))
             assert (caught.value.path, caught.value.record) == (str(paths[2]), 7)
 

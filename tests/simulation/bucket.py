@@ -133,8 +133,9 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
 
     cachable = False
 
-    def __init__(self, bucket: Bucket, loop: Any) -> None:
-        super().__init__(anon=True, loop=loop, asynchronous=False, skip_instance_cache=True, use_listings_cache=False)
+    def __init__(self, bucket: Bucket, loop: Any, *, keeps_listings: bool) -> None:
+        more = {"skip_instance_cache": True, "use_listings_cache": keeps_listings}
+        super().__init__(anon=True, loop=loop, asynchronous=False, **more)
         self.simulated = bucket
         self.retries = 1
 
@@ -325,10 +326,9 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
 
     cachable = False
 
-    def __init__(self, bucket: Bucket, loop: Any) -> None:
-        super().__init__(
-            token="anon", loop=loop, asynchronous=False, skip_instance_cache=True, use_listings_cache=False
-        )
+    def __init__(self, bucket: Bucket, loop: Any, *, keeps_listings: bool) -> None:
+        more = {"skip_instance_cache": True, "use_listings_cache": keeps_listings}
+        super().__init__(token="anon", loop=loop, asynchronous=False, **more)
         self.simulated = bucket
 
     async def _request(

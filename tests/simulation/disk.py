@@ -97,6 +97,38 @@ class Disk:
         self._write(self.root, after, contents)
         self.synced.clear()
 
+    def state(self) -> Any:
+        """The folders, the files with their numbers, times and contents, and what is durable."""
+        folders, files = list[str](), list[tuple[str, int, int, bytes]]()
+        for folder, below, names in os.walk(self.root):
+            folders += [os.path.join(folder, name) for name in below]
+            for path in (os.path.join(folder, name) for name in names):
+                status = _real["stat"](path)
+                with _open(path, "rb") as file:
+                    files.append((path, status.st_ino, status.st_mtime_ns, file.read()))
+        names_at = {folder: [dict(names) for names in each] for folder, each in self.names.items()}
+        return folders, files, dict(self.synced), names_at
+
+    def restore(self, state: Any) -> None:
+        folders, files, synced, names_at = state
+        for folder in folders:
+            _real["mkdir"](folder)
+        numbers: dict[int, int] = {}  # of files that are there; those of others are not given again
+        for path, number, time, body in files:
+            with _open(path, "wb") as file:
+                file.write(body)
+            _real["utime"](path, ns=(time, time))
+            numbers[number] = _real["stat"](path).st_ino
+
+        def new(number: int | None) -> int | None:
+            return None if number is None else numbers.get(number, -number)
+
+        self.synced = {numbers.get(number, -number): body for number, body in synced.items()}
+        self.names = {
+            folder: [{name: new(number) for name, number in names.items()} for names in each]
+            for folder, each in names_at.items()
+        }
+
     def changed(self, *paths: Any) -> None:
         """Note the names in the folders of these paths, as filesystems keep changes of one folder in order."""
         for folder in {os.path.dirname(path.rstrip("/")) for path in paths if self.has(path)}:

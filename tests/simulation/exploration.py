@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import combinations, product
 
 from programs import FORMS_OF, READERS, WRITERS, Program, Step, first_step
@@ -26,14 +26,20 @@ def _step(name: str, number: int) -> Step:
     return Step(name, number if name in WRITERS and WRITERS[name].rows else 0)
 
 
-def schedules(first: int, both: int, switches: int = 1) -> Iterator[str]:
+def schedules(
+    first: int, both: int, switches: int = 1, *, changes: Collection[int] | None = None, alone: bool = False
+) -> Iterator[str]:
     """The schedules of a program whose first actor makes so many steps when nothing interrupts it, and both so many.
 
-    The actors change places up to so many times, before each step; or the first one dies there.
+    The actors change places up to so many times, before each step; or the first one dies there. Of those that differ
+    only in steps by which nothing changes, one is left: given the steps of the first actor that are `changes`, a death
+    before each and before its last step; if the first is `alone` in changing something, one switch before each.
     """
+    dying = range(first) if changes is None else sorted({*changes, first - 1} & set(range(first)))
+    begins = sorted(changes) if changes is not None and alone and switches == 1 else range(first)
     yield ""
-    yield from (f"{at}x" for at in range(first))
+    yield from (f"{at}x" for at in dying)
     for count in range(1, switches + 1):
         for steps in combinations(range(both), count):
-            if steps[0] < first:
+            if steps[0] in begins:
                 yield " ".join(f"{step}>{(i + 1) % 2}" for i, step in enumerate(steps))

@@ -24,15 +24,17 @@ import disk
 import process
 from exploration import schedules, small_programs
 from model import Finding
-from programs import Program, Run, random_program
+from programs import READERS, Program, Run, Step, random_program
 from scheduler import Actor, Death, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
 from worlds import WORLDS
 
 _PROCESS = 1_000_000_000  # numbers that no real process has
 _SHRINK_SECONDS = 20
+# How probable a switch is at a step, and how many there are at most: with few, whole calls run in a pause of another.
+_SWITCHES = ((0.01, 1), (0.03, 1), (0.03, 2), (0.05, 3), (0.02, 10**9), (0.1, 10**9), (0.3, 10**9))
 _COLLECTED = 500  # programs between two collections
 _count = 0
-_steps: dict[str, int] = {}  # of an actor of small programs, alone
+_steps: dict[str, tuple[int, set[int]]] = {}  # of an actor of small programs, alone
 
 
 @contextmanager
@@ -92,10 +94,10 @@ def by_seed(seed: int, worlds: tuple[str, ...]) -> tuple[Program, Schedule]:
     """The program and the schedule of a number."""
     rng = random.Random(f"program {seed}")
     program = random_program(rng, worlds)
-    switches = rng.choice((0.02, 0.1, 0.3))
+    switches, most = rng.choice(_SWITCHES)
     faults, deaths = rng.choice(((0, 0), (0, 0), (0.02, 0), (0, 0.02), (0.02, 0.01)))
     losses = 0.5 if program.world == "disk" else 0.0
-    return program, RandomSchedule(rng, switches, faults, deaths, losses=losses)
+    return program, RandomSchedule(rng, switches, faults, deaths, most_switches=most, losses=losses)
 
 
 def shrink(program: Program, decisions: str, what: str) -> tuple[Program, str]:
@@ -163,20 +165,25 @@ def main() -> int:
         return many(cases, options)
 
 
-def explored(world: str, switches: int = 1, every: int = 1) -> Iterator[tuple[Program, str]]:
-    """All small programs with all their schedules of so many switches, or one of so many."""
+def explored(world: str, switches: int = 1, *, every: int = 1, first: int = 0) -> Iterator[tuple[Program, str]]:
+    """All small programs with all their schedules of so many switches, or one of so many, from a number on."""
     count = 0
     for program in small_programs(world):
-        steps = []
-        for actors in (program.actors[:1], program.actors[1:]):
-            alone = replace(program, actors=actors)
-            if str(alone) not in _steps:
-                _steps[str(alone)] = run(alone, GivenSchedule(""))[0].step
-            steps.append(_steps[str(alone)])
-        for decisions in schedules(steps[0], sum(steps), switches):
-            count += 1
-            if count % every == 0:
+        (steps, changes), (others, _) = (_alone(program, actors) for actors in (program.actors[:1], program.actors[1:]))
+        is_alone = program.actors[1][0].name in READERS
+        for decisions in schedules(steps, steps + others, switches, changes=changes, alone=is_alone):
+            if count % every == first:
                 yield program, decisions
+            count += 1
+
+
+def _alone(program: Program, actors: tuple[tuple[Step, ...], ...]) -> tuple[int, set[int]]:
+    """How many steps actors make in a program without the others, and those by which something may change."""
+    alone = replace(program, actors=actors)
+    if (found := _steps.get(str(alone))) is None:
+        scheduler = run(alone, GivenSchedule(""))[0]
+        found = _steps[str(alone)] = scheduler.ended_at, scheduler.changes
+    return found
 
 
 def many(cases: Iterator[tuple[str, Program, Schedule]], options: argparse.Namespace) -> int:

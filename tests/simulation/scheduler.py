@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from greenlet import greenlet
 
 MOST_STEPS = 20_000  # of one program: more are a loop without end
+_OF_CHANGES = ("EIO+", "ENOSPC", "slow+")  # the last fault of calls that change something; locks and sleeps have none
 _OWN_PROCESS = os.getpid()
 _DECISION = re.compile(r"(\d+)(>\d+|x|p|![A-Za-z0-9]+\+?)")
 
@@ -101,7 +102,7 @@ class RandomSchedule:
     ----------
     switches, faults, deaths : float
         How probable each is, at a step.
-    most_deaths, most_faults : int
+    most_switches, most_deaths, most_faults : int
     losses : float
         How many of the deaths are a loss of power, in which all processes end.
     """
@@ -113,13 +114,14 @@ class RandomSchedule:
         faults: float = 0.0,
         deaths: float = 0.0,
         *,
+        most_switches: int = 10**9,
         most_faults: int = 2,
         most_deaths: int = 1,
         losses: float = 0.0,
     ) -> None:
         self._rng, self._losses = rng, losses
         self._odds = {"switch": switches, "fault": faults, "death": deaths}
-        self._left = {"switch": 10**9, "fault": most_faults, "death": most_deaths}
+        self._left = {"switch": most_switches, "fault": most_faults, "death": most_deaths}
         self._next = {kind: self._gap(kind) for kind in self._odds}
         self._soonest = min(self._next.values())
 
@@ -171,6 +173,8 @@ class Scheduler:
         self.lost_at = -1  # the step at which power was lost
         self.step, self.now = 0, 1_800_000_000.0
         self.decisions: list[str] = []
+        self.changes = set[int]()  # steps by which something of the world may change
+        self.ended_at = 0  # the number of steps of all actors
         self.deaths = 0
         self.trace: list[tuple[int, int, str, str]] | None = [] if traced else None
         self.on_death: Callable[[Actor], None] = lambda actor: None
@@ -239,6 +243,8 @@ class Scheduler:
                 raise Death
         if self.trace is not None:
             self.trace.append((step, actor.number, text, fault))
+        if not faults or faults[-1] in _OF_CHANGES:
+            self.changes.add(step)
         return fault
 
     def _end(self, actor: Actor) -> None:
@@ -320,6 +326,7 @@ class Scheduler:
             if actor is not free[0]:
                 self.decisions.append(f"{self.step}>{actor.number}")
         self._set_running(None)
+        self.ended_at = self.step
         if self.error is not None:
             raise self.error
 

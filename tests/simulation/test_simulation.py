@@ -15,8 +15,9 @@ from worlds import WORLDS
 
 from rounds import rounds
 
-PARTS = 20
-_RANDOM, _EXPLORED = rounds(2000, 100), rounds(100_000, 4000)
+PARTS, _PARTS_OF_SMALL = 20, 4
+_SMALL = 25_000  # schedules of small programs, in all worlds
+_RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
@@ -46,6 +47,14 @@ FOUND = {
     ),
     "a failed sync of a shard": "disk grown append:1 ; evolve:5 append:6 @ 54!EIO",
     "a failed sync of the first manifest": "disk grown ; evolve:2 | arrays @ 11>1 28!EIO",
+    "a directory that is removed before a task": "disk grown ; tasks_over:1 | tasks_over:2 @ 1>2 9>0 13>2 15!EIO",
+    "a staged shard that gets its name while it is converted": (
+        "disk grown append:1 ; number filter convert | tasks_over:2 | tasks:3 "
+        "@ 6>1 28>0 35>2 61>1 71>0 107>1 124>0 138>1 154>0 215>1"
+    ),
+    "a state of files that were replaced by others of their sizes": (
+        "gcs fixed write_indexed:4 ; resumed | write:10 @ 3>1 6>0 9>1"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""
@@ -64,11 +73,12 @@ def test_random_programs(part: int) -> None:
         assert finding is None, f"make simulate SEED={seed}\n{finding}"
 
 
+@pytest.mark.parametrize("part", range(_PARTS_OF_SMALL))
 @pytest.mark.parametrize("world", WORLDS)
-def test_all_schedules_of_small_programs(world: str) -> None:
-    """In `make test`, an even part of the about 40,000 of each world."""
-    every = max(1, 40_000 * len(WORLDS) // _EXPLORED)
-    for program, decisions in explored(world, every=every):
+def test_all_schedules_of_small_programs(world: str, part: int) -> None:
+    """In `make test`, every third one."""
+    every = _SMALL // _EXPLORED
+    for program, decisions in explored(world, every=every * _PARTS_OF_SMALL, first=every * part):
         finding = run(program, GivenSchedule(decisions))[1]
         assert finding is None, f'make simulate SEED="{program} @ {decisions}"\n{finding}'
 
@@ -96,6 +106,12 @@ def test_a_fault_that_is_put_back_is_found(name: str) -> None:
     assert faults.programs_until_found(name) is not None
 
 
+@pytest.mark.parametrize("name", faults.FAULTS)
+def test_each_fault_can_be_put_back(name: str) -> None:
+    with pytest.MonkeyPatch.context() as monkey:
+        faults.FAULTS[name][1](monkey)
+
+
 def _write(begin: int, end: int, number: int, state: str = "done") -> Call:
     return Call(0, "append", begin, end, state, lambda version: [(*(version or ()), (number,))])
 
@@ -120,3 +136,5 @@ def test_the_model_refuses_what_may_not_be_seen() -> None:
 def test_schedules_are_all_switches_and_deaths() -> None:
     assert list(schedules(2, 3)) == ["", "0x", "1x", "0>1", "1>1"]
     assert list(schedules(1, 3, 2)) == ["", "0x", "0>1", "0>1 1>0", "0>1 2>0"]
+    assert list(schedules(4, 6, changes={1}, alone=True)) == ["", "1x", "3x", "1>1"]
+    assert list(schedules(4, 6, changes={1})) == ["", "1x", "3x", "0>1", "1>1", "2>1", "3>1"]

@@ -7,6 +7,8 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import disk
@@ -48,6 +50,14 @@ class World(ABC):
     def open_uploads(self) -> list[str]:
         return []
 
+    @abstractmethod
+    def state(self) -> Any:
+        """All that is in it, for `restore`."""
+
+    @abstractmethod
+    def restore(self, state: Any) -> None:
+        """Put this into a world that is new."""
+
     def close(self) -> None:  # noqa: B027 — a bucket is memory
         """Remove it."""
 
@@ -68,8 +78,10 @@ class S3World(World):
     def options(self, actor: Actor) -> dict[str, Any]:
         which = self._filesystem, actor.number
         if (fs := _made.get(which)) is None:
-            fs = _made[which] = self._filesystem(self.bucket, InlineLoop())
+            # Every other process keeps listings, as these libraries do by default: what the code asks may be outdated.
+            fs = _made[which] = self._filesystem(self.bucket, InlineLoop(), keeps_listings=actor.number % 2 == 1)
             place_remote._CONDITIONS[fs] = {NAME: True}  # the look for them is the same in each program
+        fs.dircache.clear()
         fs.simulated, fs._loop, fs._pid = self.bucket, InlineLoop(), actor.process
         return {"filesystem": fs}
 
@@ -81,6 +93,13 @@ class S3World(World):
 
     def open_uploads(self) -> list[str]:
         return [upload.key for upload in self.bucket.uploads.values()]
+
+    def state(self) -> Any:
+        return dict(self.bucket.objects), self.bucket.number
+
+    def restore(self, state: Any) -> None:
+        objects, self.bucket.number = state
+        self.bucket.objects = dict(objects)
 
 
 class GcsWorld(S3World):
@@ -115,12 +134,26 @@ class DiskWorld(World):
         scheduler.on_death = disk.release
         scheduler.on_power_loss = self._lose_power
 
-    def _lose_power(self) -> None:
-        disk.detach(self._scheduler)  # its calls are none of a process
+    @contextmanager
+    def _detached(self) -> Iterator[disk.Disk]:
+        """Make calls to the disk that are none of a process."""
+        disk.detach(self._scheduler)
         try:
-            self._disk.lose_power(self._scheduler.main.rng)
+            yield self._disk
         finally:
             disk.attach(self._scheduler, self._disk)
+
+    def _lose_power(self) -> None:
+        with self._detached() as found:
+            found.lose_power(self._scheduler.main.rng)
+
+    def state(self) -> Any:
+        with self._detached() as found:
+            return found.state()
+
+    def restore(self, state: Any) -> None:
+        with self._detached() as found:
+            found.restore(state)
 
     def options(self, actor: Actor) -> dict[str, Any]:
         return {}

@@ -153,6 +153,7 @@ class Chaos:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.socket.listen(128)  # a connection that a backlog of 5 drops is tried again after seconds
         self._server.daemon_threads = True
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"

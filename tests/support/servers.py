@@ -103,7 +103,9 @@ def chaos(s3_endpoint: str) -> Iterator[Chaos]:
 def gcs_endpoint() -> Iterator[str]:
     server = pytest.importorskip("gcp_storage_emulator.server").create_server("127.0.0.1", 0, in_memory=True)
     server.start()
-    host, port = server._api._httpd.socket.getsockname()
+    socket = server._api._httpd.socket
+    socket.listen(128)  # its backlog of 5 drops connections, which are tried again after up to a minute
+    host, port = socket.getsockname()
     yield f"http://{host}:{port}"
     server.stop()
 
@@ -272,6 +274,7 @@ def web() -> Iterator[Web]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket.listen(128)  # a connection that a backlog of 5 drops is tried again after seconds
     server.daemon_threads = True
     server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a reader may disconnect early
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()

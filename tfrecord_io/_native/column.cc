@@ -55,7 +55,7 @@ void Column::clear() {
   first_row = list_row = binary_row = -1;
   layout = steps ? Layout::kList : plan_layout == Layout::kList ? Layout::kList : Layout::kScalar;
   room_ = 0;
-  update_scalar_kind();
+  update_form();
   if (steps) steps->clear();
   if (other) other->clear();
   if (layout == Layout::kList) {
@@ -87,7 +87,7 @@ void Column::start(Kind k) {
   }
   if (layout == Layout::kScalar) start_with_nulls();
   room_ = 0;
-  update_scalar_kind();
+  update_form();
 }
 
 void Column::open_scalar(int64_t row) {
@@ -180,15 +180,6 @@ void Column::add_nulls(int64_t row) {
   rows = row;
 }
 
-void Column::close_list_row() {
-  int64_t row = rows++;
-  offsets.reserve(static_cast<size_t>(rows + 1) * 4, static_cast<size_t>(rows) * 4);
-  int64_t count = steps ? steps->rows : value_count;
-  if (list_row < 0 && count - offsets.as<int32_t>()[row] != 1) list_row = row;
-  offsets.as<int32_t>()[rows] = static_cast<int32_t>(count);
-  if (has_validity) set_valid(row);
-}
-
 void Column::become_list() {
   complete_ends();
   Buffer fresh(arena_);
@@ -208,7 +199,7 @@ void Column::become_list() {
   value_count = count;
   offsets = std::move(fresh);
   layout = Layout::kList;
-  update_scalar_kind();
+  update_form();
 }
 
 // Back from list to scalar, if every row has one value: the rows that had more or fewer were removed again.
@@ -229,7 +220,7 @@ void Column::become_scalar() {
           valid ? value_offsets.as<int32_t>()[source] : value_offsets.as<int32_t>()[row + 1];
   }
   layout = Layout::kScalar;
-  update_scalar_kind();
+  update_form();
 }
 
 void Column::drop_kind() {
@@ -238,7 +229,7 @@ void Column::drop_kind() {
   value_count = data_bytes = 0;
   if (plan_layout != Layout::kList && !steps) layout = Layout::kScalar;
   room_ = 0;
-  update_scalar_kind();
+  update_form();
 }
 
 // Removes the rows from `row` on, which leaves zeros. Of a feature's column that is one value at most.

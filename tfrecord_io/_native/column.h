@@ -18,6 +18,12 @@ enum class Kind : int { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
 enum class Layout : int { kAny = 0, kNull = 1, kScalar = 2, kList = 3 };
 enum class Text : int { kNo = 0, kTrack = 1, kUtf8 = 2, kStrict = 3 };
 
+// A kind, and whether its values are in lists, as one number; 0 without a kind.
+constexpr u8 kListForm = 4;
+constexpr u8 form_of(Kind kind, bool is_list) {
+  return static_cast<u8>(static_cast<int>(kind) | (is_list && kind != Kind::kNone ? kListForm : 0));
+}
+
 struct ColumnPlan {
   std::string name;
   Kind kind = Kind::kNone;
@@ -106,7 +112,14 @@ class alignas(64) Column {
     copy_bytes(room_bytes(size), data, size);
     append_copied_value(size);
   }
-  void close_list_row();
+  void close_list_row() {
+    int64_t row = rows++;
+    offsets.reserve(static_cast<size_t>(rows + 1) * 4, static_cast<size_t>(rows) * 4);
+    int64_t count = steps ? steps->rows : value_count;
+    if (list_row < 0 && count - offsets.as<int32_t>()[row] != 1) list_row = row;
+    offsets.as<int32_t>()[rows] = static_cast<int32_t>(count);
+    if (has_validity) set_valid(row);
+  }
 
   // Converts the rows so far from scalar to list, removing null slots.
   void become_list();
@@ -141,7 +154,7 @@ class alignas(64) Column {
  public:
   int64_t data_bytes = 0;
   bool has_validity = false;
-  Kind scalar_kind = Kind::kNone;  // the kind while the layout is kScalar
+  u8 form = 0;  // what the next row has if it is like the last one: see form_of()
   Buffer validity, values, value_offsets, offsets;
 
   // The plan.
@@ -179,8 +192,8 @@ class alignas(64) Column {
   void open_scalar(int64_t row);
   void grow_scalar(int64_t row);
   void complete_ends();
-  // Updates scalar_kind after a change of kind or layout.
-  void update_scalar_kind() { scalar_kind = layout == Layout::kScalar ? kind : Kind::kNone; }
+  // After a change of kind or layout.
+  void update_form() { form = form_of(kind, layout == Layout::kList); }
   void set_valid(int64_t row) {  // of a list column
     size_t byte = static_cast<size_t>(row >> 3);
     validity.reserve(byte + 1, byte);

@@ -1,5 +1,7 @@
 #include "encoder.h"
 
+#include <algorithm>
+
 #include "frame.h"
 #include "varint.h"
 
@@ -81,6 +83,7 @@ u8* put_cell(u8* out, const Source& source, int64_t row, const CellSize& size) {
   out = put_header(out, kItem, size.content);
   if (source.kind == Kind::kFloat) return put_bytes(out, source.values + range.begin * 4, size.content);
   const uint64_t* values = reinterpret_cast<const uint64_t*>(source.values);
+  if (source.layout == Layout::kScalar) return put_varint(out, values[row]);
   return encode_run.put(out, values + range.begin, static_cast<size_t>(range.end - range.begin));
 }
 
@@ -203,11 +206,12 @@ class RowEncoder {
 
 constexpr size_t kMostHeader = 11;
 
-// Writes the message of a row of short values at `out` and returns its size; 0 if a value is long. `header` is the size
-// of the header before the entries of the last record, and probably of this one.
-size_t put_short_row(const ShortRows& rows, u8* out, int64_t row, const uint64_t* present, size_t* header) {
+// Writes the message of a row, if its values are short, at `out` and returns its size; else 0. `header`
+// is the size of the header before the entries of the last record, and probably of this one.
+size_t put_short_row(const ShortRows& rows, u8* out, int64_t row, const uint64_t* present, const u8* const* ends,
+                     size_t* header) {
   u8* begin = out + *header;
-  u8* end = rows.put(begin, row, present);
+  u8* end = rows.put(begin, row, present, ends);
   if (end == nullptr) return 0;
   size_t content = static_cast<size_t>(end - begin), size = 1 + varint_size(content);
   if (size != *header) {
@@ -228,30 +232,39 @@ Encoder::Encoder(std::vector<Source> sources, const std::vector<int>& columns, b
     u8 length[10];
     key.append(reinterpret_cast<char*>(length), static_cast<size_t>(put_varint(length, source.name.size()) - length));
     columns_.push_back({index, key + source.name, {}});
-    if (source.layout == Layout::kScalar && source.steps < 0) columns_.back().shape.learn(source.name, source.kind);
+    if (source.layout == Layout::kScalar && source.steps < 0)
+      columns_.back().shape.learn(source.name, form_of(source.kind, false));
     bool is_absent = source.kind == Kind::kNone && source.steps < 0;
-    if (!is_absent && !short_rows_.add(source, columns_.back().shape)) has_short_rows_ = false;
+    if (is_absent) continue;
+    Shape shape;
+    shape.learn(source.name, form_of(source.kind, source.layout == Layout::kList));
+    if (source.steps >= 0 || !short_rows_.add(source, shape)) has_short_rows_ = false;
   }
 }
 
 Encoded Encoder::encode(int64_t begin, int64_t end, const std::string& prefix, Buffer& out) const {
   RowEncoder encoder(*this);
   PresentColumns present(short_rows_, end);
+  std::vector<const u8*> ends;
+  if (has_short_rows_ && begin < end) ends = short_rows_.value_ends(end);
   Encoded done;
-  size_t header = 2;  // of the features of the last record
-  int64_t misses = 0;
+  size_t header = 2;                   // of the features of the last record
+  int64_t next_try = begin, wait = 0;  // after rows that are not short, fewer and fewer are tried
   for (int64_t row = begin; row < end; ++row) {
     size_t before = row == begin ? prefix.size() : 0;
-    if (has_short_rows_ && before == 0 && misses <= 16 + done.rows / 8) {
+    if (has_short_rows_ && before == 0 && row >= next_try) {
       out.reserve(done.size + kFrameBytes + kMostHeader + short_rows_.most(), done.size);
       u8* frame = out.as<u8>() + done.size;
-      if (size_t length = put_short_row(short_rows_, frame + kHeaderBytes, row, present.of(row), &header)) {
+      if (size_t length =
+              put_short_row(short_rows_, frame + kHeaderBytes, row, present.of(row), ends.data(), &header)) {
         close_frame(frame, length);
         done.size += kFrameBytes + length;
         ++done.rows;
+        wait = 0;
         continue;
       }
-      ++misses;
+      wait = std::min<int64_t>(2 * wait + 1, 63);
+      next_try = row + 1 + wait;
     }
     size_t length = before + encoder.measure(row);
     if (length > kMaxPayload) break;

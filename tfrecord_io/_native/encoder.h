@@ -1,5 +1,5 @@
-// Encodes columns into framed records. A row of single short values is written in one pass; of any other row, the sizes
-// are computed first, and then it is written once.
+// Encodes columns into framed records. A row of short values and lists is written in one pass; of any other row, the
+// sizes are computed first, and then it is written once.
 #pragma once
 
 #include <string>
@@ -41,7 +41,7 @@ class Encoder {
   std::vector<Feature> columns_;
   bool sequence_;
   ShortRows short_rows_;
-  bool has_short_rows_ = true;  // no feature is a list
+  bool has_short_rows_ = true;  // rows may be short: no feature is a feature list, or has a very long name
 };
 
 }  // namespace tfr

@@ -1,5 +1,6 @@
-// Rows of single short values are written in one pass: an entry is copied for a value of no bytes, and its four lengths
-// follow from those of the value. Where columns have nulls, a bit for each says whether a row has it.
+// Rows of short values and short lists are written in one pass: an entry is copied for a value of no bytes, or an empty
+// list, and its lengths follow from those of the value. Where columns have nulls, a bit for each says whether a row has
+// it.
 #pragma once
 
 #include <bit>
@@ -7,6 +8,7 @@
 
 #include "encoder_source.h"
 #include "names.h"
+#include "varint.h"
 
 namespace tfr {
 
@@ -15,18 +17,23 @@ class ShortRows {
   // Adds a feature whose entries have this shape; false if there is none.
   bool add(const Source& source, const Shape& shape);
 
-  size_t most() const { return columns_.size() * kMostEntry + Shape::kLoaded; }  // bytes that put() may write
+  // Bytes that put() may write: the last entry may be a run of integers that turns out to be too long.
+  size_t most() const { return columns_.size() * kMostEntry + Shape::kLoaded + 10 * kMostEntry + kRunSlack; }
 
-  // Writes the map entries of a row; nullptr if one of its values is too long. `present`: see PresentColumns.
-  u8* put(u8* out, int64_t row, const uint64_t* present) const {
+  // For each column, where the values of the rows before `row` end: up to there they are readable.
+  std::vector<const u8*> value_ends(int64_t row) const;
+
+  // Writes the map entries of a row; nullptr if one of its values is too long. `present`: see PresentColumns; `ends`:
+  // of a later row.
+  u8* put(u8* out, int64_t row, const uint64_t* present, const u8* const* ends) const {
     const Column* columns = columns_.data();
     if (present == nullptr) {
-      for (size_t c = 0; c < columns_.size() && out != nullptr; ++c) out = put_entry(out, columns[c], row);
+      for (size_t c = 0; c < columns_.size() && out != nullptr; ++c) out = put_entry(out, columns[c], row, ends[c]);
       return out;
     }
-    for (size_t group = 0; group < groups(); ++group, columns += 64) {
+    for (size_t group = 0; group < groups(); ++group, columns += 64, ends += 64) {
       for (uint64_t bits = present[group]; bits != 0 && out != nullptr; bits &= bits - 1)
-        out = put_entry(out, columns[std::countr_zero(bits)], row);
+        out = put_entry(out, columns[std::countr_zero(bits)], row, ends[std::countr_zero(bits)]);
     }
     return out;
   }
@@ -35,30 +42,37 @@ class ShortRows {
   static constexpr size_t kMostEntry = 129;  // tag, length and up to 127 bytes: every length has one byte
 
   struct alignas(64) Column {
-    u8 base[Shape::kLoaded];  // the entry of a value of no bytes
+    u8 base[Shape::kMost];  // the entry of a value of no bytes, or of an empty list
     const u8* validity;
     const u8* values;
     const int64_t* value_offsets;
-    uint32_t head;  // bytes before the value
-    Kind kind;
-  };
+    const int64_t* offsets;  // of lists
+    uint16_t head;           // bytes before the value, or before the field of a list
+    u8 form;                 // see form_of()
 
-  static u8* put_entry(u8* out, const Column& column, int64_t row) {
+    Kind kind() const { return static_cast<Kind>(form & ~kListForm); }
+    bool is_list() const { return form & kListForm; }
+  };
+  static_assert(sizeof(Column) == 128);  // two cache lines
+
+  static u8* put_entry(u8* out, const Column& column, int64_t row, const u8* values_end) {
     std::memcpy(out, column.base, 32);
-    if (column.head > 32) std::memcpy(out + 32, column.base + 32, Shape::kLoaded - 32);
+    if (column.head > 32) std::memcpy(out + 32, column.base + 32, Shape::kMost - 32);
     u8* value = out + column.head;
-    if (column.kind == Kind::kFloat) {  // its base has the lengths
+    if (column.form == form_of(Kind::kFloat, false)) {  // its base has the lengths
       std::memcpy(value, column.values + row * 4, 4);
       return value + 4;
     }
     u8* end;
-    if (column.kind == Kind::kInt64) {
+    if (column.form == form_of(Kind::kInt64, false)) {
       end = put_short_varint(value, reinterpret_cast<const uint64_t*>(column.values)[row]);
+    } else if (column.is_list()) {
+      return put_list(out, column, row, values_end);
     } else {
       int64_t from = column.value_offsets[row];
       size_t size = static_cast<size_t>(column.value_offsets[row + 1] - from);
       if (size > kMostEntry - column.head) return nullptr;
-      copy_bytes(value, column.values + from, size);
+      copy_within(value, column.values + from, size, values_end);
       end = value + size;
     }
     u8 more = static_cast<u8>(end - value);
@@ -66,6 +80,17 @@ class ShortRows {
       out[at] = static_cast<u8>(column.base[at] + more);
     return end;
   }
+
+  // Sizes that cannot be foreseen: without a branch on them where `size` ≤ 32. Overwrites up to 32 bytes; those of
+  // `from` are readable up to `end`.
+  static void copy_within(u8* to, const u8* from, size_t size, const u8* end) {
+    if (end - from < 32) return copy_bytes(to, from, size);
+    std::memcpy(to, from, 32);
+    if (size > 32) std::memcpy(to + 32, from + 32, size - 32);
+  }
+
+  // A list, after the bytes of an empty one.
+  static u8* put_list(u8* out, const Column& column, int64_t row, const u8* values_end);
 
   // A varint of up to eight bytes without a branch on its length; 8 bytes are writable at `out`, or 10 for a longer
   // one.

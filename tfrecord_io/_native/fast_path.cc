@@ -39,7 +39,7 @@ Runs choose() {
 }
 
 // Not inlined, as the others need no aligned stack.
-[[gnu::noinline]] void learn_shape(Name& name) { name.shape.learn(name.text, name.target->kind); }
+[[gnu::noinline]] void learn_shape(Name& name) { name.shape.learn(name.text, name.target->form); }
 
 }  // namespace
 
@@ -54,7 +54,7 @@ const u8* append_usual(Names& names, const u8* p, const u8* end, int64_t row) {
   if (name == nullptr) return p;
   if (name->target == nullptr) return entry.end;
   FastResult done = append_fast(*name->target, row, entry.value, entry.end);
-  if (done == FastResult::kDone && name->target->kind != name->shape.kind()) learn_shape(*name);
+  if (done == FastResult::kDone && name->target->form != name->shape.form()) learn_shape(*name);
   return done == FastResult::kReject ? nullptr : entry.end;
 }
 

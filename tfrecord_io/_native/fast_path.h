@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "names.h"
+#include "varint.h"
 
 namespace tfr {
 

@@ -20,7 +20,8 @@ namespace tfr {
 
 // The bytes of a map entry with a single value, or with packed ones, up to that value: 0A Le 0A Lk key 12 Lv tag Ll 0A
 // n. The three outer lengths follow from n as long as each has one byte, so one comparison checks name, kind and all
-// lengths. Of a name that is not read: 0A Le 0A Lk key 12 n, where n is the size of the Feature.
+// lengths. Of a column of lists: 0A Le 0A Lk key 12 Lv tag n, where n is the size of the list with its field, and 0 of
+// an empty one. Of a name that is not read: 0A Le 0A Lk key 12 n, where n is the size of the Feature.
 class Shape {
  public:
   static constexpr size_t kMost = 88;              // bytes before the value
@@ -42,12 +43,19 @@ class Shape {
   uint32_t high_varying() const { return high_varying_; }
   const u8* base() const { return base_; }
   const u8* varies() const { return varies_; }
-  Kind kind() const { return static_cast<Kind>(kind_); }
+  // The form of the columns for which it was learned.
+  u8 form() const { return form_; }
+  // Bytes of the key with its length, and the tags before and after it.
+  size_t key_field() const { return base_[3] + size_t{3}; }
 
-  void learn(const std::string& key, Kind kind) {
-    u8 tag = make_tag(static_cast<uint32_t>(kind), kLen);
-    learn(key, {make_tag(2, kLen), 4, tag, 2, make_tag(1, kLen), 0});
-    kind_ = static_cast<u8>(kind);
+  void learn(const std::string& key, u8 form) {
+    u8 tag = make_tag(form & ~uint32_t{kListForm}, kLen);
+    if (form & kListForm) {
+      learn(key, {make_tag(2, kLen), 2, tag, 0});
+    } else {
+      learn(key, {make_tag(2, kLen), 4, tag, 2, make_tag(1, kLen), 0});
+    }
+    form_ = form;
   }
 
   // The shape of a name that is not read.
@@ -91,7 +99,7 @@ class Shape {
   [[maybe_unused]] u8 unused_[24] = {};
   u8 base_[kMost] = {};  // the bytes for n = 0
   u8 head_ = 1;          // bytes before the value
-  u8 kind_ = 0;
+  u8 form_ = 0;
   uint64_t varying_ = 0;
   uint64_t after_head_ = 0;
 };

@@ -28,8 +28,7 @@
 namespace tfr {
 namespace {
 
-constexpr size_t kWindow = 64;   // bytes of a register
-constexpr ptrdiff_t kShort = 4;  // bytes that are sooner decoded one varint at a time
+constexpr size_t kWindow = 64;  // bytes of a register
 constexpr uint64_t kAll = ~uint64_t{0};
 constexpr long long kByteOfLane = 0x0706050403020100;
 
@@ -123,25 +122,28 @@ inline __m512i compact(__m512i groups, __m512i stops) {
   return _mm512_and_si512(values, _mm512_set1_epi64(0x00ffffffffffffff));
 }
 
-// Varints of up to eight bytes, or ten if kLong.
+// Eight varints, from the i-th one on, of up to eight bytes, or ten if kLong.
+template <bool kLong>
+inline void put_eight(const Window& window, size_t i, int64_t* out) {
+  __m512i starts = _mm512_permutexvar_epi8(lanes_from<8>(i), window.starts);
+  __m512i at = _mm512_add_epi8(starts, _mm512_set1_epi64(kByteOfLane));
+  __m512i groups = _mm512_permutexvar_epi8(at, window.content);
+  __m512i stops = _mm512_andnot_si512(groups, bytes(0x80));
+  __m512i values = compact(groups, stops);
+  if (kLong) {
+    // The highest byte is the ninth one, whose high bit, if set, gives way to the lowest bit of the tenth one.
+    __m512i next = _mm512_permutexvar_epi8(_mm512_add_epi8(at, bytes(8)), window.content);
+    __m512i tenth = _mm512_srli_epi64(next, 1);
+    next = _mm512_ternarylogic_epi64(next, tenth, _mm512_set1_epi64(0x80), 0xd0);  // c ? a & b : a
+    __mmask8 is_long = _mm512_testn_epi64_mask(stops, stops);
+    values = _mm512_mask_or_epi64(values, is_long, values, _mm512_slli_epi64(next, 56));
+  }
+  _mm512_storeu_si512(out + i, values);
+}
+
 template <bool kLong>
 inline void put_any(const Window& window, int64_t* out) {
-  for (size_t i = 0; i < window.count; i += 8) {
-    __m512i starts = _mm512_permutexvar_epi8(lanes_from<8>(i), window.starts);
-    __m512i at = _mm512_add_epi8(starts, _mm512_set1_epi64(kByteOfLane));
-    __m512i groups = _mm512_permutexvar_epi8(at, window.content);
-    __m512i stops = _mm512_andnot_si512(groups, bytes(0x80));
-    __m512i values = compact(groups, stops);
-    if (kLong) {
-      // The highest byte is the ninth one, whose high bit, if set, gives way to the lowest bit of the tenth one.
-      __m512i next = _mm512_permutexvar_epi8(_mm512_add_epi8(at, bytes(8)), window.content);
-      __m512i tenth = _mm512_srli_epi64(next, 1);
-      next = _mm512_ternarylogic_epi64(next, tenth, _mm512_set1_epi64(0x80), 0xd0);  // c ? a & b : a
-      __mmask8 is_long = _mm512_testn_epi64_mask(stops, stops);
-      values = _mm512_mask_or_epi64(values, is_long, values, _mm512_slli_epi64(next, 56));
-    }
-    _mm512_storeu_si512(out + i, values);
-  }
+  for (size_t i = 0; i < window.count; i += 8) put_eight<kLong>(window, i, out);
 }
 
 // Writes the values of a window; false if a varint has more than ten bytes.
@@ -160,9 +162,8 @@ inline bool put(const Window& window, int64_t* out) {
   return true;
 }
 
-int64_t decode(const u8* p, const u8* end, int64_t* out) {
+int64_t decode_windows(const u8* p, const u8* end, int64_t* out) {
   int64_t* start = out;
-  if (end - p <= kShort) return decode_run_portable(p, end, out);
   if (end[-1] >= 0x80) return -1;
   size_t left = static_cast<size_t>(end - p);
   Window next = read(p, left);
@@ -175,6 +176,24 @@ int64_t decode(const u8* p, const u8* end, int64_t* out) {
     out += window.count;
     if (left == 0) return out - start;
   }
+}
+
+// Up to eight varints of up to eight bytes, whose sizes cannot be foreseen, need no branch on them.
+int64_t decode(const u8* p, const u8* end, int64_t* out) {
+  size_t left = static_cast<size_t>(end - p);
+  if (left > kWindow) return decode_windows(p, end, out);
+  uint64_t inside = _bzhi_u64(kAll, static_cast<unsigned>(left));
+  Window window;
+  window.content = _mm512_maskz_loadu_epi8(inside, p);
+  window.more = _mm512_movepi8_mask(window.content);
+  uint64_t ends = ~window.more & inside;
+  window.count = static_cast<size_t>(_mm_popcnt_u64(ends));
+  uint64_t two = window.more & window.more >> 1, four = two & two >> 2, eight = four & four >> 4;
+  uint64_t unfinished = window.more & ~(inside >> 1);
+  if ((unfinished | eight | window.count >> 3) != 0) return left == 0 ? 0 : decode_windows(p, end, out);
+  window.starts = compress(ends << 1 | 1, lanes_from<1>(0));
+  put_eight<false>(window, 0, out);
+  return static_cast<int64_t>(window.count);
 }
 
 // ---- encoding
@@ -272,9 +291,10 @@ inline u8* put_any(u8* out, __m512i values, size_t n) {
   return put_four(out, _mm512_permutexvar_epi64(_mm512_setr_epi64(4, 4, 5, 5, 6, 6, 7, 7), values), n - 4);
 }
 
+// Counts of short lists cannot be foreseen: up to eight values, or none, need no branch on them.
 u8* encode(u8* out, const uint64_t* values, size_t count) {
-  if (count == 1) return put_varint(out, *values);
-  for (size_t i = 0; i < count; i += kStep) {
+  size_t i = 0;
+  do {
     size_t n = count - i;
     __m512i a = load(values + i, n), b = n > 8 ? load(values + i + 8, n - 8) : _mm512_setzero_si512();
     __m512i any = _mm512_or_si512(a, b);
@@ -288,7 +308,8 @@ u8* encode(u8* out, const uint64_t* values, size_t count) {
       out = put_any(out, a, n);
       if (n > 8) out = put_any(out, b, n - 8);
     }
-  }
+    i += kStep;
+  } while (i < count);
   return out;
 }
 

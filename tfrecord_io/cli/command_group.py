@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import pkgutil
 import sys
@@ -19,6 +20,7 @@ from tfrecord_io.cli.exit_codes import error_line, exit_code, option_names, prin
 from tfrecord_io.cli.process import interruption, swallowed_interrupt
 from tfrecord_io.entry_points import COMMANDS, other_points, own_points
 from tfrecord_io.errors import MissingDependencyError, printable
+from tfrecord_io.log import logger
 from tfrecord_io.options.keyword_names import meant_keywords
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
@@ -49,6 +51,26 @@ def debug_option() -> click.Option:
 
     text = "Print the traceback of an error."
     return click.Option(["--debug"], is_flag=True, expose_value=False, callback=note, help=text)
+
+
+def verbose_option() -> click.Option:
+    """The option ``--verbose``, which is taken as ``--debug`` is."""
+
+    def show(_ctx: click.Context, _: click.Parameter, value: int) -> None:
+        if value:
+            logger.setLevel(logging.INFO if value == 1 and logger.level != logging.DEBUG else logging.DEBUG)
+            if not any(isinstance(handler, _ToStderr) for handler in logger.handlers):
+                logger.addHandler(_ToStderr())
+
+    text = "Say on stderr what changes in storage; twice: also why files are read as they are."
+    return click.Option(["-v", "--verbose"], count=True, expose_value=False, callback=show, help=text)
+
+
+class _ToStderr(logging.Handler):
+    """Prints messages as the other lines of commands."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_error(f"tfr: {record.levelname.lower()}: {printable(record.getMessage(), 1024)}")
 
 
 class CommandGroup(click.Group):
@@ -92,10 +114,10 @@ class CommandGroup(click.Group):
         return listed
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Add a command, with ``--debug`` as its last option."""
+        """Add a command, with ``--verbose`` and ``--debug`` as its last options."""
         if (name or cmd.name) in self.commands:
             raise ValueError(f"the command {name or cmd.name!r} is taken")
-        cmd.params.append(debug_option())
+        cmd.params += [verbose_option(), debug_option()]
         super().add_command(cmd, name)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -215,7 +237,7 @@ def tfr() -> None:
     """
 
 
-tfr.params.append(debug_option())
+tfr.params += [verbose_option(), debug_option()]
 
 
 def all_commands() -> CommandGroup:

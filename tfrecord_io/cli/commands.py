@@ -125,12 +125,13 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
     multiple=True,
     metavar="NAME,...",
     callback=lambda _ctx, _param, lists: [name for names in lists for name in names.split(",") if name],
-    help="Write the offsets and the values of these columns to FILE.column_index; may be repeated.",
+    help="Write the offsets and the values of these columns to FILE.column_index; may be repeated. '*scalars': all"
+    " columns of single values.",
 )
 def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **keywords: Any) -> None:
     """Write the record offsets of each file to FILE.index.
 
-    Random access and counting use the index; filters use that with --columns.
+    Random access and counting use the index. With --columns, filters use it, and reads of these columns alone.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.index_files import build_index, check_indexes, write_indexes
@@ -153,9 +154,17 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
 
 
 @inspection("columns", "record_type", "compression", "on_error", "filters")
-def describe(path: str | list[str], as_json: bool, **keywords: Any) -> None:
+@click.option("--explain", is_flag=True, help="Read nothing: show which files and columns a read would take.")
+def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: Any) -> None:
     """Show the type, missing values, range and lengths of each column."""
     from tfrecord_io.cli import output
+
+    if explain:
+        from tfrecord_io.datasets import dataset
+
+        explanation = dataset(path, **keywords).explain()
+        output.print_result(as_json, explanation.to_dict(), explanation)
+        return
     from tfrecord_io.tools.describe import HEADINGS
     from tfrecord_io.tools.describe import describe as describe_files
 

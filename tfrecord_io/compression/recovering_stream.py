@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream
 from tfrecord_io.errors import CompressionError, say
+from tfrecord_io.remedies import Message
 
 _WINDOW_BYTES = 1 << 20  # searched at a time
 _LOOK_BYTES = 4 << 10  # almost all other data is found to be invalid within these
@@ -36,12 +37,14 @@ class Gap:
     offset : int
         The uncompressed bytes that were read before.
     reason : str
+    advice : str or None
     """
 
     begin: int
     end: int
     offset: int
     reason: str
+    advice: str | None = None
 
     def __str__(self) -> str:
         return str(self.text)
@@ -108,12 +111,13 @@ class RecoveringStream(DecompressedStream):
         self._damage = self._error = None
         return None if place is None else gap
 
-    def _refuse(self, reason: str, most: float, ratio: float) -> None:
+    def _refuse(self, error: CompressionError) -> None:
         if self._asks:
-            super()._refuse(reason, most, ratio)
+            super()._refuse(error)
         begin = self.raw_offset
         self._ended = True
-        self.gaps.append(Gap(begin, begin + self._rest_of_file(begin), self.offset, reason))
+        end = begin + self._rest_of_file(begin)
+        self.gaps.append(Gap(begin, end, self.offset, error.reason, Message(error.remedies)))
 
     def _rest_of_file(self, begin: int) -> int:
         """The number of bytes from `begin` to the end of the file."""

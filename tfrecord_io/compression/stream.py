@@ -182,14 +182,18 @@ class DecompressedStream:
         if total > LIMITS.ratio_free_bytes + most * used:
             reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
             reason += f", more than {most:g} times as many and {LIMITS.ratio_free_bytes}"
-            self._refuse(reason, most, total / max(used, 1))
+            advice = say("pass a larger {max_decompression_ratio=} if you trust the file")
+            ratio = total / max(used, 1)
+            self._refuse(
+                CompressionError(
+                    reason, path=self._source.path, offset=self.offset, expected=most, got=ratio, advice=advice
+                )
+            )
 
-    def _refuse(self, reason: str, most: float, ratio: float) -> None:
+    def _refuse(self, error: CompressionError) -> None:
         """End the stream, as the data decompresses to too many times its size."""
-        advice = say("pass a larger {max_decompression_ratio=} if you trust the file")
-        path, offset = self._source.path, self.offset
-        self._error = CompressionError(reason, path=path, offset=offset, expected=most, got=ratio, advice=advice)
-        raise self._error
+        self._error = error
+        raise error
 
     def close(self) -> None:
         self._ended, self._member, self._data, self._out = True, None, b"", memoryview(b"")

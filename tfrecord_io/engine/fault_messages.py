@@ -168,11 +168,11 @@ def to_error(
             )
         elif not contradicts_sample:
             advice = "the embedded schema does not have it" & say("{schema='infer'} reads all features of the records")
-    if fault.feature is not None and fault.feature.startswith(_NESTED):
-        advice = OTHER_MESSAGE
     if fault.code is FaultCode.NAME_IN_BOTH:
         leave_out = say("leave it out with {columns=}", columns=f"!{printable(fault.feature or '')}")
         advice = leave_out | say("read both as two columns: {}", _two_columns(fault))
+    if fault.feature is not None and fault.feature.startswith(_NESTED):
+        advice = OTHER_MESSAGE
     return error(
         _reason(fault),
         path=path,

@@ -9,6 +9,7 @@ from functools import cache
 
 from tfrecord_io.engine.contract import Engine
 from tfrecord_io.errors import SlowEngineWarning, warn
+from tfrecord_io.log import logger
 
 _VARIABLE = "TFRECORD_IO_ENGINE"
 _MODULES = {"native": "tfrecord_io.engine.native", "reference": "tfrecord_io.engine.reference"}
@@ -43,6 +44,7 @@ def get_engine() -> Engine:
         return _load("native")
     if "slow" not in _warned:
         _warned.add("slow")
+        logger.debug("engine: reference, in place of native, which cannot be imported")
         reason = (
             "tfrecord_io uses its reference engine, many times slower: the compiled one was not built at installation"
         )

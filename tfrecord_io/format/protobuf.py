@@ -1,4 +1,4 @@
-"""Protobuf message classes built from tables of fields, each table in a descriptor pool of its own; and varints.
+"""Protobuf message classes built from tables of fields, each table in a descriptor pool of its own.
 
 In protobuf's default pool the classes would clash with those of TensorFlow and tensorflow_metadata. Messages of two
 pools exchange bytes only.
@@ -120,17 +120,3 @@ def _add_field(message: Any, name: str, number: int, type_: str, package: str, e
             message.oneof_decl.add(name=group)
             groups.append(group)
         field.oneof_index = groups.index(group)
-
-
-def varint(value: int) -> bytes:
-    """The bytes of an unsigned varint.
-
-    >>> varint(300)
-    b'\\xac\\x02'
-    """
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -15,8 +15,8 @@ import numpy as np
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import STRING, Array, dtype_name, element
 from tfrecord_io.format.missing_values import has_missing
-from tfrecord_io.format.protobuf import varint
 from tfrecord_io.format.tensor_proto_reader import STORAGE, TensorProto
+from tfrecord_io.format.varint import varint
 from tfrecord_io.options import LIMITS
 
 _CONTENT_TAG = b"\x22"  # field 4, length-delimited

@@ -13,7 +13,8 @@ Numbers are little-endian. Anybody can write a right checksum, so no content is 
 fields, which the description has as text, and numbers are checked before they are used.
 
 A chunk has the values of one column in some rows: the buffers of an Arrow array, each padded to 8 bytes, compressed
-together: the validity bitmap if there are nulls, then the values; of texts the offsets and the bytes, or, where values
+together: the validity bitmap if there are nulls, then the values, integers of all kinds in as few bytes as hold
+them, which the size tells; of texts the offsets and the bytes, or, where values
 are repeated, an int32 index for each row and the offsets and bytes of the distinct values. What it needs to be unpacked
 is a `ChunkShape`. No content of it is trusted: sizes are compared before memory is allocated, and arrays are validated
 before anything uses them.
@@ -51,6 +52,7 @@ from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 _CODEC = "zstd"
 _ALIGNMENT = 8
 _INDEX_BYTES = 4
+_INTEGERS = {1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}  # by bytes
 _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
@@ -99,6 +101,8 @@ def pack_chunk(values: pa.Array) -> tuple[bytes, ChunkShape]:
         buffers = [*_buffers(dictionary.indices), *_buffers(dictionary.dictionary)]
     else:
         distinct, buffers = -1, _buffers(values)
+        if _is_integer(values.type) and len(values) >= _ALIGNMENT:  # so that each width has another size
+            buffers[-1] = _narrowed(np.frombuffer(buffers[-1], _integer(values.type)))
     raw = b"".join(part.ljust(_padded(len(part)), b"\0") for part in buffers)
     stored: bytes = pa.compress(raw, codec=_CODEC, asbytes=True) if raw else b""
     return stored, ChunkShape(len(values), values.null_count, distinct, len(raw))
@@ -116,12 +120,33 @@ def _buffers(array: pa.Array) -> list[bytes]:
     return [*parts, offsets, others[1][:end]]
 
 
+def _is_integer(type_: pa.DataType) -> bool:
+    """Whether the values of a `stored_type` are integers of more than a byte, as those of times are."""
+    is_other = t.is_floating(type_) or t.is_decimal(type_) or t.is_fixed_size_binary(type_) or t.is_interval(type_)
+    return t.is_primitive(type_) and not is_other and type_.bit_width > 8
+
+
+def _integer(type_: pa.DataType) -> np.dtype[Any]:
+    return np.dtype(f"<i{type_.bit_width // 8}")
+
+
+def _narrowed(values: Array) -> bytes:
+    """The bytes of integers in the narrowest type that has them all: fewer are unpacked in less time."""
+    low, high = int(values.min()), int(values.max())
+    widths = (width for width in (1, 2, 4) if width < values.itemsize)
+    fitting = (width for width in widths if -(1 << 8 * width - 1) <= low and high < 1 << 8 * width - 1)
+    return values.astype(f"<i{next(fitting, values.itemsize)}").tobytes()
+
+
 def unpack_chunk(stored: bytes, type_: pa.DataType, shape: ChunkShape, most_text: int) -> pa.Array:
     """The array of a `stored_type`, or a dictionary of its values; ValueError or an error of pyarrow if it is damaged.
 
     The bytes of texts may be `most_text`.
     """
     sizes = _known_sizes(type_, shape)
+    narrow = _width(sum(sizes[:-1]) and _padded(sizes[0]), type_, shape)
+    if narrow:
+        sizes[-1] = narrow * shape.rows
     known = sum(map(_padded, sizes))
     if not (known == shape.size if not is_variable(type_) else known <= shape.size <= known + most_text):
         raise ValueError(f"{shape.rows} values of {type_} cannot have {shape.size} bytes")
@@ -134,7 +159,11 @@ def unpack_chunk(stored: bytes, type_: pa.DataType, shape: ChunkShape, most_text
         at += _padded(size)
     validity = parts.pop(0) if shape.nulls else None
     if not is_variable(type_):
-        array = pa.Array.from_buffers(type_, shape.rows, [validity, parts[0]])
+        if narrow:  # widened by Arrow, whose memory is used again
+            array = pa.Array.from_buffers(_INTEGERS[narrow], shape.rows, [validity, parts[0]])
+            array = array.cast(_INTEGERS[type_.bit_width // 8]).view(type_)
+        else:
+            array = pa.Array.from_buffers(type_, shape.rows, [validity, parts[0]])
     elif shape.values < 0:
         array = pa.Array.from_buffers(type_, shape.rows, [validity, parts[0], raw.slice(at)])
     else:
@@ -144,6 +173,14 @@ def unpack_chunk(stored: bytes, type_: pa.DataType, shape: ChunkShape, most_text
         array = pa.DictionaryArray.from_arrays(indices, values, safe=True)
     array.validate(full=True)
     return array
+
+
+def _width(before: int, type_: pa.DataType, shape: ChunkShape) -> int:
+    """The bytes of each integer, if they are fewer than the type has; else 0. There are so many bytes before them."""
+    if not _is_integer(type_) or shape.rows < _ALIGNMENT:
+        return 0
+    widths = (width for width in (1, 2, 4) if 8 * width < type_.bit_width)
+    return next((width for width in widths if before + _padded(width * shape.rows) == shape.size), 0)
 
 
 def _known_sizes(type_: pa.DataType, shape: ChunkShape) -> list[int]:
@@ -190,12 +227,17 @@ _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowErr
 # Writing ---------------------------------------------------------------------------------------------------------
 
 
+def is_indexable(field: pa.Field) -> bool:
+    """Whether an index can have a column of single values."""
+    stored = stored_type(field.type)
+    return not is_any_tensor(stored) and can_be_stored(stored)
+
+
 def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
     """The schema of columns that an index can have; SchemaError for another one."""
     schema = pa.schema(list(fields))
     for field in schema:
-        stored = stored_type(field.type)
-        if is_any_tensor(stored) or not can_be_stored(stored):
+        if not is_indexable(field):
             reason = f"a column index has columns of single values, not of {logical_name(field.type, field.metadata)}"
             raise SchemaError(reason, feature=field.name)
     return schema

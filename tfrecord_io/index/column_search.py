@@ -1,4 +1,7 @@
-"""Find the records that can fulfil a condition in column indexes, and read them as if they were all of the files."""
+"""What column indexes tell of each file: all values that are read, or the records that can fulfil a condition.
+
+Those records are read as if they were all of the file.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ from tfrecord_io.storage.read.random_access_file import (
     RandomAccessFile,
     RemoteRandomAccessFile,
     open_random_access,
+    requests_for_ranges,
 )
 from tfrecord_io.storage.read.source import Origin, Source, source_of_file_object
 
@@ -59,7 +63,7 @@ class FileMatches:
     first : int
         Record index of the first record of the piece.
     index : RecordIndex
-        Of all records of the file or the piece.
+        Of all records of the file or the piece; empty where they need not be found.
     records : int64 array
         Their numbers in `index`, ascending.
     parts : sequence of Condition
@@ -72,6 +76,8 @@ class FileMatches:
         The first record of the file has an embedded schema.
     version : str
         Of the file (`RandomAccessFile.version`) that the index was compared with.
+    values : FileValues or None
+        Those of all records, none of which has to be read: `records` is empty.
     """
 
     file: Source
@@ -84,6 +90,50 @@ class FileMatches:
     is_doubtful: bool
     has_schema: bool
     version: str
+    values: FileValues | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of records of the file or the piece."""
+        return len(self.index) if self.values is None else len(self.values.table)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileValues:
+    """What stands for a file, or for a piece of it.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        A row for each record.
+    embedded : bytes or None
+        The embedded schema of the first record of the file, if the piece begins with that.
+    """
+
+    table: pa.Table
+    embedded: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WantedColumns:
+    """The columns of a read whose values may be those of column indexes.
+
+    Parameters
+    ----------
+    fields : pyarrow.Schema
+        How they are read. An index stands for its file if it has an equal field of each.
+    covers : callable
+        Whether the plan covers a file by its first record's embedded schema; None: that is not known, or it has none.
+    embedded : callable
+        That schema, of an open file whose index states that there is one.
+    max_record_bytes : int
+        A file with a larger record is read, which is an error.
+    """
+
+    fields: pa.Schema
+    covers: Callable[[Source, bytes | None], bool]
+    embedded: Callable[[Source, RandomAccessFile], bytes | None]
+    max_record_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,20 +148,24 @@ class ColumnSearch:
         How the columns of the condition are read. An index is used only for those that it has an equal field of.
     constants : callable
         Returns the columns whose values are those of a file, as a batch of one row.
+    wanted : WantedColumns, optional
+        All columns of the read.
     """
 
     parts: Sequence[Condition]
     fields: pa.Schema
     constants: Callable[[Source], pa.RecordBatch]
+    wanted: WantedColumns | None = None
 
     def files(
         self, sources: Sequence[Source], warns: Callable[[Iterable[str]], None] = warn_of_stale
     ) -> list[FileMatches | None]:
-        """The records of each file or piece; None where it has no column index, or none for any part of the condition.
+        """What is known of each file or piece; None where it has no column index, or none that helps.
 
-        An index that is damaged or does not match its file is none; `warns` gets the texts of warnings. Nor is, for a
-        piece of a file, one that was compared with some of its records only: those that it names in other pieces may be
-        what tells that it is of another content.
+        Where an index has all columns that are wanted, and is known to be of the file's content, it is their values;
+        else the records that can fulfil the condition. An index that is damaged or does not match its file is none;
+        `warns` gets the texts of warnings. Nor is, for a piece of a file, one that was compared with some of its
+        records only: those that it names in other pieces may be what tells that it is of another content.
         """
         indexes = column_indexes(sources)
         if not any(indexes):
@@ -125,26 +179,37 @@ class ColumnSearch:
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
         if index_source is None:
             return None
-        whole = source.whole_file()
+        whole, wanted = source.whole_file(), self.wanted
         with open_random_access(whole) as file:
+            needs_offsets = wanted is None or source.span is not None or file.size > wanted.max_record_bytes
             try:
                 most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
-                with open_columns(index_source, whole, file, source.span, most_rows=most) as (columns, index):
-                    matching = None if index is None else self._passing(columns, len(index), self.constants(source))
+                about: dict[str, Any] = {"most_rows": most, "needs_offsets": needs_offsets}
+                with open_columns(index_source, whole, file, source.span, **about) as (columns, index):
+                    if columns.rows > most:
+                        return None
+                    found = None
+                    if wanted is not None and columns.is_certain:
+                        found = _values(wanted, columns, index, source, file)
+                    if found is not None:
+                        return found
+                    if not self.parts:
+                        return None
+                    index = columns.records() if index is None else index
+                    matching = self._passing(columns, len(index), self.constants(source))
             except (FileNotFoundError, ReplacedError):  # removed since it was listed, as its file was replaced
                 return None
-        if matching is None or index is None or source.file_bytes not in (None, file.size):
+        if matching is None or source.file_bytes not in (None, file.size):
             return None
         if source.span is not None and not columns.is_certain:
             return None
         passing, parts = matching
-        begin, end = (0, len(index)) if source.span is None else index.bounds.searchsorted(source.span).tolist()
-        bounds = index.bounds[begin : end + 1]
-        is_exact = source.span is not None and source.file_bytes is None
-        if is_exact and (not len(bounds) or (bounds[0], bounds[-1]) != source.span):
-            return None  # it is a piece of another file: its reader raises an error
+        span = _records_of(source, index)
+        if span is None:
+            return None
+        begin, end = span
         records = np.flatnonzero(passing[begin:end])
-        first, part = columns.first + begin, RecordIndex(bounds)
+        first, part = columns.first + begin, RecordIndex(index.bounds[begin : end + 1])
         exact, is_doubtful, has_schema = len(parts) == len(self.parts), not columns.is_certain, columns.has_schema
         return FileMatches(whole, file.size, first, part, records, parts, exact, is_doubtful, has_schema, file.version)
 
@@ -173,6 +238,41 @@ class ColumnSearch:
         if not parts:
             return None
         return passing, parts
+
+
+def _values(
+    wanted: WantedColumns, columns: ColumnIndex, index: RecordIndex | None, source: Source, file: RandomAccessFile
+) -> FileMatches | None:
+    """All values that are wanted of a file or piece; None if its records have to be read."""
+    if not all(map(columns.has, wanted.fields)) or source.file_bytes not in (None, file.size):
+        return None
+    begin, end, part = 0, columns.rows, RecordIndex.of_sizes([])
+    if index is not None:
+        span = _records_of(source, index)
+        if span is None or (len(index) and int(index.sizes.max()) > wanted.max_record_bytes + FRAME_BYTES):
+            return None
+        begin, end = span
+        part = RecordIndex(index.bounds[begin : end + 1])
+    embedded, first = None, columns.first + begin
+    if first == 0 and end:
+        if columns.has_schema:
+            embedded = wanted.embedded(source, file)
+        if not wanted.covers(source, embedded):
+            return None
+    values = FileValues(columns.columns(wanted.fields).slice(begin, end - begin), embedded)
+    about = (columns.has_schema, file.version, values)
+    return FileMatches(source.whole_file(), file.size, first, part, np.empty(0, np.int64), (), True, False, *about)
+
+
+def _records_of(source: Source, index: RecordIndex) -> tuple[int, int] | None:
+    """The first of the records of a source in an index, and the end; None: it is a piece of another file.
+
+    The reader of that raises an error.
+    """
+    begin, end = (0, len(index)) if source.span is None else index.bounds.searchsorted(source.span).tolist()
+    bounds = index.bounds[begin : end + 1]
+    is_exact = source.span is not None and source.file_bytes is None
+    return None if is_exact and (not len(bounds) or (bounds[0], bounds[-1]) != source.span) else (begin, end)
 
 
 def column_indexes(sources: Sequence[Source]) -> list[Source | None]:
@@ -209,12 +309,18 @@ class PickedSource:
         Those that are read; None: all.
     frames : PickedFrames, optional
         What reads these.
+    values : FileValues, optional
+        All values of its records: the source is not opened.
+    path : str
+        Of a file of which nothing is read.
     """
 
     source: Source | None
     count: int | None
     records: Array | None
     frames: PickedFrames | None = None
+    values: FileValues | None = None
+    path: str = ""
 
 
 def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[PickedSource]:
@@ -229,11 +335,13 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
         if found is None:
             picked.append(PickedSource(source, None, None))
             continue
-        count, records = len(found.index), found.records
-        if _bytes_read(found) > LIMITS.largest_share[source.local] * (found.index.end - int(found.index.bounds[0])):
+        count, records = found.count, found.records
+        if found.values is not None:
+            picked.append(PickedSource(source, count, None, values=found.values))
+        elif _bytes_read(found) > LIMITS.largest_share[source.local] * (found.index.end - int(found.index.bounds[0])):
             picked.append(PickedSource(source, count, None))
         elif not len(records):
-            picked.append(PickedSource(None, count, None))
+            picked.append(PickedSource(None, count, None, path=source.path))
         else:
             file = _PickedFile(frames, source.path, frames.add(found))
             origin = _Origins(source.path, found.first + records, found.index.offsets[records])
@@ -358,6 +466,12 @@ class PickedFrames:
     def bytes(self) -> int:
         """The size of all records."""
         return sum(int((task.ends - task.begins).sum()) for task in self._tasks)
+
+    @property
+    def requests(self) -> int:
+        """How many they take to a store."""
+        remote = (task for task in self._tasks if task.source.remote is not None)
+        return sum(requests_for_ranges(task.size, task.ranges) for task in remote)
 
     def _ahead(self, number: int) -> Iterator[int]:
         ranges = size = 0

@@ -31,6 +31,7 @@ from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.fingerprint import SMALL_BYTES, some_records
 from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle, scan_sizes
+from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.formats.tfds_info import INFO, shard_lengths
 from tfrecord_io.storage.filesystem.locate import is_url, locate
@@ -68,7 +69,9 @@ def find_indexes(
     """
     if index is None:
         found = find_sidecars(sources, suffixes)
-        return [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in found]
+        found = [None if sidecar is not None and _is_pickle(sidecar) else sidecar for sidecar in found]
+        logger.debug("%d of %d files have an index", len(found) - found.count(None), len(found))
+        return found
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
@@ -151,6 +154,7 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
     with open_random_access(index_source) as opened:
         index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
     _check_records(index, index_source, source, file)
+    logger.debug("index used: %s", index_source.path)
     return index
 
 
@@ -163,22 +167,29 @@ def open_columns(
     *,
     most_rows: float = math.inf,
     known: RecordIndex | None = None,
+    needs_offsets: bool = True,
 ) -> Iterator[tuple[ColumnIndex, RecordIndex | None]]:
     """Open a column index that matches its data file, as an index does, and read the offsets in it.
 
     With a `span`, those of the records in it, and some before and after it; None if they are more than `most_rows`.
-    Offsets that are `known`, from an index of the file, are not read. Afterwards, ``columns.is_certain`` says whether
-    the content of the whole file is known to be that of the index.
+    Offsets that are `known`, from an index of the file, are not read; nor are those that are not needed, if the file
+    was not touched. Afterwards, ``columns.is_certain`` says whether the content of the whole file is known to be that
+    of the index.
     """
     with open_random_access(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
         if columns.rows > most_rows:
             yield columns, None
             return
+        columns.is_certain = _is_untouched(columns, file)
+        if columns.is_certain and not needs_offsets:
+            yield columns, None
+            return
         index = known if known is not None and columns.rows == len(known) else columns.records()
         if reason := _mismatch(columns, index, index_source, source, file):
             reason = f"the column index does not match {printable(source.path)}: {reason}"
             raise CorruptRecordError(reason, path=columns.path, advice=f"{REWRITE_COLUMNS}, or delete it")
+        logger.debug("column index used: %s", index_source.path)
         yield columns, index
 
 
@@ -190,8 +201,6 @@ def _mismatch(
     is_same = bool(version) and columns.version == version
     if not (index.end == file.size if columns.is_last else index.end <= file.size):
         return f"its last record ends at byte {index.end}, the file has {file.size}"
-    is_untouched = bool(columns.identity) and columns.identity == file.identity
-    columns.is_certain = is_same and (is_untouched or _is_tag(version))
     if content is None:
         reason = "the file was copied or changed since, and an index of version 0.1.0 cannot tell which"
         return "" if is_same else reason
@@ -209,6 +218,13 @@ def _mismatch(
         reason = f"the object was written again since ({version}, the index states {columns.version})"
         return f"{reason}, and no checksum of its content is known to compare"
     return content.mismatch(file, index, every=columns.is_certain)
+
+
+def _is_untouched(columns: ColumnIndex, file: RandomAccessFile) -> bool:
+    """Whether a column index was written for this very file, by what differs once anything was written to it."""
+    is_same = bool(file.version) and columns.version == file.version
+    is_untouched = bool(columns.identity) and columns.identity == file.identity
+    return is_same and (is_untouched or _is_tag(file.version))
 
 
 def _is_checksum(*versions: str) -> bool:

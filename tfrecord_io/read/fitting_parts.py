@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
-from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage
 from tfrecord_io.read.chunks.row_budget import RowBudget
+
+if TYPE_CHECKING:
+    from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
 
 T = TypeVar("T")
 

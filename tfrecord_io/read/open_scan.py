@@ -1,4 +1,7 @@
-"""Open what is read, by a path or as a scan; of indexed files only the records that can fulfil a condition."""
+"""Open what is read, by a path or as a scan: files, some of their records, or the values in column indexes.
+
+`search_indexes` decides that for each file.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,28 @@ import pyarrow as pa
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import REWRITE_COLUMNS
-from tfrecord_io.index.column_search import ColumnSearch, FileMatches, kept_frames, picked_sources
+from tfrecord_io.index.column_search import ColumnSearch, FileMatches, WantedColumns, kept_frames, picked_sources
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import KnownCounts, warn_of_stale
-from tfrecord_io.options import ReadOptions, leaves_out
+from tfrecord_io.log import logger
+from tfrecord_io.options import LIMITS, ReadOptions, leaves_out
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.count_frames import count_each
+from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision, embedded_in
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is
+from tfrecord_io.read.reader import Planned, Reader, begin, chunk_reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import paths_of, record_sources
 from tfrecord_io.read.splitting import aligned
+from tfrecord_io.schema.column_selection import entries_of, is_glob
+from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 from tfrecord_io.storage.read.source import ManifestShard, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
@@ -49,8 +57,7 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
     planned = plan_scan(path, options, whole=whole, with_index=with_index)
     try:
         planned.scan.refuse_conflicts()
-        from_all_records = whole and planned.scan.resolved.is_inferred
-        if planned.scan.row_filter is not None and not from_all_records:
+        if not (whole and planned.scan.resolved.is_inferred):  # from all records
             planned = _by_index(planned)
     except BaseException:
         planned.close()
@@ -59,15 +66,21 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
 
 
 def _by_index(planned: Planned) -> Planned:
-    """The same, which reads only the records that column indexes find for its filter, if there are any."""
-    assert planned.scan.row_filter is not None
-    indexed = search_indexes(planned.scan, planned.scan.row_filter)
+    """The same, which reads less by column indexes, if there are any that help."""
+    scan, whole = planned.scan, planned.whole
+    indexed = search_indexes(scan, scan.row_filter)
     if indexed is None:
         return planned
     planned.close()
-    reader = ChunkReader(indexed.sources, indexed.decode_options, whole=planned.whole)
-    instead = begin(indexed, reader, whole=planned.whole)
-    instead.replan = planned.replan  # it reads all records
+    absent = planned.absent if scan.row_filter is None else None  # of all rows
+    instead = begin(indexed, chunk_reader(indexed, whole=whole), whole=whole, absent=absent)
+
+    def replan(reader: Any, revision: SchemaRevision | ForeignFeature) -> Planned:
+        reader.close()
+        assert planned.replan is not None
+        return planned.replan(ChunkReader(scan.sources, scan.decode_options, whole=whole), revision)  # of all records
+
+    instead.replan = None if planned.replan is None else replan
     return instead
 
 
@@ -258,24 +271,34 @@ def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader
     A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
     record has. SchemaError if files have types for a column that no type has in common.
     """
-    pruned = scan.pruned()
-    is_all = len(pruned.sources) == len(scan.sources)
-    scan = pruned.needed()
-    warns = warns and is_all and scan.schema_source == "schema="
-    absent = AbsentColumns(scan.features, warn_of_schema) if warns else None
-    if scan.row_filter is None:
-        return open_as_it_is(scan.aligned(), absent, whole=whole)
-    return open_indexed(scan, scan.row_filter, absent, whole=whole)
+    needed, indexed = plan_opening(scan)
+    warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
+    absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
+    return _open_planned(needed, indexed, needed.row_filter, absent, whole=whole)
+
+
+def plan_opening(scan: Scan) -> tuple[Scan, Scan | None]:
+    """What is opened of a scan: the files that can have rows of it, with the columns that are needed.
+
+    And, if that reads less, the same with what column indexes have.
+    """
+    needed = scan.pruned().needed()
+    return needed, search_indexes(needed, needed.row_filter)
 
 
 def open_indexed(
-    scan: Scan, row_filter: RowFilter, absent: AbsentColumns | None = None, *, whole: bool = False
+    scan: Scan, row_filter: RowFilter | None, absent: AbsentColumns | None = None, *, whole: bool = False
 ) -> Reader:
-    """Open the rows of a scan that can fulfil a filter by column indexes; without these all."""
-    indexed = search_indexes(scan, row_filter)
+    """Open the rows of a scan, of which column indexes may have the values, or those that can fulfil a filter."""
+    return _open_planned(scan, search_indexes(scan, row_filter), row_filter, absent, whole=whole)
+
+
+def _open_planned(
+    scan: Scan, indexed: Scan | None, row_filter: RowFilter | None, absent: AbsentColumns | None, *, whole: bool
+) -> Reader:
     if indexed is None:
         return open_as_it_is(scan.aligned(), absent, whole=whole)
-    return open_as_it_is(indexed, whole=whole)
+    return open_as_it_is(indexed, absent if row_filter is None else None, whole=whole)
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
@@ -317,9 +340,50 @@ def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
     return [known[name].to_arrow().with_type(scan.compiled.schema.field(name).type) for name in names if name in known]
 
 
-def column_search(scan: Scan, row_filter: RowFilter) -> ColumnSearch:
-    """The search for rows of a scan in column indexes."""
-    parts = [RowFilter(part, part.columns) for part in row_filter.condition.conjuncts]
+def _is_worth_a_look(source: Source) -> bool:
+    """Whether a look for an index takes less than reading a file, or a piece of one."""
+    least = LIMITS.decoded_file_bytes if source.local and source.span is None else LIMITS.least_piece_bytes
+    return source.size is None or source.size >= least
+
+
+def _wanted_columns(scan: Scan) -> WantedColumns | None:
+    """The columns of a scan, if indexes may stand for its files: with others in a record it would be the same.
+
+    So the columns are named, or declared; a pattern also selects features that no schema names.
+    """
+    options, features = scan.options, scan.features.names
+    is_declared = scan.resolved.source == "schema="
+    if not is_declared and (options.columns is None or any(map(_is_pattern, entries_of(options.columns)))):
+        return None
+    fields = indexed_fields(scan, features) if options.record_type is None else []
+    if not fields:
+        return None
+    obeys = options.schema is None
+
+    def covers(source: Source, content: bytes | None) -> bool:
+        if not obeys:
+            return True
+        if content is None:  # then any record may have more features, unless none had an embedded schema
+            return scan.resolved.source != "embedded"
+        return scan.embedded_check.check(source.path, 0, 0, content) is None
+
+    def embedded(source: Source, file: RandomAccessFile) -> bytes | None:
+        if not obeys:
+            return None
+        stated = None if source.shard is None else source.shard.manifest.schema
+        return embedded_in(file.read(0, frame_size(file.read(0, HEADER_BYTES)))) if stated is None else stated
+
+    return WantedColumns(pa.schema(fields), covers, embedded, options.max_record_bytes)
+
+
+def _is_pattern(entry: str) -> bool:
+    return is_glob(entry) or entry.startswith("!")
+
+
+def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumns | None = None) -> ColumnSearch:
+    """The search for the columns that are wanted of a scan, or for its rows, in column indexes."""
+    conjuncts = () if row_filter is None else row_filter.condition.conjuncts
+    parts = [RowFilter(part, part.columns) for part in conjuncts]
     path_column, partitions = scan.options.include_file_paths, scan.partitions
     fields = [field for field in partitions.fields if scan.compiled.schema.get_field_index(field.name) >= 0]
     constant = pa.schema([*fields, *([] if path_column is None else [pa.field(path_column, pa.string())])])
@@ -329,28 +393,65 @@ def column_search(scan: Scan, row_filter: RowFilter) -> ColumnSearch:
         row = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
         return of_features.add_to(row, [source], constant, path_column)
 
-    return ColumnSearch(parts, pa.schema(indexed_fields(scan, row_filter.columns)), constants)
+    fields_of_filter = indexed_fields(scan, () if row_filter is None else row_filter.columns)
+    return ColumnSearch(parts, pa.schema(fields_of_filter), constants, wanted)
 
 
-def search_indexes(scan: AnyScan, row_filter: RowFilter) -> AnyScan | None:
-    """The same scan of the records that can fulfil a filter, by column indexes; None if that would not read less.
-
-    Its own filter is applied to these records, too. The first record of each file with an embedded schema is among
-    them. Those that an `offset` leaves out are not.
-    """
+def not_searched(scan: AnyScan, row_filter: RowFilter | None) -> str:
+    """Why column indexes are not searched; empty if they are."""
     options = scan.options
-    if not scan.may_be_indexed or leaves_out(options.on_error) or scan.counts_intact or scan.gathers_categories:
-        return None  # damage is reported wherever it is
-    if options.compression not in (None, "infer") or not all(source.can_be_read_again for source in scan.sources):
+    if not scan.may_be_indexed:
+        return "no file has one"
+    inspects = options.inspects and row_filter is None
+    if scan.counts_intact or (leaves_out(options.on_error) and not inspects):
+        return "damage is to be left out, wherever it is"
+    if scan.gathers_categories:
+        return "the categories of a column are those of all records"
+    if options.compression not in (None, "infer"):
+        return "the files are compressed"
+    if not all(source.can_be_read_again for source in scan.sources):
+        return "the files can be read once only"
+    if row_filter is None and _wanted_columns(scan) is None:
+        return "there is no filter, and the columns are not named"
+    if row_filter is None and not all(map(_is_worth_a_look, scan.sources)):
+        return "there is no filter, and the files are small"
+    return ""
+
+
+def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | None:
+    """The same scan with what column indexes have: all values of a file, or which records can fulfil a filter.
+
+    None if that would not read less. Its own filter is applied to these records, too. The first record of each file
+    with an embedded schema is among them. Those that an `offset` leaves out are not.
+    """
+    if reason := not_searched(scan, row_filter):
+        logger.debug("column indexes are not searched: %s", reason)
         return None
-    matches = column_search(scan, row_filter).files(scan.sources)
+    matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources)
+    if row_filter is None and scan.options.inspects and any(found is None for found in matches):
+        return None  # a record may be left out
     while any(matches):
         narrowed, named = _narrowed(scan, matches)
-        wrong = set() if narrowed is None else _contradicted(narrowed, row_filter, named)
+        is_final = row_filter is None or narrowed is None
+        wrong = set() if is_final else _contradicted(narrowed, row_filter, named)
         if not wrong:
+            logger.debug(*_about_search(scan, narrowed, matches))
             return narrowed
         matches = [None if found in wrong else found for found in matches]
+    logger.debug("column indexes are not used: no file has one with the columns that matches it")
     return None
+
+
+def _about_search(scan: Scan, narrowed: Scan | None, matches: Sequence[FileMatches | None]) -> tuple[Any, ...]:
+    """The message of a search, and its arguments."""
+    known = len(matches) - matches.count(None)
+    if narrowed is None:
+        return "column indexes of %d of %d files are not used: they would not save reading", known, len(matches)
+    picked = narrowed.picked or ()
+    records = sum(len(file.records) for file in picked if file.records is not None)
+    opened = len(narrowed.sources) - sum(file.values is not None for file in picked)
+    text = "column indexes of %d of %d files are used: %d files are opened, by them %d records"
+    return text, known, len(matches), opened, records
 
 
 def _narrowed(
@@ -362,17 +463,20 @@ def _narrowed(
     named = matches
     if scan.resolved.source == "embedded":
         pairs = zip(scan.sources, matches, strict=True)
-        matches = [None if found is None else _with_first(found, source.shard) for source, found in pairs]
+        matches = [
+            found if found is None or found.values is not None else _with_first(found, source.shard)
+            for source, found in pairs
+        ]
     begun, left = _left_out(matches, scan.options.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
     found = matches[0] if matches else None
     if left and sources and found is None:  # of how many files more the offset leaves out all records is not known
         return (scan.over(sources, offset=left) if begun else None), named
-    if left and found is not None:
+    if left and found is not None and found.values is None:
         matches[0] = replace(found, records=found.records[found.records >= left])
     files = picked_sources(sources, matches)
     read = [file.source for file in files if file.source is not None]
-    if read == list(scan.sources):
+    if read == list(scan.sources) and not any(file.values is not None for file in files):
         return None, named
     is_whole = bool(files) and files[0].source is sources[0]
     narrowed = scan.over(read, offset=left if is_whole else 0)
@@ -432,9 +536,9 @@ def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[A
 def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
     """How many files an offset leaves out wholly, by their indexes, and what is left of it for the others."""
     for number, found in enumerate(matches):
-        if found is None or offset < len(found.index):
+        if found is None or offset < found.count:
             return number, offset
-        offset -= len(found.index)
+        offset -= found.count
     return len(matches), offset
 
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
-from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.output.python_rows import PayloadRows, RecordDicts
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
@@ -90,7 +89,7 @@ class RandomAccess(Closing, Shared):
         self.schema, self.schema_source = scan.schema, scan.resolved.source
         self.report = ReadReport(files=len(files.sources), schema_source=self.schema_source)
         self._builder = scan.compiled.builder
-        if isinstance(self._builder, MessageBatchBuilder):
+        if not isinstance(self._builder, BatchBuilder):
             self._builder = self._builder.counting()
             self.report.unknown_fields = self._builder.unknown
         if recovery is not None:

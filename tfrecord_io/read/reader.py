@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import starmap
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.casts import can_unify
-from tfrecord_io.arrow.decode.batch_builder import to_table
-from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -29,6 +28,7 @@ from tfrecord_io.options.keyword_names import unknown_attribute
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
+from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
 from tfrecord_io.read.fitting_parts import chunk_batches, leave_out
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Exception)
 
+_PUBLIC = "schema report fault origins payload_bytes read_all read_next_batch read_pandas close".split()
 _MOST_COPIED = 16 * MIB  # of a batch that is joined with what precedes it
 
 
@@ -58,7 +59,7 @@ class Planned:
     Attributes
     ----------
     scan : Scan
-    reader : ChunkReader
+    reader : ChunkReader or IndexedChunks
         Reads the files on, from where planning stopped.
     budget : RowBudget
     whole : bool
@@ -81,13 +82,13 @@ class Planned:
     """
 
     scan: Scan
-    reader: ChunkReader
+    reader: ChunkReader | IndexedChunks
     budget: RowBudget
     whole: bool = False
     sample: list[DecodedChunk] = field(default_factory=list)
     absent: AbsentColumns | None = None
     early: Scan | None = None
-    replan: Callable[[ChunkReader, SchemaRevision | ForeignFeature], Planned] | None = None
+    replan: Callable[[Any, SchemaRevision | ForeignFeature], Planned] | None = None
     inferred: InferredSchema | None = None
     error: Exception | None = None
     sampled: int | None = None
@@ -99,7 +100,9 @@ class Planned:
         return self.scan
 
 
-def begin(scan: Scan, reader: ChunkReader, *, whole: bool = False, absent: AbsentColumns | None = None) -> Planned:
+def begin(
+    scan: Scan, reader: ChunkReader | IndexedChunks, *, whole: bool = False, absent: AbsentColumns | None = None
+) -> Planned:
     """Read a scan by a chunk reader, from its current position.
 
     It warns of declared columns that no record has only if it gets `absent`, as a scan may be a piece of a read.
@@ -114,8 +117,15 @@ def begin(scan: Scan, reader: ChunkReader, *, whole: bool = False, absent: Absen
 def open_as_it_is(scan: Scan, absent: AbsentColumns | None = None, *, whole: bool = False) -> Reader:
     """Open all files of a scan: no index is searched."""
     scan.refuse_conflicts()
-    reader = ChunkReader(scan.sources, scan.decode_options, whole=whole)
-    return Reader(begin(scan, reader, whole=whole, absent=absent))
+    return Reader(begin(scan, chunk_reader(scan, whole=whole), whole=whole, absent=absent))
+
+
+def chunk_reader(scan: Scan, *, whole: bool = False) -> ChunkReader | IndexedChunks:
+    """What reads the files of a scan, or what indexes have in place of them."""
+    if not scan.has_values:
+        return ChunkReader(scan.sources, scan.decode_options, whole=whole)
+    files = [file for file in scan.picked or () if file.source is not None]
+    return IndexedChunks(files, scan.decode_options, whole=whole)
 
 
 class Reader(BatchStream):
@@ -142,7 +152,11 @@ class Reader(BatchStream):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            raise unknown_attribute(self, name, (each for each in dir(type(self)) if each[0] != "_"))
+            raise unknown_attribute(self, name, dir(self))
+
+    def __dir__(self) -> list[str]:
+        """The public names; adapters use others."""
+        return sorted({*dir(object), *_PUBLIC, *(name for name in super().__dir__() if name[:2] == "__")})
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()
@@ -166,7 +180,7 @@ class Reader(BatchStream):
         self._begun: set[str] = set()  # files whose first record was read
         self.report = ReadReport(schema_source=scan.resolved.source)
         self._builder = scan.compiled.builder
-        if isinstance(self._builder, MessageBatchBuilder):
+        if not isinstance(self._builder, BatchBuilder):
             self._builder = self._builder.counting()
             self.report.unknown_fields = self._builder.unknown
         if self._reader.recovery is not None:
@@ -233,7 +247,7 @@ class Reader(BatchStream):
 
     def _warn_of_unknown(self) -> None:
         """Warn of the fields of messages that were left out, if there are any."""
-        if isinstance(self._builder, MessageBatchBuilder):
+        if not isinstance(self._builder, BatchBuilder):
             self._builder.warn_of_unknown(self._scan.sources[0].path)
 
     def _chunks_of(self, planned: Planned) -> Generator[DecodedChunk]:
@@ -269,9 +283,12 @@ class Reader(BatchStream):
         """
         scan, planned = self._scan, self._planned
         left_out: Sequence[int] = ()
+        fault: RowFault | None
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
-        if self._reader.recovery is None and planned.early is None:
+        if chunk.batch is not None and isinstance(self._builder, BatchBuilder):
+            parts, fault = [(0, self._builder.of_values(chunk.batch))], None
+        elif self._reader.recovery is None and planned.early is None:
             batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
             parts = [(0, batch)]
         else:

@@ -283,6 +283,7 @@ class RecordTypeVerdict:
 
     def observe(self, chunk: DecodedChunk) -> None:
         """Count the records of a chunk."""
+        self._decided |= chunk.batch is not None  # once, when the index was written
         if self._decided or not chunk.rows:
             return
         self._counts = chunk.counts if self._counts is None else self._counts + chunk.counts

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.decode_plan import plan_columns, reads_companions
-from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
 from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, printable, say, warn
@@ -360,6 +359,8 @@ class _Planner:
                         record_type=type_,
                     )
                 )
+        from tfrecord_io.arrow.messages.message_tree import message_tree  # which imports protobuf
+
         names = [field.name for field in type_.descriptor.fields]
         self._check_names(names)
         tree = message_tree(type_.descriptor, self._projection.order(names), self.options.max_features)

@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.expressions import is_simple, values_of, with_typed_literals
-from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -31,7 +30,9 @@ from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
 
-Builder = AnyBatchBuilder
+if TYPE_CHECKING:
+    from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
+
 Evaluate = Callable[[Condition, pa.RecordBatch], pa.Array]
 
 
@@ -118,7 +119,9 @@ class RowFilter:
         """Those of `values`, one for each row of a batch, whose row fulfils the condition."""
         return values[self.mask(batch).to_numpy(zero_copy_only=False)]
 
-    def may_pass(self, builder: Builder, max_expansion: int, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
+    def may_pass(
+        self, builder: AnyBatchBuilder, max_expansion: int, columns: Mapping[str, ColumnBuffers], rows: int
+    ) -> Array:
         """Whether each row of decoded columns passes; true, too, where that is an error, which a batch of it has.
 
         Threads may share it; `builder` makes the columns of the filter.

@@ -6,14 +6,13 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.casts import has_dictionary
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
-from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder, MessageBatchBuilder
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
@@ -37,6 +36,9 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import logical_name, summary_of
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.source import Source, total
+
+if TYPE_CHECKING:
+    from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
 
 PIECE_BYTES = 128 * MIB
 # Options that change neither which columns are decoded nor how.
@@ -94,6 +96,8 @@ class _Compiled:
             self.columns = resolved.schema.select([*names, *self.added_index])
         self.builder: AnyBatchBuilder
         if isinstance(message := options.record_type, MessageType):
+            from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder  # which imports protobuf
+
             self.builder = MessageBatchBuilder(
                 message, self.columns.names, max_features=options.max_features, threads=options.thread_count
             )
@@ -234,6 +238,11 @@ class Scan(Configured):
         """Whether the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
         return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.features)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether column indexes have all values of some files, which are not read."""
+        return any(file.values is not None for file in self.picked or ())
 
     @property
     def counts_intact(self) -> bool:
@@ -446,11 +455,15 @@ class Scan(Configured):
     @property
     def chooses_rows(self) -> str:
         """What chooses some of the rows of its files, for display; empty if nothing does."""
-        options = self.options
         parts = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
-        parts += [f"offset {options.offset}"] if options.offset else []
-        parts += [] if options.limit is None else [f"limit {options.limit}"]
-        return ", ".join(parts)
+        return ", ".join([*parts, *filter(None, [self.chosen_range])])
+
+    @property
+    def chosen_range(self) -> str:
+        """The offset and the limit, for display; empty if there are none."""
+        options = self.options
+        parts = [f"offset {options.offset}"] if options.offset else []
+        return ", ".join([*parts, *([] if options.limit is None else [f"limit {options.limit}"])])
 
     @property
     def chooses_columns(self) -> bool:

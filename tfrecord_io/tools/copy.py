@@ -18,6 +18,7 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
 from tfrecord_io.keyword_docs import check_keywords
+from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, check_integer, check_progress
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count
 from tfrecord_io.progress import ProgressMeter
@@ -300,7 +301,10 @@ class _Copy:
             moved += self._move_files(last, records=False)
             kept += len(found.others) - len(others)
             self._remove(gone)
-        return self._report(moved, kept, removed)
+        report = self._report(moved, kept, removed)
+        text = "copied: %s, %d files, %d bytes; %d files kept, %d removed"
+        logger.info(text, report.path, len(moved), report.bytes, kept, len(removed))
+        return report
 
     # ---- where it goes
 

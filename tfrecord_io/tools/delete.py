@@ -26,6 +26,7 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
 from tfrecord_io.keyword_docs import check_keywords
+from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
@@ -316,7 +317,8 @@ class _Deletion:
         """Drop files and write others anew, in one step; then make the indexes that these had."""
         if not self._dropped and not self._rewritten:
             return
-        sources = [found.source for found in self._rewritten]
+        removed = sum(len(each.rows) for each in (*self._dropped, *self._rewritten))
+        sources = [each.source for each in self._rewritten]
         columns = _indexed_columns(sources)
         with ExitStack() as undo:
             if self._replacement is not None:
@@ -331,6 +333,7 @@ class _Deletion:
             else:
                 self._replacement.publish(shards, None)
             undo.pop_all()
+        logger.info("removed: %s, %d records", self._path, removed)
         self._written_bytes = sum(sink.bytes for sink in sinks)
         if self._replacement is not None:
             for sink in sinks:

@@ -464,7 +464,8 @@ class FileChecker:
     def _report_gaps(self) -> None:
         """Report what was left out of a damaged compressed file since the last call."""
         for gap in [] if self._file is None else self._file.gaps[self._gaps :]:
-            self._add("compression", CompressionError(gap.text, path=self.source.path, offset=gap.offset))
+            path, offset = self.source.path, gap.offset
+            self._add("compression", CompressionError(gap.text, path=path, offset=offset, advice=gap.advice))
             self._gaps += 1
 
     # Other files ------------------------------------------------------------------------------------------------

@@ -15,12 +15,13 @@ from tfrecord_io.background import ordered
 from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, check_fields, write_columns
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, check_fields, is_indexable, write_columns
 from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import write_index
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
@@ -30,6 +31,7 @@ from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.read.plan_records import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.sources import whole_files
+from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
@@ -41,6 +43,7 @@ _OMITTED = (
     *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
     *("compression", "include_file_paths", "record_type"),
 )
+ALL_SCALARS = "*scalars"
 _THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time
 _DECODED = 3  # times the bytes of a part of a file that its records take: as they are read, as columns, as an index
@@ -98,6 +101,7 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
                 index = scan_index(source.path, ranges, options.max_record_bytes, meter)
             fs, target = source.remote or (None, source.path)
             write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
+            logger.info("written: %s, the index of %d records", source.path + SUFFIX, len(index))
             return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
 
         calls = (partial(write_one, source) for source in sources)
@@ -116,17 +120,19 @@ def _at_a_time(sources: Sequence[Source]) -> int:
 
 @document_keywords(ReadOptions, without=_OMITTED)
 def build_index(path: FilesLike, *, columns: Sequence[str] | str, **keywords: Any) -> list[FileIndex]:
-    """Write a column index of each file, which finds the records that fulfil a condition without reading the file.
+    """Write a column index of each file, from which columns are read, and records found, without reading the file.
 
     ``x.tfrecord.column_index`` has the offset and the length of each record of ``x.tfrecord``, and the values of the
-    columns. `RandomAccess.select` and ``filters=`` use it, and `open_random` takes the offsets from it.
+    columns. A read of these columns alone reads only the index; `RandomAccess.select` and ``filters=`` find records by
+    it, and `open_random` takes the offsets from it.
 
     Parameters
     ----------
     {path}
         Plain files: the records of a compressed one have no offsets.
     columns : sequence of str
-        Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories.
+        Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories. The
+        entry "*scalars" stands for all of these.
     {keywords}
 
     Returns
@@ -159,6 +165,13 @@ def build_index(path: FilesLike, *, columns: Sequence[str] | str, **keywords: An
     _refuse_pipes(sources)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     with closing(IndexedFiles(sources, offsets, options.max_record_bytes)) as files:
+        if ALL_SCALARS in (entries := entries_of(columns)):
+            every = plan_records(files, replace(options, columns=None))
+            scalars = [field.name for field in indexed_fields(every, every.schema.names) if is_indexable(field)]
+            if not scalars:
+                raise SchemaError("no column has single values", path=sources[0].path if sources else None)
+            others = [entry for entry in entries if entry != ALL_SCALARS]
+            options = replace(options, columns=tuple(dict.fromkeys([*scalars, *others])))
         scan = plan_records(files, options)
         schema = check_fields(indexed_fields(scan, scan.schema.names))
         constant = [name for name in scan.schema.names if name not in schema.names]
@@ -195,6 +208,7 @@ def _build_one(
         sink, version = OutputStream(output), files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, index, schema, batches(), content, **about)
+    logger.info("written: %s, the index of %d records", source.path + COLUMNS_SUFFIX, len(index))
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.log import logger
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -119,6 +120,7 @@ def clean(
     if remove:
         for leftover in leftovers:
             leftover._remove()
+            logger.info("removed: %s, left by a writer", leftover.path)
     return leftovers
 
 

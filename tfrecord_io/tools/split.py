@@ -355,13 +355,13 @@ def _part_name(value: Any) -> str:
     ('a%2Fb', '3', 'cat', '%missing')
     >>> _part_name(".."), _part_name("_a")  # readers of a directory leave out hidden files
     ('%2E.', '%5Fa')
-    >>> _part_name("a-b"), _part_name("a-00000-of-00002")  # a part is no shard of a dataset
-    ('a-b', 'a%2D00000%2Dof%2D00002')
+    >>> _part_name("a-b"), _part_name("a-00000"), _part_name("a-00000-of-00002")  # a part is not a shard of a dataset
+    ('a-b', 'a%2D00000', 'a%2D00000%2Dof%2D00002')
     """
     if value is None:
         return _MISSING
     name = quote(value if isinstance(value, bytes) else str(value), safe="")
-    if parse_shard(name) is not None:
+    if parse_shard(name) is not None or parse_shard(f"{name}.tfrecord") is not None:
         name = name.replace("-", "%2D")
     return {".": "%2E", "_": "%5F", "": "%"}.get(name[:1], name[:1]) + name[1:]
 

@@ -20,6 +20,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, TFRecordError, add_remark, caller_line, printable, say
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.lookup import IndexWriter, remove_index
+from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
@@ -268,6 +269,7 @@ class FrameSink(Sink):
         if self._old_index is not None:
             remove_index(*self._old_index)
         self.output.commit()
+        logger.info("written: %s, %d records, %d bytes", self.path, self.records, self.bytes)
         return (self.file,)
 
     def publish_indexes(self) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import threading
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add, mul
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -28,8 +28,6 @@ from tfrecord_io.arrow.image_encoding import arrays_schema
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
-from tfrecord_io.arrow.messages.conform import fields_of
-from tfrecord_io.arrow.messages.encode import MessageEncoder, PayloadEncoder
 from tfrecord_io.background import ordered
 from tfrecord_io.display import Report, Summary, and_more, byte_size, counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
@@ -54,6 +52,9 @@ from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sin
 from tfrecord_io.write.partition_folders import stored_columns
 from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
 from tfrecord_io.write.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from tfrecord_io.arrow.messages.message_tree import MessageField
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
 _MOST_NAMED, _FEATURE_BYTES = 8, 10  # columns in a warning; bytes of an entry with one value, besides name and value
@@ -347,10 +348,17 @@ def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -
     return with_index_of(schema, known)
 
 
+def _fields_of(message: MessageType, schema: pa.Schema) -> Sequence[MessageField]:
+    """How the fields of messages are written; protobuf is imported where there are messages."""
+    from tfrecord_io.arrow.messages.conform import fields_of
+
+    return fields_of(message, schema)
+
+
 def _planned(schema: pa.Schema, options: WriteOptions) -> WritePlan:
     """The plan of a writer with these options for data of this schema."""
     if isinstance(message := options.record_type, MessageType):
-        fields_of(message, schema)
+        _fields_of(message, schema)
         return WritePlan(schema, (), (), (), float64=options.float64)
     if options.record_type == "bytes" and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
         reason = say(
@@ -540,7 +548,7 @@ class SliceEncoder:
 
     def __init__(self, engine: Engine, plan: WritePlan, record_type: object) -> None:
         self._engine, self._plan = engine, plan
-        self._fields = fields_of(record_type, plan.schema) if isinstance(record_type, MessageType) else None
+        self._fields = _fields_of(record_type, plan.schema) if isinstance(record_type, MessageType) else None
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         self._columns = self._columns_of(plan.schema)
         names = [sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves) for leaves in plan.columns]
@@ -579,9 +587,11 @@ class SliceEncoder:
         return _BatchColumns(schema, reader, [at for at, form in enumerate(forms) if form is None])
 
     def _convert(self, reader: ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
-        if self._as_bytes:
-            return PayloadEncoder(self._engine, batch, row)
-        if self._fields is not None:
+        if self._as_bytes or self._fields is not None:
+            from tfrecord_io.arrow.messages.encode import MessageEncoder, PayloadEncoder
+
+            if self._fields is None:
+                return PayloadEncoder(self._engine, batch, row)
             rounded = None if self._plan.float64 == "error" else rounding.add
             return MessageEncoder(self._fields, batch, row, self._engine, rounded)
         arrow = None if reader is None else reader.read(batch)

@@ -55,7 +55,7 @@ def test_channels_are_asked_for(tmp_path: Path) -> None:
     """A kernel that is forgotten, of which the sizes divide, does not become channels."""
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"B4": np.zeros((6, 16 * 8), "f4")}, path, column_encoding={"B4": "list"})
-    advice = r"a patch of 128 values, .*; if it is a band of arrays, pass channels=\{\"B4\": 4\}; pass kernel_size="
+    advice = r"a patch of 128 values, .*; if it is a band of arrays, pass channels=\{'B4': 4\}; pass kernel_size="
     with pytest.raises(tfr.errors.DecodeError, match=advice):
         tfr.formats.read_earth_engine(path, MIXER)
     assert tfr.formats.read_earth_engine(path, MIXER, kernel_size=(8, 4))["B4"].dims == ("y", "x")

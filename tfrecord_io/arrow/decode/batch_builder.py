@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, cut
-from tfrecord_io.arrow.casts import integer_range, with_one_dictionary
+from tfrecord_io.arrow.casts import category_encode, integer_range, with_one_dictionary
 from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
 from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.composite_decoder import built_array
@@ -163,6 +163,16 @@ class BatchBuilder:
         with expansion.applied():
             arrays, rows, fault = fitting_rows(self._makers, columns, rows, first_rows, made)
         return _batch(arrays, rows, self.schema), fault or excess
+
+    def of_values(self, values: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch of columns whose values are known, in their order and of their types."""
+        arrays = values.columns
+        if self.dictionaries:
+            for at, (feature, type_) in enumerate(zip(self._features, self._types, strict=True)):
+                if pa.types.is_dictionary(type_):
+                    encode = category_encode(type_, self.dictionaries.get(feature), rounded=False)
+                    arrays[at] = encode(arrays[at].dictionary_decode())
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def column_forms(self) -> list[tuple[Field, Array]]:
         """The columns and their forms: the numbers of a `Form`."""

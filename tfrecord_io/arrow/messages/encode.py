@@ -32,7 +32,7 @@ from tfrecord_io.arrow.messages.well_known import json_messages, time_parts
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Frames
 from tfrecord_io.errors import EncodeError, printable
-from tfrecord_io.format.protobuf import varint
+from tfrecord_io.format.varint import varint
 
 _NOTHING = np.empty(0, np.uint8)
 

@@ -12,7 +12,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowColumns, ColumnBu
 from tfrecord_io.engine.reference.frames import frame
 from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.format.protobuf import varint
+from tfrecord_io.format.varint import varint
 
 
 class ReferenceEncoder:

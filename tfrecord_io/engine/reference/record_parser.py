@@ -14,7 +14,7 @@ from tfrecord_io.engine.contract import EMBEDDED_FIELD
 from tfrecord_io.engine.reference import wire_tags as tags
 from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import Kind, RecordType
-from tfrecord_io.format.protobuf import varint
+from tfrecord_io.format.varint import varint
 
 _LIST_FIELDS = {"bytes_list": Kind.BYTES, "float_list": Kind.FLOAT, "int64_list": Kind.INT64}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tfrecord_io.engine.contract import Array, Engine, Frames, Members
-from tfrecord_io.format.protobuf import varint
+from tfrecord_io.format.varint import varint
 
 RECORD, POSITION = "record", "position"
 EXAMPLES, CONTEXT = 1, 2  # fields of ExampleListWithContext (tensorflow_serving/apis/input.proto)

@@ -83,6 +83,8 @@ class DecodedChunk:
         The records of these rows.
     new_names : sequence of FeatureName
         The names that the plan does not have, and that the decoder met first in these rows.
+    batch : pa.RecordBatch or None
+        The rows in place of `columns`, where an index has them.
     """
 
     path: str
@@ -101,6 +103,7 @@ class DecodedChunk:
     sequence: bool = False
     new_names: Sequence[FeatureName] = ()
     more_files: Sequence[tuple[str, int, int]] = ()
+    batch: pa.RecordBatch | None = None
 
     def files(self) -> Iterator[FileRun]:
         """The rows of each file."""

@@ -43,6 +43,11 @@ _SAMPLED_RECORDS = 100  # whose mean size stands for that of the records of a ba
 _FEW_FILES = 64
 
 
+def reads_on(options: ReadOptions) -> bool:
+    """Whether files are requested far ahead, as many rows are read."""
+    return options.limit is None or options.limit > LIMITS.few_rows
+
+
 class ChunkReader:
     """Decodes the records of files.
 
@@ -85,8 +90,7 @@ class ChunkReader:
         self._sources = sources
         self._options = options
         self._ahead, self._whole = ahead, whole
-        is_whole = options.limit is None or options.limit > LIMITS.few_rows
-        self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=is_whole)
+        self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=reads_on(options))
         self._progress = progress
         if progress is None and options.progress:
             self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")

@@ -185,15 +185,16 @@ class FsspecFileSystem:
 
     def read_object(self, name: str) -> bytes:
         """All bytes of a small file, by one request; OSError if it cannot be read."""
-        parameters = inspect.signature(getattr(self.fsspec, "_cat_file", self.fsspec.cat_file)).parameters
-        one: dict[str, Any] = {"max_concurrency": 1} if "max_concurrency" in parameters else {}  # no look at its size
+        kind: Any = type(self.fsspec)
+        is_async = hasattr(kind, "_cat_file")
+        one = {"max_concurrency": 1} if _takes(kind, "_cat_file" if is_async else "cat_file", "max_concurrency") else {}
         with raise_os_errors(self.display_path(name)):
-            return bytes(retry(lambda: self.fsspec.cat_file(name, **one)))
+            return bytes(retry(lambda: self.fsspec.cat_file(name, **one)))  # by one request: no look at its size
 
     def beginning(self, prefix: str) -> list[Entry] | None:
         """The files whose names begin with a prefix, by one request; None if the store has no such listing."""
-        find = getattr(self.fsspec, "_find", None)
-        if not self.can_list or find is None or "prefix" not in inspect.signature(find).parameters:
+        kind: Any = type(self.fsspec)
+        if not self.can_list or not hasattr(kind, "_find") or not _takes(kind, "_find", "prefix"):
             return None
         parent, _, base = prefix.rpartition("/")
         self.fsspec.invalidate_cache(parent)
@@ -292,6 +293,12 @@ async def _s3_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
     if not found:
         raise FileNotFoundError(folder)
     return found
+
+
+@lru_cache(maxsize=64)
+def _takes(kind: Any, method: str, keyword: str) -> bool:
+    """Whether a method of a class has a keyword."""
+    return keyword in inspect.signature(getattr(kind, method)).parameters
 
 
 def of_this_process(fsspec: Any) -> Any:

@@ -17,6 +17,8 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import Any, TypeVar
 
+from tfrecord_io.errors import printable
+from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS
 
 T = TypeVar("T")
@@ -142,9 +144,18 @@ def counting_retries(count: Callable[[int], None]) -> Iterator[None]:
         _counter.reset(token)
 
 
+def log_retry(error: Exception, pause: float, path: str = "") -> None:
+    """Log that a request is made again after a pause."""
+    where = f"{printable(path)}: " if path else ""
+    logger.debug("%srequest made again in %.2f s, after %s: %s", where, pause, type(error).__name__, printable(error))
+
+
 def note_retries(answer: Mapping[str, Any]) -> None:
     """Count how often botocore made a request again before this answer."""
-    _count(answer.get("ResponseMetadata", {}).get("RetryAttempts", 0))
+    made = answer.get("ResponseMetadata", {}).get("RetryAttempts", 0)
+    if made:
+        logger.debug("request made again by botocore: %d times", made)
+    _count(made)
 
 
 def _count(made: int) -> None:
@@ -161,5 +172,6 @@ def retry(call: Callable[[], T]) -> T:
         except Exception as error:  # of any library
             if pause is None or not is_transient(error):
                 raise
+            log_retry(error, pause)
             time.sleep(pause)
     raise AssertionError("the last try returns or raises")

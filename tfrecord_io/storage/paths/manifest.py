@@ -40,6 +40,7 @@ from typing import Any, NoReturn
 
 from tfrecord_io.background import Task, WorkerPool, ordered
 from tfrecord_io.errors import CorruptRecordError, printable, say
+from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -330,6 +331,9 @@ class Manifests:
             if manifest is not None:
                 version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
                 self._add(_Dataset(manifest, version, entry.parent))
+                logger.debug("manifest read: %s, %d files", version.path, len(manifest.files))
+        if not self.datasets and whole:
+            logger.debug("no manifest among %d files", len(entries))
         kept = dict(entries)
         for dataset in self.datasets:
             for name in dataset.manifest.replaces:

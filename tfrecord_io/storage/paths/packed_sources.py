@@ -84,6 +84,7 @@ class PackedSources:
     manifests: tuple[ManifestVersion, ...]
     manifest_of: _PackedNumbers
     records: _PackedNumbers
+    checksums: _PackedNumbers
     staged: tuple[str | None, ...] | None
     watched: bytes
     partitions: tuple[tuple[tuple[str, str | None], ...], ...] | None
@@ -119,6 +120,7 @@ class PackedSources:
             manifests=tuple(manifests),
             manifest_of=_PackedNumbers.pack(manifest_of),
             records=_PackedNumbers.pack(s.records if s.shard is None else s.shard.records for s in sources),
+            checksums=_PackedNumbers.pack(None if shard is None else shard.crc32c for shard in shards),
             staged=staged if any(staged) else None,
             watched=zlib.compress(bytes(shard is not None and shard.watched for shard in shards), 9),
             partitions=partitions if any(partitions) else None,
@@ -126,19 +128,21 @@ class PackedSources:
         )
 
     def unpack(self) -> tuple[Source, ...]:
-        """The sources; the checksums in manifests are not among what is restored."""
+        """The sources."""
         names, watched = iter(self.names.texts()), zlib.decompress(self.watched)
         packed = [self.sizes, self.begins, self.ends, self.file_sizes, self.filesystem_of, self.manifest_of]
-        rows = zip(self.paths.texts(), *(each.numbers() for each in [*packed, self.records]), strict=True)
+        rows = zip(
+            self.paths.texts(), *(each.numbers() for each in [*packed, self.records, self.checksums]), strict=True
+        )
         sources = []
-        for at, (path, size, begin, end, file_bytes, fs, manifest, records) in enumerate(rows):
+        for at, (path, size, begin, end, file_bytes, fs, manifest, records, crc32c) in enumerate(rows):
             span = None if begin is None or end is None else (begin, end)
             shard = None
             if manifest is not None:
                 staged = None if self.staged is None else self.staged[at]
                 file_size = size if span is None and size is not None else 0
                 version = self.manifests[manifest]
-                shard = ManifestShard(version, records or 0, file_size, None, staged, bool(watched[at]))
+                shard = ManifestShard(version, records or 0, file_size, crc32c, staged, bool(watched[at]))
                 records = None
             partitions = () if self.partitions is None else self.partitions[at]
             fsspec, name = (None, None) if fs is None else (self.filesystems[fs], next(names))

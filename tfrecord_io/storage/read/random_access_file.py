@@ -228,6 +228,11 @@ def _open_descriptor(source: Source) -> int:
         return os.dup(raw.fileno())
 
 
+def requests_for_ranges(size: int, ranges: int) -> int:
+    """How many requests read so many ranges, which are not near each other, of an object of so many bytes."""
+    return min(1, ranges) if size <= _WHOLE_BYTES else ranges
+
+
 class RemoteRandomAccessFile(RandomAccessFile):
     """An object of a bucket: ranges near each other become one request, and several requests run at a time.
 

@@ -20,7 +20,7 @@ from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, pauses
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, log_retry, pauses
 from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, result_of
 
 _MOST_RANGES = 32
@@ -107,6 +107,12 @@ class Window:
         """Stop counting a range."""
         self._ranges -= 1
         self._bytes -= size
+
+
+def requests_for(size: int, *, stream: bool) -> tuple[int, int]:
+    """The least and the most requests by which a window reads a file of so many bytes."""
+    first = LIMITS.stream_range_bytes if stream else LIMITS.first_range_bytes
+    return -(-size // LIMITS.largest_range_bytes), -(-size // first)
 
 
 @dataclass(slots=True)
@@ -255,6 +261,7 @@ class RangeReader:
                     return b"".join(parts), to_os_error(error, self.path)
             if pause is None:
                 return b"".join(parts), to_os_error(error, self.path, retried=True)
+            log_retry(error, pause, self.path)
             await asyncio.sleep(pause)
         return parts[0] if len(parts) == 1 else b"".join(parts), None
 

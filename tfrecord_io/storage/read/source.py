@@ -80,7 +80,7 @@ class ManifestShard:
     manifest: ManifestVersion
     records: int
     bytes: int  # of the file, compressed if it is
-    crc32c: int | None  # of the same bytes, unmasked; None after unpickling
+    crc32c: int | None  # of the same bytes, unmasked; None if unknown
     staged: str | None  # the name in the filesystem as long as its writer has not renamed or copied it
     watched: bool  # the dataset is checked to be unchanged each time that the file is opened
 

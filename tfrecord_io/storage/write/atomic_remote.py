@@ -34,7 +34,7 @@ from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob
 from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, note_retries, pauses
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, log_retry, note_retries, pauses
 from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.read.range_requests import result_of, unwrap
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
@@ -600,6 +600,7 @@ class S3Output(PartedOutput):
             except Exception as error:  # of any library
                 if pause is None or not is_transient(error):
                     raise to_os_error(error, self.path, retried=pause is None) from error
+                log_retry(error, pause, self.path)
             await asyncio.sleep(pause)
         raise AssertionError("the last try returns or raises")
 

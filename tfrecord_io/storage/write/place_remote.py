@@ -27,7 +27,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, pauses, retry
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, log_retry, pauses, retry
 from tfrecord_io.storage.paths.file_names import claim_name, condition_name, new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import list_directory
@@ -256,6 +256,7 @@ class ConditionalPlace(RemotePlace):
                         return None
                     if pause is None or not is_transient(error):
                         raise to_os_error(error, self.path, retried=pause is None) from error
+                    log_retry(error, pause, self.path)
                 await asyncio.sleep(pause)
             raise AssertionError("the last try returns or raises")
 

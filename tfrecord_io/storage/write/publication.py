@@ -28,6 +28,7 @@ from typing import TypeVar
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import add_remark, printable, say, warn
+from tfrecord_io.log import logger
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import (
     index_names,
@@ -345,6 +346,7 @@ class Publication:
                     old, new = self._place.update(changed, self._has_own)
                     self._is_durable = True
                     self._settle(old, new)
+                    self._log(own, old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
                     if self._place.stages_all and (published := self._published()) is not None:
                         self._settle(None, published)
@@ -352,6 +354,19 @@ class Publication:
         except BaseException as error:
             self._withdraw(error)
             raise
+
+    def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
+        """Log what was published: files that are not in the new manifest are removed."""
+        still = {file.path for file in new.files}
+        gone = sum(file.path not in still for file in (old.files if old is not None else ()))
+        text = "%s: %s, %d files with %d records; %d files removed"
+        logger.info(text, self._done(old), self._place.path, len(own.files), own.records, gone)
+
+    def _done(self, old: Manifest | None) -> str:
+        """What happened to the dataset."""
+        if old is None or not old.files or (old.id == self._id and not self._grows):
+            return "replaced" if self._existing else "written"
+        return {"append": "appended to", "overwrite_partitions": "folders replaced"}.get(self._mode, "replaced")
 
     def _put_all(self, named: Sequence[tuple[WrittenShard, str]]) -> None:
         outputs = [shard.output for shard, _ in named if shard.output is not None]

@@ -158,6 +158,9 @@ class Replacement(Publication):
             ),
         )
 
+    def _done(self, old: Manifest | None) -> str:
+        return self._verb
+
     def _is_changed(self) -> OSError:
         text = f"another writer has replaced this dataset meanwhile; nothing of it is {self._verb}: do so again"
         return OSError(errno.EBUSY, text, self._place.path)

@@ -21,7 +21,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.errors import CorruptRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable, say
 from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
@@ -178,6 +178,9 @@ def _checksum(document: Document) -> str:
 def version_of(source: Source) -> SourceVersion:
     """The path, size and version of a file.
 
+    That of a shard that a manifest names has no time of its last change, which its writer changes when it gives a
+    staged shard its name; the manifest tells whether it was replaced.
+
     Raises
     ------
     ValueError
@@ -187,7 +190,8 @@ def version_of(source: Source) -> SourceVersion:
         with closing(open_random_access(source)) as file:
             if file.version:
                 path = without_query(source.path)
-                return {"path": path, "size": file.size, "version": file.version, **file.identity}
+                identity = {name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"}
+                return {"path": path, "size": file.size, "version": file.version, **identity}
     reason = say(
         "{resume=True} needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
     )
@@ -200,13 +204,13 @@ def is_version(noted: Mapping[str, Any], version: SourceVersion) -> bool:
 
 
 def check_version(source: Source, version: SourceVersion) -> None:
-    """Raise OSError if a file has another version by now."""
+    """Raise ReplacedError if a file has another version by now."""
     current = source
     if source.remote is not None and source.shard is None:
         fs = FsspecFileSystem(source.remote[0])
         entry = fs.entry(source.remote[1])
         if entry is None:
-            raise FileNotFoundError(errno.ENOENT, "the file was removed while it was read", source.path)
+            raise ReplacedError(errno.ESTALE, "the file was removed while it was read", source.path)
         current = source_of(fs, entry)
     if {**version_of(current), "path": version["path"]} != version:
-        raise OSError(errno.ESTALE, "the file was changed while it was read; convert it again", source.path)
+        raise ReplacedError(errno.ESTALE, "the file was changed while it was read; convert it again", source.path)

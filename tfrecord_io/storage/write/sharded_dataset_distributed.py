@@ -121,7 +121,12 @@ class DistributedTarget:
             return open_remote(fs, directory + name, exclusive=False, path=path, is_new=True)
         from tfrecord_io.storage.write.atomic_local import open_staged  # not on all systems
 
-        return open_staged(path, directory + name, self.model)
+        try:
+            return open_staged(path, directory + name, self.model)
+        except FileNotFoundError as error:
+            text = f"{error.strerror}, which was there when the writing began: begin it again if another writer, which "
+            text += "failed, or the end of this writing removed it; else all machines that write need this directory"
+            raise FileNotFoundError(errno.ENOENT, text, path) from error
 
     def publish(
         self,

@@ -1,0 +1,17 @@
+"""Varints; apart from `format.protobuf`, as importing protobuf takes long."""
+
+from __future__ import annotations
+
+
+def varint(value: int) -> bytes:
+    """The bytes of an unsigned varint.
+
+    >>> varint(300)
+    b'\\xac\\x02'
+    """
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

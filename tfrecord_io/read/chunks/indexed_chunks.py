@@ -1,0 +1,100 @@
+"""Chunks of files of which some are not opened, as a column index has all values that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from tfrecord_io.index.column_search import FileValues, PickedSource
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.chunks.row_budget import RowBudget
+from tfrecord_io.storage.read.source import Source
+
+
+class IndexedChunks:
+    """The chunks of files, in order: those with values are made of these, the others are decoded by a `ChunkReader`.
+
+    It reads as a `ChunkReader` does under ``on_error="raise"`` or ``"stop"``.
+
+    Parameters
+    ----------
+    files : sequence of PickedSource
+        Each with a source.
+    options : ReadOptions
+        An offset ends in the first file.
+    whole : bool
+        All rows are held at once.
+    """
+
+    recovery = None
+
+    def __init__(self, files: Sequence[PickedSource], options: ReadOptions, *, whole: bool = False) -> None:
+        self.check = EmbeddedSchemaCheck(obey=False)
+        self.bytes = self.files = 0  # of the files that were opened
+        self._files, self._options, self._whole = files, options, whole
+        self._settings: Callable[[], DecodeSettings] | None = None
+        self._reader: ChunkReader | None = None  # the open one
+
+    def decode_by(self, settings: Callable[[], DecodeSettings]) -> None:
+        """See `ChunkReader.decode_by`."""
+        self._settings = settings
+
+    def chunks(self, budget: RowBudget) -> Generator[DecodedChunk]:
+        """All chunks in order, as `budget` allows."""
+        number = 0
+        for has_values, run in groupby(self._files, lambda file: file.values is not None):
+            files = list(run)
+            skipped = self._options.records_to_skip if number == 0 else 0
+            if has_values:
+                for at, file in enumerate(files, number):
+                    assert file.source is not None
+                    assert file.values is not None
+                    yield from self._of_values(file.source, file.values, at, skipped, budget)
+                    skipped = 0
+            else:
+                yield from self._decoded([file.source for file in files if file.source is not None], number, budget)
+            number += len(files)
+            if not budget.max_rows:
+                return
+
+    def _of_values(
+        self, source: Source, values: FileValues, number: int, skipped: int, budget: RowBudget
+    ) -> Generator[DecodedChunk]:
+        if values.embedded is not None:
+            self.check.check(source.path, 0, 0, values.embedded)  # which the plan covers
+        record = skipped
+        for batch in values.table.slice(skipped).to_batches():
+            begin = 0
+            while rows := min(len(batch) - begin, budget.max_rows):
+                chunk = DecodedChunk(source.path, number, record, rows, {}, batch=batch.slice(begin, rows))
+                chunk.ends_batch = self._whole or rows == budget.batch_rows - budget.rows
+                begin, record = begin + rows, record + rows
+                budget.take(chunk)
+                yield chunk
+
+    def _decoded(self, sources: Sequence[Source], number: int, budget: RowBudget) -> Generator[DecodedChunk]:
+        options = self._options if number == 0 else replace(self._options, offset=0)
+        self._reader = reader = ChunkReader(sources, options, whole=self._whole)
+        reader.check = self.check
+        if self._settings is not None:
+            reader.decode_by(self._settings)
+        read, files = self.bytes, self.files
+        for chunk in reader.chunks(budget):
+            chunk.file += number
+            chunk.more_files = [(path, file + number, row) for path, file, row in chunk.more_files]
+            self.bytes, self.files = read + reader.bytes, files + reader.files
+            yield chunk
+            if chunk.ends_read:
+                return
+            del chunk  # only the consumer keeps it while the next one is decoded
+        self.bytes, self.files = read + reader.bytes, files + reader.files
+        reader.close()
+
+    def close(self) -> None:
+        """Close the open file; no more chunks."""
+        if self._reader is not None:
+            self._reader.close()

@@ -1,0 +1,208 @@
+"""What a read of a dataset opens and decodes, as its planner decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Literal
+
+from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.errors import printable
+from tfrecord_io.index.column_search import PickedSource
+from tfrecord_io.read.chunks.chunk_reader import reads_on
+from tfrecord_io.read.open_scan import not_searched, plan_opening
+from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.storage.read.source import Source
+
+_OF_INDEX = "column index"
+_OF_OFFSET = "offset, by the column index"
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """How a file, or a piece of one, is read.
+
+    Attributes
+    ----------
+    path : str
+    read : {"whole", "records", "index", "left out"}
+        "records": only those that a column index names. "index": its column index in place of the file.
+    why : str
+        The condition on folders, or the index, that leaves out the file or other records; empty for a whole file.
+    records : int or None
+        So many are read, if that is known.
+    bytes : int or None
+        The size of what is read of a file that is read whole.
+    """
+
+    path: str
+    read: Literal["whole", "records", "index", "left out"]
+    why: str = ""
+    records: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPlan:
+    """Where a part of the filter is applied.
+
+    Attributes
+    ----------
+    condition : str
+    applied : {"folders", "decoding", "rows"}
+        "folders": before any file is opened. "decoding": its columns are decoded first, and the others of records that
+        pass. "rows": to decoded rows.
+    """
+
+    condition: str
+    applied: Literal["folders", "decoding", "rows"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Report):
+    """What a read will open and decode; made by `Dataset.explain`.
+
+    Attributes
+    ----------
+    files : tuple of FilePlan
+        In the order of reading, those that are left out included.
+    columns : tuple of str
+        That are decoded.
+    filters : tuple of FilterPlan
+        The parts of the filter, all of which a row fulfils.
+    index : str
+        Whether column indexes are used, and why not.
+    rows : str
+        The offset and the limit, if there are any.
+    requests : tuple of int or None
+        At least and at most so many requests to a store for the content of files; None for local files.
+    """
+
+    files: tuple[FilePlan, ...]
+    columns: tuple[str, ...]
+    filters: tuple[FilterPlan, ...]
+    index: str
+    rows: str
+    requests: tuple[int, int] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def _summary(self) -> Summary:
+        read = [file for file in self.files if file.read not in ("index", "left out")]
+        rows = [_row([*group]) for _, group in groupby(self.files, attrgetter("read", "why"))]
+        lines = [f"decodes {counted(len(self.columns), 'column')}: {', '.join(map(printable, self.columns))}"]
+        lines += [f"filter on {_PLACES[part.applied]}: {part.condition}" for part in self.filters]
+        lines += [f"column indexes: {self.index}"]
+        lines += [self.rows] if self.rows else []
+        if self.requests is not None:
+            least, most = self.requests
+            lines.append(f"requests: {least:,}" + (f" to {most:,}" if most > least else ""))
+        title = f"reads {len(read):,} of {counted(len(self.files), 'file')}"
+        return Summary(title, ("files", "read", "why", "first"), rows, lines)
+
+
+_PLACES = {"folders": "folders", "decoding": "columns that are decoded first", "rows": "decoded rows"}
+
+
+def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
+    first, known = files[0], [file.records for file in files if file.records is not None]
+    sizes = [file.bytes for file in files if file.bytes is not None]
+    what = first.read if first.read != "records" else counted(sum(known), "record")
+    if first.read == "whole" and len(sizes) == len(files):
+        what += f", {byte_size(sum(sizes))}"
+    return f"{len(files):,}", what, printable(first.why), printable(first.path)
+
+
+def explained(scan: Scan) -> Explanation:
+    """What opening a scan would read; column indexes are searched for it."""
+    needed, indexed = plan_opening(scan)
+    opened = needed if indexed is None else indexed
+    order = {path: number for number, path in enumerate(scan.files)}
+    files = [*_left_out_by_folders(scan, needed), *_read(needed, opened)]
+    return Explanation(
+        tuple(sorted(files, key=lambda file: order[file.path])),
+        tuple(opened.features.names),
+        tuple(_filters(opened)),
+        _use_of_indexes(needed, indexed),
+        scan.chosen_range,
+        _requests(opened),
+    )
+
+
+def _left_out_by_folders(scan: Scan, needed: Scan) -> Iterator[FilePlan]:
+    """The files that were pruned, each with the first part of the condition that leaves it out."""
+    kept = set(map(id, needed.sources))
+    left_out = [source for source in scan.sources if id(source) not in kept]
+    if scan.row_filter is None or not left_out:
+        return
+    parts = [RowFilter(part, part.columns) for part in scan.row_filter.condition.conjuncts]
+    reasons: dict[Any, str] = {}
+    for source in left_out:
+        if source.partitions not in reasons:
+            alone = (part for part in parts if not part.possible([source], scan.partitions))
+            reasons[source.partitions] = next(alone, scan.row_filter).condition.text
+        yield FilePlan(source.path, "left out", reasons[source.partitions])
+
+
+def _read(needed: Scan, opened: Scan) -> Iterator[FilePlan]:
+    """The files that are opened, and those that column indexes leave out."""
+    picked = opened.picked
+    if picked is None:
+        picked = tuple(PickedSource(source, None, None) for source in opened.sources)
+    paths = set[str]()
+    for file in picked:
+        source = file.source
+        if source is None:
+            plan = FilePlan(file.path, "left out", _OF_INDEX, 0)
+        elif file.values is not None:
+            plan = FilePlan(source.path, "index", _OF_INDEX, file.count)
+        elif file.records is not None:
+            plan = FilePlan(source.path, "records", _OF_INDEX, len(file.records))
+        else:
+            plan = FilePlan(source.path, "whole", "", _records(source, file.count), source.size)
+        paths.add(plan.path)
+        yield plan
+    for source in needed.sources:
+        if source.path not in paths:
+            yield FilePlan(source.path, "left out", _OF_OFFSET, 0)
+
+
+def _records(source: Source, count: int | None) -> int | None:
+    return source.shard.records if count is None and source.shard is not None and source.span is None else count
+
+
+def _filters(opened: Scan) -> Iterator[FilterPlan]:
+    if opened.row_filter is None:
+        return
+    early = opened.early_filter(rereads=False)
+    first = () if early is None or early.row_filter is None else early.row_filter.condition.conjuncts
+    texts = {part.text for part in first}
+    for part in opened.row_filter.condition.conjuncts:
+        is_of_folders = bool(part.columns) and set(part.columns) <= set(opened.partitions.names)
+        places: tuple[Literal["folders", "decoding", "rows"], ...] = ("folders", "decoding", "rows")
+        yield FilterPlan(part.text, places[0 if is_of_folders else 1 if part.text in texts else 2])
+
+
+def _use_of_indexes(needed: Scan, indexed: Scan | None) -> str:
+    if reason := not_searched(needed, needed.row_filter):
+        return f"not searched: {reason}"
+    return "used" if indexed is not None else "none would save reading"
+
+
+def _requests(opened: Scan) -> tuple[int, int] | None:
+    """At least and at most so many; one that fails, and is made again, counts as one."""
+    of_index = {id(file.source) for file in opened.picked or () if file.values is not None}
+    read = [source for source in opened.sources if id(source) not in of_index and source.remote is not None]
+    sizes = [source.size for source in read if source.size is not None]
+    frames = {file.frames for file in opened.picked or () if file.frames is not None}
+    chosen = sum(each.requests for each in frames)
+    if not sizes and not chosen:
+        return None
+    from tfrecord_io.storage.read.range_reader import requests_for  # imports fsspec
+
+    bounds = [requests_for(size, stream=reads_on(opened.decode_options)) for size in sizes]
+    return chosen + sum(least for least, _ in bounds), chosen + sum(most for _, most in bounds)
