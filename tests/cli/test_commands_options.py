@@ -149,7 +149,7 @@ def test_split_names_rows_of_a_dataset_of_tfds(run: Any, data: Path, tmp_path: P
     assert run("convert", "--split", "train", splits, tmp_path / "a.parquet").exit_code == 0
     assert run("merge", "--split", "train[3:5]", splits, tmp_path / "b.tfrecord").exit_code == 0
     assert tfr.count(tmp_path / "b.tfrecord") == 2
-    to_tfds = ("--to", "tfds", "--dst-split", "small", "--shards", "2")
+    to_tfds = ("--to", "tfds", "--target-split", "small", "--shards", "2")
     assert run("convert", "--split", "train[:50%]", *to_tfds, splits, tmp_path / "c" / "1.0.0").exit_code == 0
     assert run("count", "--split", "small[1shard]", tmp_path / "c").stdout == "26\n"
     shown = run("count", "--split", "dev", splits)

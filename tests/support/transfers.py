@@ -1,10 +1,16 @@
-"""Copies between stores whose options differ."""
+"""Copies between stores whose options differ, and conversions whose options are in one dict."""
 
 from __future__ import annotations
 
+import inspect
+import os
 from typing import Any
 
 import tfrecord_io as tfr
+from tfrecord_io.file_formats.format_of_path import format_of_target
+from tfrecord_io.format.format_registry import FORMATS, TFRECORD
+
+_SHARED = inspect.signature(tfr.convert).parameters
 
 
 def transfer(source: Any, own: dict[str, Any] | None, target: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
@@ -15,12 +21,12 @@ def transfer(source: Any, own: dict[str, Any] | None, target: dict[str, Any] | N
 
 
 def convert_flat(source: Any, target: Any, **keywords: Any) -> Any:
-    """`tfr.convert`, with options of formats among the keywords, as the command line has them."""
-    from tfrecord_io.file_formats.convert import Sides, convert_given
-
-    formats = [keywords.pop(f"{side}_format", None) for side in ("source", "target")]
-    own = [dict(keywords.pop(f"{side}_options", {})) for side in ("source", "target")]
-    places = {name: keywords.pop(name, None) for name in ("storage_options", "filesystem")}
-    whole = {"columns": keywords.pop("columns", None), "files": keywords.pop("files", None)}
-    whole["resume"] = keywords.pop("resume", False)
-    return convert_given(source, target, Sides(*formats, *own), places, keywords, **whole)
+    """`tfr.convert`, with options of formats among the keywords: those of the target's format are its options."""
+    shared = {name: value for name, value in keywords.items() if name in _SHARED}
+    format = keywords.get("target_format")
+    writes = (FORMATS.get(format) if format else format_of_target(os.fspath(target))) or TFRECORD
+    for name in keywords.keys() - _SHARED.keys():
+        is_read = any(name in row.reads for row in FORMATS)
+        side = "target_options" if name in writes.writes or not is_read else "source_options"
+        shared[side] = {**shared.get(side, {}), name: keywords[name]}
+    return tfr.convert(source, target, **shared)
