@@ -86,7 +86,7 @@ def test_the_format_of_a_folder_in_a_bucket_is_detected_from_its_files(tmp_path:
         file = io.BytesIO()
         np.savez(file, a=np.full((2, 2), i), label=np.array(i))
         bucket.pipe(f"/objects/{i}.npz", file.getvalue())
-    for source, keywords in (("memory://objects", {}), ("/objects/", {"filesystem": bucket})):
+    for source, keywords in (("memory://objects", {}), ("/objects/", {"source_options": {"filesystem": bucket}})):
         convert_flat(source, tmp_path / "x.tfrecord", **keywords)
         assert tfr.read_arrays(tmp_path / "x.tfrecord")["label"].tolist() == [0, 1, 2]
 

@@ -198,6 +198,14 @@ class Sides:
                     reason = say("{} has {}, which {} does not have", Keyword(name), repr(key), format.title)
                     raise TypeError(reason & f"{meant} {valid}".strip())
 
+    def stated(self) -> Sides:
+        """Without options that have the value of their default."""
+        own = (
+            {key: value for key, value in each.items() if value is not _DEFAULTS.get(key, ...)}
+            for each in (self.source_options, self.target_options)
+        )
+        return Sides(self.source_format, self.target_format, *own)
+
 
 def convert_given(
     source: FilesLike,
@@ -231,6 +239,7 @@ def convert_given(
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     reads, writes = formats_of(paths, name, both, source_format, target_format, files)
     sides.check(given, reads, writes)
+    sides = sides.stated()
     everything = {**given, **sides.source_options, **sides.target_options}
     is_added = everything.get("mode") == "append"  # the schema of the dataset is compared
     if reads.copied and writes is TFRECORD and columns is None and not is_added and not _PARSING & everything.keys():

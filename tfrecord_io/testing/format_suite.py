@@ -46,7 +46,7 @@ class FormatSuite:
     keywords : dict
         Of `tfrecord_io.convert`, without which it is not read so.
     fields : int, optional
-        The number of columns that ``max_features=`` counts, if it is not that of the columns of `rows`.
+        The number of columns that ``max_features`` counts, if it is not that of the columns of `rows`.
     damage : str
         What errors of damaged files say, as a regular expression.
     is_repeated : bool
@@ -77,7 +77,9 @@ class FormatSuite:
         """The rows of a source, as they are in TFRecord."""
         fs = MemoryFileSystem()
         fs.store.pop("/read.tfrecord", None)
-        report = convert(source, "memory://read.tfrecord", float64="raw", **{**self.keywords, **keywords})
+        options = {**self.keywords.get("source_options", {}), **keywords.get("source_options", {})}
+        keywords = {"float64": "raw", **self.keywords, **keywords, "source_options": options}
+        report = convert(source, "memory://read.tfrecord", **keywords)
         table = read_table("memory://read.tfrecord")
         assert report.records == table.num_rows
         return table
@@ -160,7 +162,7 @@ class FormatSuite:
         fs = MemoryFileSystem()
         fs.pipe(f"/a folder/x{self.suffix}", path.read_bytes())
         assert self.read(f"memory://a folder/x{self.suffix}").num_rows == self.rows.num_rows
-        assert self.read(f"/a folder/x{self.suffix}", filesystem=fs).num_rows == self.rows.num_rows
+        assert self.read(f"/a folder/x{self.suffix}", source_options={"filesystem": fs}).num_rows == self.rows.num_rows
 
     def test_the_named_format_counts_more_than_the_suffix(self, path: Path, tmp_path: Path) -> None:
         for other in ("plain", "x" + (TSV if self.format is CSV else CSV).suffixes[0]):
@@ -203,9 +205,9 @@ class FormatSuite:
     @needs("plan")
     def test_too_many_columns_are_refused(self, path: Path) -> None:
         count = self.fields or len(self.rows.column_names)
-        self.read(path, max_features=count)
-        with pytest.raises(SchemaError, match=f"more than {count - 1} different columns.*max_features="):
-            self.read(path, max_features=count - 1)
+        self.read(path, source_options={"max_features": count})
+        with pytest.raises(SchemaError, match=f"more than {count - 1} different columns.*max_features"):
+            self.read(path, source_options={"max_features": count - 1})
 
     @needs("plan")
     def test_a_conversion_is_resumed(self, path: Path, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_arrays_round_trip(tmp_path_factory: pytest.TempPathFactory, array: np.n
 
 def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": ["a", "böse", ""] * 50_000}, tmp_path / "x.tfrecord")
-    tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1000)
+    tfr.formats.write_npy(tfr.dataset(tmp_path / "x.tfrecord", batch_size=1000), tmp_path / "x.npy")
     actual = np.load(tmp_path / "x.npy")
     assert actual.dtype == np.dtype("U4")
     assert actual.tolist() == ["a", "böse", ""] * 50_000
@@ -50,7 +50,7 @@ def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:
 
 def test_lists_of_one_length_are_an_axis(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [[1, 2], [3, 4], [5, 6]]}, tmp_path / "x.tfrecord")
-    tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1)
+    tfr.formats.write_npy(tfr.dataset(tmp_path / "x.tfrecord", batch_size=1), tmp_path / "x.npy")
     assert np.load(tmp_path / "x.npy").tolist() == [[1, 2], [3, 4], [5, 6]]
 
 
@@ -169,8 +169,9 @@ def test_filters_keep_rows(tmp_path: Path) -> None:
         assert archive["y"].shape[0] == 4
     report = tfr.convert(path, tmp_path / "none.npy", target_options={"column": "x"}, filters=[("x", ">", 10)])
     assert report.records == len(np.load(tmp_path / "none.npy")) == 0
+    source = tfr.dataset(path, batch_size=1, schema=RAGGED)
     with pytest.raises(tfr.errors.EncodeError, match="have the shape") as caught:
-        tfr.formats.write_npy(path, tmp_path / "y.npy", "y", filters=[("x", ">", 5)], batch_size=1, schema=RAGGED)
+        tfr.formats.write_npy(source, tmp_path / "y.npy", "y", filters=[("x", ">", 5)])
     assert caught.value.record == 9
     assert not (tmp_path / "y.npy").exists()
 

@@ -173,7 +173,7 @@ def test_types_that_folders_cannot_have(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"schema_overrides.* declares 'x', but is only for columns of folders"):
         converted(tmp_path, schema_overrides={"x": "int8"})
     np.save(tmp_path / "a.npy", [1])
-    with pytest.raises(TypeError, match=r"schema_overrides= is only for TFRecord, CSV, .* sources, and .* is \.npy"):
+    with pytest.raises(TypeError, match=r"source_options= has 'schema_overrides', which \.npy does not have"):
         converted(tmp_path / "a.npy", schema_overrides={"x": "int8"})
 
 
