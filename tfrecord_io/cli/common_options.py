@@ -167,7 +167,7 @@ def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
     text = "With --mode overwrite_partitions: replace all folders of this value; may be repeated."
     parse = pairs("day=05-01")
     run = click.option("--overwrite-where", multiple=True, metavar="COLUMN=VALUE", callback=parse, help=text)(run)
-    return modes(*get_args(WriteMode))(run)  # type: ignore[no-any-return]
+    return modes(*get_args(WriteMode))(run)
 
 
 def messages(command: Callable[..., Any]) -> Callable[..., Any]:
