@@ -199,7 +199,7 @@ def test_a_flat_dataset_is_overwritten_with_folders(tmp_path: Path) -> None:
         ({"partition_by": [1]}, TypeError, "expected one or several names"),
         ({"partition_by": ""}, TypeError, "expected one or several names"),
         ({"partition_by": ["day", "day"]}, ValueError, "named twice"),
-        ({"partition_by": ["day"], "shards": 2}, ValueError, "each folder"),
+        ({"partition_by": ["day"], "shards": 2}, ValueError, "without partition_by=; a folder has as many shards"),
         ({"mode": "overwrite_partitions"}, ValueError, "needs partition_by="),
     ],
 )

@@ -95,14 +95,14 @@ class WriteOptions(RecordOptions):
             raise TypeError(say("{partition_by=}: expected one or several names of columns", partition_by=columns))
         if len(set(columns)) < len(columns):
             raise ValueError(say("{partition_by=}: a column is named twice", partition_by=columns))
-        for name in ("shards", "write_index"):
-            if columns and getattr(self, name) != getattr(type(self), name):
-                raise ValueError(
-                    say(
-                        "{}: each folder of {partition_by=} gets its own shards",
-                        Keyword(name, repr(getattr(self, name))),
-                    )
-                )
+        if columns and self.shards is not None:
+            advice = say("a folder has as many shards as {max_shard_bytes=} makes")
+            raise ValueError(
+                say("{shards=} is for a dataset without {partition_by=}", shards=self.shards) & say(advice)
+            )
+        if columns and self.write_index:
+            advice = say("write the indexes afterwards: {tfr.build_index(path)|tfr index PATH}")
+            raise ValueError(say("{write_index=True} is for a dataset without {partition_by=}") & advice)
 
     def _check_overwrite_where(self) -> None:
         where = self.overwrite_where

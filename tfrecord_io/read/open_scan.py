@@ -432,8 +432,7 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
         return None  # a record may be left out
     while any(matches):
         narrowed, named = _narrowed(scan, matches)
-        is_final = row_filter is None or narrowed is None
-        wrong = set() if is_final else _contradicted(narrowed, row_filter, named)
+        wrong = set() if row_filter is None or narrowed is None else _contradicted(narrowed, row_filter, named)
         if not wrong:
             logger.debug(*_about_search(scan, narrowed, matches))
             return narrowed

@@ -198,7 +198,7 @@ class FrameSink(Sink):
         threads: int = 1,
         output: OutputFile | None = None,
     ) -> None:
-        is_path = isinstance(path, str | os.PathLike)
+        self._is_path = is_path = isinstance(path, str | os.PathLike)
         if compression == "infer":
             codec = CODECS.of_path(os.fspath(path)) if is_path else None
         else:
@@ -269,7 +269,8 @@ class FrameSink(Sink):
         if self._old_index is not None:
             remove_index(*self._old_index)
         self.output.commit()
-        logger.info("written: %s, %d records, %d bytes", self.path, self.records, self.bytes)
+        if self._is_path:
+            logger.info("written: %s, %d records, %d bytes", self.path, self.records, self.bytes)
         return (self.file,)
 
     def publish_indexes(self) -> None:
