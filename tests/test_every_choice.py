@@ -17,6 +17,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
+from tfrecord_io.keyword_docs import _spelled_out
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
 REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented
@@ -29,7 +30,7 @@ def choices() -> Iterator[tuple[str, str, Any]]:
         if not callable(function) or name not in CALLS:
             continue
         for keyword, parameter in inspect.signature(function).parameters.items():
-            for values in re.findall(r"Literal\[([^\]]*)\]", str(parameter.annotation)):
+            for values in re.findall(r"Literal\[([^\]]*)\]", _spelled_out(str(parameter.annotation))):
                 for value in literal_eval(f"[{values}]"):
                     yield name, keyword, value
 
