@@ -99,7 +99,7 @@ def test_files_are_those_of_other_writers(tmp_path: Path) -> None:
         ).records
         == 0
     )
-    for keyword in ("schema", "record_type", "embed_schema", "partition_by", "mode"):
+    for keyword in ("schema", "record_type", "embed_schema", "partition_by"):
         with pytest.raises(TypeError, match=keyword):
             tfr.formats.write_elwc(ROWS, tmp_path / "f", by="query", **{keyword: None})
 
