@@ -264,8 +264,8 @@ def test_same_answer_to_random_descriptions(engine: str, part: int, tf: Any) -> 
     assert SEEDS_PER_TEST * 0.3 < read < SEEDS_PER_TEST  # both answers are reached
 
 
-# Forms in which TensorFlow's fast parser differs from protobuf; dev/parser-differences.md lists them. Values: those by protobuf's
-# rules, as tfrecord_io gives them, and TensorFlow's.
+# Forms in which TensorFlow's fast parser differs from protobuf; dev/parser-differences.md lists them. Values: those by
+# protobuf's rules, as tfrecord_io gives them, and TensorFlow's.
 # The feature a of each is an int64 feature with a value count of its own; ERROR: refused.
 ERROR = "error"
 INTS_1, INTS_2 = field(1, varint(1)), field(1, varint(2))

@@ -94,7 +94,7 @@ def check(
     before: int | None = None
     for trial in range(trials):
         form = FORMS[trial // 4 % 2]
-        mode = {} if "overwrite" in form else {"mode": "append" if trial % 4 == 0 else "overwrite"}
+        mode = {} if "mode" in form else {"mode": "append" if trial % 4 == 0 else "overwrite"}
         tfr.write_tfrecord(table(trial), f"{source}{trial // 4}/", **form, **mode, **storage)
         path = f"{target}{trial // 4}/"
         before = None if trial % 4 == 0 else before

@@ -101,7 +101,8 @@ def test_a_scan_of_a_thousand_files_pickles_small(tmp_path: Path) -> None:
     for folder in ("data", "own"):
         scan = scan_of(tmp_path / folder)
         pickled = pickle.dumps(scan)
-        assert len(pickled) <= 5000, folder
+        checksums = 4 * 1000 if folder == "own" else 0  # of the manifest
+        assert len(pickled) <= 3000 + checksums, folder
         copy = pickle.loads(pickled)
         assert [source.path for source in copy.sources] == [source.path for source in scan.sources]
         assert [source.size for source in copy.sources] == [source.size for source in scan.sources]
