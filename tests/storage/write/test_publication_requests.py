@@ -378,8 +378,9 @@ def test_a_copy_takes_a_read_and_an_upload_for_each_file(
     tfr.write_tfrecord(TABLE, f"{source}train@{SHARDS}", write_index=True, **({} if way == "from the disk" else here))
     of_target = there if way == "across" else s3.storage_options
 
+    path, options = transfer(source, s3.storage_options, of_target)
+
     def copy(**more: Any) -> object:
-        path, options = transfer(source, s3.storage_options, of_target)
         return tfr.copy(path, target, **options, **more)
 
     made = counted(requests, copy)
