@@ -17,6 +17,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
+from tfrecord_io.keyword_docs import _spelled_out
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
 REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented
@@ -29,7 +30,7 @@ def choices() -> Iterator[tuple[str, str, Any]]:
         if not callable(function) or name not in CALLS:
             continue
         for keyword, parameter in inspect.signature(function).parameters.items():
-            for values in re.findall(r"Literal\[([^\]]*)\]", str(parameter.annotation)):
+            for values in re.findall(r"Literal\[([^\]]*)\]", _spelled_out(str(parameter.annotation))):
                 for value in literal_eval(f"[{values}]"):
                     yield name, keyword, value
 
@@ -109,15 +110,15 @@ def test_a_choice_works_or_says_what_it_needs(place: None, name: str, keyword: s
 
 
 def test_formats_that_are_only_written_are_no_choice_for_a_source() -> None:
-    offered = {value for name, keyword, value in choices() if (name, keyword) == ("convert", "src_format")}
+    offered = {value for name, keyword, value in choices() if (name, keyword) == ("convert", "source_format")}
     assert "lerobot" not in offered
     assert {"tfds", "elwc", "csv", "idx"} <= offered
-    with pytest.raises(ValueError, match="src_format='lerobot': expected one of None, 'tfrecord', 'csv'"):
-        tfr.convert("a", "b", src_format="lerobot")
+    with pytest.raises(ValueError, match="source_format='lerobot': expected one of None, 'tfrecord', 'csv'"):
+        tfr.convert("a", "b", source_format="lerobot")
 
 
 def test_a_split_of_tfds_is_read_by_its_name(tmp_path: Path) -> None:
     for split in ("train", "test"):
         tfr.formats.write_tfds({"n": [1, 2, len(split)]}, tmp_path / "mine/1.0.0", split=split)
-    tfr.convert(tmp_path / "mine/1.0.0", tmp_path / "b.csv", src_format="tfds", split="test")
+    tfr.convert(tmp_path / "mine/1.0.0", tmp_path / "b.csv", source_format="tfds", source_options={"split": "test"})
     assert (tmp_path / "b.csv").read_text().split() == ['"n"', "1", "2", "4"]

@@ -153,7 +153,7 @@ WRITES: dict[str, Call] = {
     "write_file_folder": lambda folder, progress: tfr.formats.write_file_folder(
         folder / "images.tfrecord", folder / "out", progress=progress
     ),
-    "convert, lists": call(tfr.convert, "lists.tfrecord", "out.tfrecord", src_format="elwc"),
+    "convert, lists": call(tfr.convert, "lists.tfrecord", "out.tfrecord", source_format="elwc"),
     "build_index": call(tfr.build_index, "a.tfrecord", columns=["x"]),
     "write_indexes": call(write_indexes, "a.tfrecord"),
     **{

@@ -187,9 +187,9 @@ _MORE: dict[str, list[dict[str, Any]]] = {
         {"files": "all"},
         {"files": "images"},
         {"embed": {"y": "x"}},
-        {"src_format": "elwc"},
-        {"dst_format": "npy"},
-        {"dst_format": "csv"},
+        {"source_format": "elwc"},
+        {"target_format": "npy"},
+        {"target_format": "csv"},
     ],
     "open_coco": [{"images": "folder"}],
     "embed_files": [{"columns": {"y": "x"}}],
@@ -274,20 +274,19 @@ def test_each_call_with_keywords_of_storage_is_covered() -> None:
     assert [name for name in names if not hasattr(public(name), "_is_advised")] == []
 
 
-def test_what_takes_no_storage_options_of_one_side_does_not_name_them() -> None:
-    with pytest.raises(ValueError, match=r"^storage_options= is for URLs, and 'a' is a local path$"):
-        tfr.read_table("a", storage_options={"anon": True})
-    both = "; src_storage_options= and dst_storage_options= are for the source and the target alone$"
-    for copy in (tfr.merge, tfr.convert, tfr.salvage):
-        with pytest.raises(ValueError, match=both):
-            copy("a", "s3://bucket/b", storage_options={"anon": True})
-    with pytest.raises(ValueError, match=r"; a_storage_options= and b_storage_options= are for one of both$"):
+def test_storage_options_are_for_what_is_not_local(tmp_path: Path) -> None:
+    for path in ("a", tmp_path / "a"):
+        with pytest.raises(ValueError, match=r"^storage_options= is for URLs, and '.*' is a local path$"):
+            tfr.read_table(path, storage_options={"anon": True})
+    with pytest.raises(ValueError, match="is a local path"):
         tfr.diff("a", "s3://bucket/b", storage_options={"anon": True})
 
 
 def test_keywords_of_inner_calls_have_the_names_of_the_outer_one(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("path\nnone.bin\n")
-    with pytest.raises(FileNotFoundError, match='; missing_files="null" makes it a missing value'):
-        tfr.convert(tmp_path / "a.csv", tmp_path / "b", embed={"x": "path"}, embed_folder=tmp_path)
+    with pytest.raises(FileNotFoundError, match=r'target_options=.*missing_files.*"null".* makes it a missing value'):
+        tfr.convert(
+            tmp_path / "a.csv", tmp_path / "b", target_options={"embed": {"x": "path"}, "embed_folder": tmp_path}
+        )
     with pytest.raises(FileNotFoundError, match='; missing="null" makes it a missing value'):
         tfr.formats.embed_files(pa.table({"path": ["none.bin"]}), {"x": "path"}, folder=tmp_path).read_all()

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from tfrecord_io import typing
 from tfrecord_io.compression import CODECS, INFER
+from tfrecord_io.errors import within_message_limit
 from tfrecord_io.format.format_registry import FORMATS, keys
 from tfrecord_io.options import (
     ArrayOptions,
@@ -24,10 +25,12 @@ from tfrecord_io.options import (
     WriteOptions,
     unknown_keyword,
 )
+from tfrecord_io.options.keyword_names import of_dataset
 from tfrecord_io.registry import listed
 from tfrecord_io.remedies import Caller, address
 
 F = TypeVar("F", bound=Callable[..., Any])
+Moved = Callable[[], Mapping[str, str]]
 
 _NONE: Set[str] = frozenset()
 _ADVISED = "_is_advised"  # of functions whose errors name only keywords that they have
@@ -298,10 +301,9 @@ COPY = {
     "folders": `dst` is a directory, in which the records of ``day=1/`` are written to ``day=1/``.""",
     "split": READ["split"],
     "allow_missing_shards": READ["allow_missing_shards"],
-    "src_storage_options": """dict, optional
-    Storage options of `src` alone, in place of `storage_options`.""",
-    "dst_storage_options": """dict, optional
-    Storage options of `dst` alone, in place of `storage_options`.""",
+    "storage_options": """dict, optional
+    Options for fsspec, as in pandas, of source and target. A source with others is ``dataset(path,
+    storage_options=…)``.""",
 }
 
 _STREAM_ONLY = frozenset({"sample", "on_new", "batch_size", "batch_bytes"})
@@ -369,19 +371,21 @@ def _fields(options: type[Options]) -> dict[str, Field[Any]]:
     return {name: known[name] for name in _DESCRIPTIONS.get(options, known) if name in known}
 
 
-def check_keywords(function: F, *, others: Callable[[], Collection[str]] = frozenset) -> F:
+def check_keywords(function: F, *, moved: Moved | None = None) -> F:
     """Make a function word the error for a keyword that it does not have as the calls with options do.
 
-    `others` are keywords that it takes besides those of its signature.
+    `moved` returns how those are written that are options: see `Caller.elsewhere`.
     """
     parameters = inspect.signature(function).parameters
-    advised = function if hasattr(function, _ADVISED) else _advised(function)
+    advised = function if hasattr(function, _ADVISED) else _advised(function, moved)
 
     @wraps(advised)
     def checked(*args: Any, **keywords: Any) -> Any:
         for name in keywords:
-            if name not in parameters and name not in others():
-                raise unknown_keyword(name, parameters, function, keywords[name])
+            if name not in parameters:
+                form = None if moved is None else moved().get(name)
+                instead = form and form.format(within_message_limit(repr(keywords[name])))
+                raise unknown_keyword(name, parameters, function, keywords[name], instead)
         return advised(*args, **keywords)
 
     return checked  # type: ignore[return-value]
@@ -393,16 +397,17 @@ def rename_keywords(names: Mapping[str, str]) -> Callable[[F], F]:
     return lambda function: _read_by(function, lambda: Caller(names=names))
 
 
-def _advised(function: F) -> F:
+def _advised(function: F, moved: Moved | None = None) -> F:
     """Leave out of the errors of a function the advice to pass keywords that it does not have."""
-    call = _read_by(function, lambda: own_keywords(call))
+    call = _read_by(function, lambda: own_keywords(call, moved))
     setattr(call, _ADVISED, True)
     return call
 
 
-def own_keywords(function: Callable[..., Any]) -> Caller:
-    """A caller who has the keywords of a function."""
-    return Caller(frozenset(inspect.signature(function).parameters))
+def own_keywords(function: Callable[..., Any], moved: Moved | None = None) -> Caller:
+    """A caller who has the keywords of a function, and passes others to `dataset`, or as `moved` says."""
+    elsewhere = of_dataset(function) if moved is None else moved()
+    return Caller(frozenset(inspect.signature(function).parameters), elsewhere=elsewhere)
 
 
 def _read_by(function: F, caller: Callable[[], Caller]) -> F:

@@ -21,13 +21,17 @@ _KEYWORD = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
 class Keyword(NamedTuple):
-    """A keyword of the caller; `value` is the source of its value, None if that is for the caller to choose."""
+    """A keyword of the caller; `value` is the source of its value, None if that is for the caller to choose.
+
+    `text` is how it is written where another call or an option takes it.
+    """
 
     name: str
     value: str | None = None
+    text: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.name}={self.value or ''}"
+        return self.text or f"{self.name}={self.value or ''}"
 
 
 class Call(NamedTuple):
@@ -55,18 +59,26 @@ Speaker = Callable[[Keyword | Call], Part | None]
 
 @dataclass(frozen=True)
 class Caller:
-    """A call in Python that has these keywords, all if it is None, without some; its names for some of them."""
+    """A call in Python that has these keywords, all if it is None, without some; its names for some of them.
+
+    `elsewhere` is how others are written, by name, with ``{}`` for the value.
+    """
 
     keywords: frozenset[str] | None = None
     without: frozenset[str] = frozenset()
     names: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, part: Keyword | Call) -> Part | None:
         if isinstance(part, Call):
             return part
         part = part._replace(name=self.names.get(part.name, part.name))
-        known = self.keywords is None or part.name in self.keywords
-        return part if known and part.name not in self.without else None
+        if part.name in self.without:
+            return None
+        if self.keywords is None or part.name in self.keywords:
+            return part if self.keywords is None else part._replace(text=None)
+        form = self.elsewhere.get(part.name)
+        return None if form is None else part._replace(text=form.format(part.value or "…"))
 
 
 class Message(str):

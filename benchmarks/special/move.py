@@ -65,7 +65,8 @@ def _ways(a: dict[str, Any], b: dict[str, Any], disk: str) -> dict[str, Tools]:
     first, second = fsspec.filesystem("s3", **a), fsspec.filesystem("s3", **b)
     number = iter(range(10**6))
     both = {"a": a["endpoint_url"], "b": b["endpoint_url"]}
-    src, dst = {"src_storage_options": a}, {"dst_storage_options": b}
+    source = tfr.dataset("s3://bucket/d/", storage_options=a, record_type="bytes")
+    src, dst = {"storage_options": a}, {"storage_options": b}
     names = [f"train-{at:05d}-of-{SHARDS:05d}" for at in range(SHARDS)]
 
     def new(prefix: str) -> str:
@@ -87,7 +88,7 @@ def _ways(a: dict[str, Any], b: dict[str, Any], disk: str) -> dict[str, Tools]:
     local = arrow.LocalFileSystem()
     return {
         "across stores": {
-            "tfr.copy": lambda: tfr.copy("s3://bucket/d/", new("s3://bucket/t"), **src, **dst),
+            "tfr.copy": lambda: tfr.copy(source, new("s3://bucket/t"), **dst),
             "rclone": lambda: _rclone(both, "a:bucket/d", new("b:bucket/r"))(),
             "s3fs, cat and pipe": by_s3fs,
             "pyarrow.fs.copy_files": lambda: by_arrow(_arrow(a), "bucket/d", _arrow(b), new("bucket/p").rstrip("/")),
@@ -128,7 +129,7 @@ def measure(repeat: int) -> tuple[str, bool]:
         disk = stack.enter_context(tempfile.TemporaryDirectory())
         os.makedirs(f"{disk}/d")
         tfr.write_tfrecord(_table(), f"{disk}/d/train@{SHARDS}")
-        tfr.copy(f"{disk}/d/", "s3://bucket/d/", dst_storage_options=a)
+        tfr.copy(f"{disk}/d/", "s3://bucket/d/", storage_options=a)
         for way, tools in _ways(a, b, disk).items():
             medians: dict[str, float] = {}
             for name in [name for name in tools if name != "rclone" or shutil.which("rclone")]:

@@ -421,7 +421,7 @@ def test_sql_passes_storage_options_to_all_files(run, s3: Bucket, words: Path, t
     tfr.write_tfrecord(table, s3.url("a.tfrecord"), **storage)
     tfr.write_tfrecord(table, s3.url("d/"), shards=2, **storage)
     for name in ("a.parquet", "a.csv"):
-        tfr.convert(tmp_path / "local.tfrecord", s3.url(name), dst_storage_options=s3.storage_options)
+        tfr.convert(tmp_path / "local.tfrecord", s3.url(name), storage_options=s3.storage_options)
     given = [part for key, value in s3.storage_options.items() for part in ("--storage-option", f"{key}={value}")]
     query = query.replace("LOCAL", f"{tmp_path}/local.tfrecord").replace("//B/", f"//{s3.name}/") + " ORDER BY x"
     shown = run("sql", "--json", query, *given)

@@ -109,17 +109,17 @@ def test_storage_options_are_pairs(run: Any, monkeypatch: pytest.MonkeyPatch) ->
 
     given: dict[str, Any] = {}
 
-    def noted(*_: Any, **keywords: Any) -> None:
-        given.update(keywords)
+    def noted(_path: str, _target: str, sides: Any, places: Any, *_: Any, **__: Any) -> None:
+        given.update(places, source=sides.source_options, target=sides.target_options)
         raise ValueError("enough")
 
-    monkeypatch.setattr(convert, "convert", noted)
+    monkeypatch.setattr(convert, "convert_given", noted)
     options = "--storage-option anon=true --source-option key=AB=C --source-option client_kwargs.region_name=eu"
     quoted = ["--target-option", 'secret="123"', "--target-option", 'config={"a": [1]}']
     run("convert", *shlex.split(options), "--source-option", "client_kwargs.timeout=10", *quoted, "a", "b")
     assert given["storage_options"] == {"anon": True}
-    assert given["src_storage_options"] == {"key": "AB=C", "client_kwargs": {"region_name": "eu", "timeout": 10}}
-    assert given["dst_storage_options"] == {"secret": "123", "config": {"a": [1]}}
+    assert given["source"]["storage_options"] == {"key": "AB=C", "client_kwargs": {"region_name": "eu", "timeout": 10}}
+    assert given["target"]["storage_options"] == {"secret": "123", "config": {"a": [1]}}
     for wrong in ("hunter2", "=x", "a.=1"):
         shown = run("count", "--storage-option", wrong, "a")
         assert shown.exit_code == 2
@@ -149,7 +149,7 @@ def test_split_names_rows_of_a_dataset_of_tfds(run: Any, data: Path, tmp_path: P
     assert run("convert", "--split", "train", splits, tmp_path / "a.parquet").exit_code == 0
     assert run("merge", "--split", "train[3:5]", splits, tmp_path / "b.tfrecord").exit_code == 0
     assert tfr.count(tmp_path / "b.tfrecord") == 2
-    to_tfds = ("--to", "tfds", "--dst-split", "small", "--shards", "2")
+    to_tfds = ("--to", "tfds", "--target-split", "small", "--shards", "2")
     assert run("convert", "--split", "train[:50%]", *to_tfds, splits, tmp_path / "c" / "1.0.0").exit_code == 0
     assert run("count", "--split", "small[1shard]", tmp_path / "c").stdout == "26\n"
     shown = run("count", "--split", "dev", splits)

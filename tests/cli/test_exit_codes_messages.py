@@ -41,9 +41,8 @@ def test_advice_names_options_of_the_command_or_is_left_out(command: click.Comma
         ("convert", "pass {mode='error'}", "pass --mode error"),
         ("convert", "leave it out by {columns=['*', '!x']}", "leave it out by --columns '*' --columns '!x'"),
         ("convert", "pass {sample='all'}", "pass --sample all"),
-        ("convert", "{src_format='coco'} with {images=} reads it", "--from coco with --images reads it"),
+        ("convert", "{source_format='coco'} with {images=} reads it", "--from coco with --images reads it"),
         ("head", "pass {limit=5}", "pass --limit 5"),
-        ("merge", "{src_storage_options=} is for it", "--source-option is for it"),
         ("count", "{compression=None}: it is plain", "--compression none: it is plain"),
     ],
 )

@@ -197,7 +197,7 @@ def test_images_are_decoded_as_their_headers_state(tf: Any, tfds: Any, tmp_path:
 def test_copies_are_read_alike(tf: Any, tfds: Any, tmp_path: Path, data: Path, name: str) -> None:
     path = tmp_path / "mine" / "1.0.0"
     columns = ["!double*"] if name == "everything" else None  # which a file of tfrecord_io has not as TFDS has
-    tfr.convert(data / "tfds" / name, path, dst_format="tfds", split="train", columns=columns)
+    tfr.convert(data / "tfds" / name, path, target_format="tfds", source_options={"split": "train"}, columns=columns)
     first, copy = (tfds.builder_from_directory(each) for each in (data / "tfds" / name, path))
     kept = [key for key in first.info.features if not key.startswith("double")]
     assert {*copy.info.features} == {*kept}

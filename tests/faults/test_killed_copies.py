@@ -149,7 +149,7 @@ def test_what_was_stored_is_not_copied_again(tmp_path: Path, monkeypatch: pytest
 def test_what_was_stored_in_a_bucket_is_not_copied_again(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = {"dst_storage_options": bucket.storage_options}
+    storage = {"storage_options": bucket.storage_options}
     tfr.write_tfrecord(table(0), f"{tmp_path}/d/train@8")
     with monkeypatch.context() as patch:
         patch.setattr(OutputFile, "commit", failing_commit(5, "the network is gone", "train-0000"))

@@ -217,9 +217,13 @@ def test_every_format_of_files_has_a_suite() -> None:
     assert {row.name for row in FORMATS.own} == tested | elsewhere
 
 
-def test_keywords_of_rows_are_in_the_signature_of_convert() -> None:
+def test_keywords_of_convert_are_options_of_formats_or_its_own() -> None:
     parameters = {*inspect.signature(tfr.convert).parameters}
-    assert {name for row in FORMATS.own for name in (*row.reads, *row.writes, *row.needs)} <= parameters
+    for row in FORMATS.own:
+        assert {*row.needs} <= row.reads | row.writes
+    shared = {name for row in FORMATS.own for name in (*row.reads, *row.writes)} & parameters
+    own = {"source", "target", "source_format", "target_format", "source_options", "target_options", "columns"}
+    assert parameters - shared == own | {"storage_options", "files", "resume"}
 
 
 def test_the_documentation_has_every_format() -> None:
@@ -305,7 +309,8 @@ def test_all_facts_of_the_formats_of_other_packages_are_asked(tmp_path: Path) ->
 import tfrecord_io as tfr
 from tfrecord_io.adapters.duckdb import _is_path
 for source in ("part-00000.pipe1", "a.pipes", "folder"):
-    print(tfr.convert(source, "a.tfrecord", comment="#").records, tfr.read_table("a.tfrecord")["name"].to_pylist())
+    report = tfr.convert(source, "a.tfrecord", source_options={"comment": "#"})
+    print(report.records, tfr.read_table("a.tfrecord")["name"].to_pylist())
 try:
     tfr.read_table("unknown")
 except tfr.TFRecordError as error:
@@ -350,13 +355,19 @@ def test_a_package_adds_a_format(tmp_path: Path) -> None:
     assert "not enough values to unpack" in done.stderr  # its first line is a comment
     program = """
 import tfrecord_io as tfr
-print(tfr.convert("a.pipes", "a.tfrecord", comment="#", columns=["n"], filters=[("name", "==", "bee")]).columns)
-print(tfr.convert("a.pipes", "a.tfrecord", comment="#").records)
+own = {"source_options": {"comment": "#"}}
+print(tfr.convert("a.pipes", "a.tfrecord", columns=["n"], filters=[("name", "==", "bee")], **own).columns)
+print(tfr.convert("a.pipes", "a.tfrecord", **own).records)
 try:
     tfr.write_tfrecord({"n": [1]}, "e.pipes")
 except ValueError as error:
     print(error)
-for source, keywords in (("a.tfrecord", {"comment": "#"}), ("a.pipes", {"coment": "#"}), ("a.pipes", {"limit": 1})):
+calls = (
+    ("a.tfrecord", {"source_options": {"comment": "#"}}),
+    ("a.pipes", {"source_options": {"coment": "#"}}),
+    ("a.pipes", {"limit": 1}),
+)
+for source, keywords in calls:
     try:
         tfr.convert(source, "b.tfrecord", **keywords)
     except TypeError as error:
@@ -373,8 +384,8 @@ for source, keywords in (("a.tfrecord", {"comment": "#"}), ("a.pipes", {"coment"
     columns, records, refused, *messages = shown.stdout.splitlines()
     assert (columns, records) == ("('n',)", "2")
     assert ".pipes is the suffix of another format; end the name in .tfrecord; tfr.convert makes .pipes" in refused
-    assert "comment= is only for Pipes sources, and 'a.tfrecord' is TFRecord" in messages[0]
-    assert "convert() got an unexpected keyword argument 'coment'" in messages[1]
+    assert "source_options= has 'comment', which TFRecord does not have" in messages[0]
+    assert "has 'coment', which Pipes does not have; did you mean 'comment'?" in messages[1]
     assert "limit= is only for TFRecord, ArrayRecord and TFDS sources, and 'a.pipes' is Pipes" in messages[2]
     (tmp_path / "a.tfrecord").unlink()
     assert run("--comment", "#", "a.pipes", "a.tfrecord", "--json").returncode == 0

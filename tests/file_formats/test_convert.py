@@ -19,6 +19,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tfrecord_io as tfr
 from servers import Bucket
 from tfrecord_io.cli import tfr as command
+from transfers import convert_flat
 
 
 def test_npy_and_back(tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_npy_and_back(tmp_path: Path) -> None:
 def test_npz_and_back(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=np.eye(3, dtype=np.float32), b=np.arange(3))
     tfr.convert(tmp_path / "x.npz", tmp_path / "x.tfrecord.gz")
-    tfr.convert(tmp_path / "x.tfrecord.gz", tmp_path / "y.npz", compressed=True)
+    tfr.convert(tmp_path / "x.tfrecord.gz", tmp_path / "y.npz", target_options={"compressed": True})
     with np.load(tmp_path / "y.npz") as archive:
         assert archive["a"].tolist() == np.eye(3).tolist()
         assert archive["b"].tolist() == [0, 1, 2]
@@ -85,8 +86,8 @@ def test_the_format_of_a_folder_in_a_bucket_is_detected_from_its_files(tmp_path:
         file = io.BytesIO()
         np.savez(file, a=np.full((2, 2), i), label=np.array(i))
         bucket.pipe(f"/objects/{i}.npz", file.getvalue())
-    for source, keywords in (("memory://objects", {}), ("/objects/", {"filesystem": bucket})):
-        tfr.convert(source, tmp_path / "x.tfrecord", **keywords)
+    for source, keywords in (("memory://objects", {}), ("/objects/", {"source_options": {"filesystem": bucket}})):
+        convert_flat(source, tmp_path / "x.tfrecord", **keywords)
         assert tfr.read_arrays(tmp_path / "x.tfrecord")["label"].tolist() == [0, 1, 2]
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from servers import Bucket, Web
+from transfers import convert_flat
 
 pytestmark = pytest.mark.matrix
 
@@ -46,11 +47,11 @@ def assert_whole(path: Path) -> None:
 def test_files_of_a_bucket(tmp_path: Path, bucket: Bucket, kind: str) -> None:
     options: dict[str, Any] = {"storage_options": bucket.storage_options}
     bucket.fs.pipe(bucket.url(f"a/{kind}"), saved(kind))
-    tfr.convert(bucket.url(f"a/{kind}"), bucket.url("x.tfrecord"), **options)
+    convert_flat(bucket.url(f"a/{kind}"), bucket.url("x.tfrecord"), **options)
     bucket.fs.get(bucket.url("x.tfrecord"), str(tmp_path / "x.tfrecord"))
     assert_whole(tmp_path / "x.tfrecord")
     target = bucket.url(f"back/{kind}")
-    tfr.convert(bucket.url("x.tfrecord"), target, **options)
+    convert_flat(bucket.url("x.tfrecord"), target, **options)
     bucket.fs.get(target, str(tmp_path / kind))
     tfr.convert(tmp_path / kind, tmp_path / "again.tfrecord")
     assert_whole(tmp_path / "again.tfrecord")
@@ -68,11 +69,11 @@ def test_a_folder_and_globs_of_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
     stream = tfr.formats.open_npz(bucket.url("objects"), **options)
     tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
     assert tfr.read_arrays(tmp_path / "x.tfrecord")["a"][:, 0, 0].tolist() == [0, 1, 2]
-    tfr.convert(bucket.url("tables/*.parquet"), bucket.url("x.tfrecord"), **options)
+    convert_flat(bucket.url("tables/*.parquet"), bucket.url("x.tfrecord"), **options)
     assert tfr.read_table(bucket.url("x.tfrecord"), **options)["x"].to_pylist() == [0, 1, 2]
     for pattern in ("objects/*.npz", "objects/*"):
         with pytest.raises(ValueError, match="matches 3 files"):
-            tfr.convert(bucket.url(pattern), bucket.url("y.tfrecord"), **options)
+            convert_flat(bucket.url(pattern), bucket.url("y.tfrecord"), **options)
     assert tfr.formats.open_npz(bucket.url("objects/[1]*"), **options).num_rows == 2
 
 
@@ -133,13 +134,12 @@ def test_each_side_has_options_of_its_own(
             else:
                 fsspec_options = from_options or {}
                 fsspec.filesystem(begin.split(":")[0], **fsspec_options).pipe_file(f"{begin}a.{suffix}", content)
-        sides = {"src_storage_options": options, "dst_storage_options": to_options}
-        sides = {name: value for name, value in sides.items() if value is not None}
-        tfr.convert(f"{begin}a.{suffix}", f"{to}b.tfrecord", **sides)
+        sides = {"source_options": {"storage_options": options}, "storage_options": to_options}
+        convert_flat(f"{begin}a.{suffix}", f"{to}b.tfrecord", **sides)
         reading = {} if to_options is None else {"storage_options": to_options}
         assert tfr.read_table(f"{to}b.tfrecord", **reading).column(0).to_pylist() == [1, 2, 3], suffix
         for other in FORMATS_OF_NUMBERS[1:] if suffix == "tfrecord" else ():
-            tfr.convert(f"{begin}a.tfrecord", f"{to}c.{other}", **sides)
-            back = {} if to_options is None else {"src_storage_options": to_options}
-            tfr.convert(f"{to}c.{other}", tmp_path / "back.tfrecord", **back)
+            convert_flat(f"{begin}a.tfrecord", f"{to}c.{other}", **sides)
+            back = {} if to_options is None else {"storage_options": to_options}
+            convert_flat(f"{to}c.{other}", tmp_path / "back.tfrecord", **back)
             assert tfr.read_table(tmp_path / "back.tfrecord").column(0).to_pylist() == [1, 2, 3], other

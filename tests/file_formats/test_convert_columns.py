@@ -17,6 +17,7 @@ from fsspec.registry import register_implementation
 import tfrecord_io as tfr
 from extras import EXTRAS, library
 from tfrecord_io.format.format_registry import FORMATS, Format
+from transfers import convert_flat
 
 
 class Cloud(MemoryFileSystem):
@@ -60,17 +61,23 @@ def test_source_and_target_have_storage_options_of_their_own(suffix: str) -> Non
     """As in a conversion from one cloud to another."""
     west, east = {"key": "key of west"}, {"key": "key of east"}
     tfr.write_tfrecord({"x": np.arange(3)}, "west://a.tfrecord", storage_options=west)
-    for options in ({"storage_options": west}, {"src_storage_options": west}, {"dst_storage_options": east}):
-        with pytest.raises(PermissionError):
-            tfr.convert("west://a.tfrecord", f"east://a{suffix}", **options)
     for options in (
-        {"src_storage_options": west, "dst_storage_options": east},
-        {"storage_options": west, "dst_storage_options": east},
-        {"storage_options": east, "src_storage_options": west},
+        {"storage_options": west},
+        {"storage_options": east},
+        {"source_options": {"storage_options": west}},
     ):
-        assert tfr.convert("west://a.tfrecord", f"east://a{suffix}", **options).records == 3
-    back = {"storage_options": west, "src_storage_options": east}
-    assert tfr.convert(f"east://a{suffix}", "west://b.tfrecord", **back).records == 3
+        with pytest.raises(PermissionError):
+            convert_flat("west://a.tfrecord", f"east://a{suffix}", **options)
+    for options in (
+        {"source_options": {"storage_options": west}, "storage_options": east},
+        {"storage_options": west, "target_options": {"storage_options": east}},
+    ):
+        assert convert_flat("west://a.tfrecord", f"east://a{suffix}", **options).records == 3
+    if suffix == ".tfrecord":
+        west_rows = tfr.dataset("west://a.tfrecord", storage_options=west)
+        assert tfr.convert(west_rows, "east://c.tfrecord", storage_options=east).records == 3
+    back = {"storage_options": west, "source_options": {"storage_options": east}}
+    assert convert_flat(f"east://a{suffix}", "west://b.tfrecord", **back).records == 3
     assert tfr.read_arrays("west://b.tfrecord", storage_options=west).popitem()[1].tolist() == [0, 1, 2]
 
 
@@ -144,9 +151,10 @@ def test_columns_of_a_data_frame_in_parquet(tmp_path: Path) -> None:
 def test_keywords_of_reading_apply_to_tfrecord_sources(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.arange(10)}, tmp_path / "a.tfrecord")
     part, bytes_ = tmp_path / "part.tfrecord", tmp_path / "bytes.tfrecord"
-    assert tfr.convert(tmp_path / "a.tfrecord", part, offset=2, limit=3).records == 3
+    both: Any = {f"{side}_options": {"record_type": "bytes"} for side in ("source", "target")}
+    assert tfr.convert(tmp_path / "a.tfrecord", part, source_options={"offset": 2}, limit=3).records == 3
     assert tfr.read_arrays(part)["x"].tolist() == [2, 3, 4]
-    assert tfr.convert(tmp_path / "a.tfrecord", bytes_, record_type="bytes").columns == ("record",)
+    assert tfr.convert(tmp_path / "a.tfrecord", bytes_, **both).columns == ("record",)
     assert bytes_.read_bytes() == (tmp_path / "a.tfrecord").read_bytes()
     whole = part.read_bytes()
     part.write_bytes(whole[:-3])

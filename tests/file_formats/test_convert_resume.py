@@ -23,6 +23,7 @@ from suites.resumed_datasets import contents
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
+from transfers import convert_flat
 
 SUFFIXES = {"TFRecord": ".tfrecord", **{row.title: row.suffixes[0] for row in FORMATS.own if row.plan}}
 
@@ -118,7 +119,7 @@ def test_a_conversion_without_a_stop_is_that_of_all_files(tmp_path: Path) -> Non
 
 def stopped(sources: Any, target: Any, calls: int = 3, **keywords: Any) -> None:
     with pytest.raises(Stopped):
-        tfr.convert(sources, target, resume=True, progress=stop_after(calls), **keywords)
+        convert_flat(sources, target, resume=True, progress=stop_after(calls), **keywords)
 
 
 @settings(max_examples=40)
@@ -196,10 +197,12 @@ def test_other_keywords_are_refused_and_nothing_is_lost(
     stopped(sources, target, 3, float64="error")
     before = sorted(os.listdir(tmp_path / "out"))
     with pytest.raises(ValueError, match=f"cannot be resumed: {message}"):
-        tfr.convert(sources, target, resume=True, **{"float64": "error", **keywords})
+        convert_flat(sources, target, resume=True, **{"float64": "error", **keywords})
     assert sorted(os.listdir(tmp_path / "out")) == before
     written.clear()
-    tfr.convert(sources, target, resume=True, float64="error", threads=1, mode="error")  # without effect
+    tfr.convert(
+        sources, target, resume=True, float64="error", target_options={"threads": 1}, mode="error"
+    )  # without effect
     assert written == [3]
 
 
@@ -208,7 +211,7 @@ def test_other_keywords_are_refused_and_nothing_is_lost(
     [
         ("x@4", {}, ValueError, r"each source file becomes one shard; write '.*x@\*'"),
         ("x@*", {"shards": 2}, TypeError, "shards= cannot be used with resume=True"),
-        ("x@*", {"max_shard_bytes": 2}, TypeError, "max_shard_bytes= cannot be used"),
+        ("x@*", {"max_shard_bytes": 2}, TypeError, r"target_options=\{'max_shard_bytes': …\} cannot be used"),
         ("x@*", {"limit": 2}, TypeError, "limit= cannot be used with resume=True: it counts the rows of all"),
         ("x@*", {"on_error": "stop"}, ValueError, "on_error='stop' cannot be used"),
         ("x.parquet", {}, ValueError, "resume=True converts TFRecord, CSV, .*Parquet"),
@@ -220,7 +223,7 @@ def test_what_does_not_go_with_it(
 ) -> None:
     sources = source_files(tmp_path / "in", ".tfrecord", range(2))
     with pytest.raises(error, match=message):
-        tfr.convert(sources, tmp_path / "out" / target, resume=True, **keywords)
+        convert_flat(sources, tmp_path / "out" / target, resume=True, **keywords)
     assert not (tmp_path / "out").exists()
 
 
@@ -329,7 +332,7 @@ def test_filters_and_embedded_files_apply_to_each_file(tmp_path: Path) -> None:
         (tmp_path / f"{number}.csv").write_text(f"a,file\n1,{number}.txt\n2,{number}.txt\n")
     keywords: dict[str, Any] = {"filters": [("a", "=", 2)], "embed": {"content": "file"}, "embed_folder": tmp_path}
     stopped(str(tmp_path / "*.csv"), tmp_path / "out/", 2, **keywords)
-    tfr.convert(str(tmp_path / "*.csv"), tmp_path / "out/", resume=True, **keywords)
+    convert_flat(str(tmp_path / "*.csv"), tmp_path / "out/", resume=True, **keywords)
     rows = tfr.read_table(tmp_path / "out/").to_pylist()
     assert [(row["a"], row["content"]) for row in rows] == [(2, f"content {i}".encode()) for i in range(3)]
 
@@ -340,7 +343,7 @@ def test_the_columns_of_partitions_and_paths_are_kept(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         tfr.write_tfrecord({"x": [1, 2]}, folder / "a.tfrecord")
     stopped(tmp_path / "in", tmp_path / "out/", 1, include_file_paths="path")
-    tfr.convert(tmp_path / "in", tmp_path / "out/", resume=True, include_file_paths="path")
+    tfr.convert(tmp_path / "in", tmp_path / "out/", resume=True, source_options={"include_file_paths": "path"})
     expected = tfr.read_table(tmp_path / "in", include_file_paths="path")
     assert tfr.read_table(tmp_path / "out/").to_pylist() == expected.to_pylist()
 
@@ -353,6 +356,6 @@ def test_a_changed_object_is_converted_again(s3: Bucket, tmp_path: Path, written
     assert written == [0, 1, 2]
     s3.fs.pipe(s3.url("in/1.csv"), b"a\n7\n")  # of the same size, perhaps in the same second
     written.clear()
-    tfr.convert(s3.url("in/*.csv"), s3.url("out/x@*"), resume=True, **storage)
+    convert_flat(s3.url("in/*.csv"), s3.url("out/x@*"), resume=True, **storage)
     assert written == [1, 2]
     assert tfr.read_table(s3.url("out/x@*"), **storage)["a"].to_pylist() == [1, 7, 1]

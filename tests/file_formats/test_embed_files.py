@@ -12,6 +12,7 @@ import pytest
 import tfrecord_io as tfr
 from limited import set_limits
 from servers import Bucket
+from transfers import convert_flat
 
 
 @pytest.fixture
@@ -102,18 +103,23 @@ def test_urls(tmp_path: Path, bucket: Bucket, files: list[str]) -> None:
 
 def test_convert_embeds_files_of_a_csv(tmp_path: Path, files: list[str]) -> None:
     (tmp_path / "labels.csv").write_text("image_uri,label\n" + "".join(f"{path},{i}\n" for i, path in enumerate(files)))
-    tfr.convert(tmp_path / "labels.csv", tmp_path / "a.tfrecord", embed={"image": "image_uri"})
+    tfr.convert(tmp_path / "labels.csv", tmp_path / "a.tfrecord", target_options={"embed": {"image": "image_uri"}})
     assert tfr.read_table(tmp_path / "a.tfrecord", schema={"image": "binary"})["image"].to_pylist()[1] == b"\x01" * 10
     (tmp_path / "labels.csv").write_text("image_uri\n1.bin\nnone.bin\n")
     keywords: dict[str, Any] = {"embed": {"image_uri": "image_uri"}, "embed_folder": tmp_path, "columns": ["image_uri"]}
     with pytest.raises(FileNotFoundError):
-        tfr.convert(tmp_path / "labels.csv", tmp_path / "b.tfrecord", **keywords)
+        convert_flat(tmp_path / "labels.csv", tmp_path / "b.tfrecord", **keywords)
     assert not (tmp_path / "b.tfrecord").exists()
-    tfr.convert(tmp_path / "labels.csv", tmp_path / "b.tfrecord", **keywords, missing_files="null")
+    convert_flat(tmp_path / "labels.csv", tmp_path / "b.tfrecord", **keywords, target_options={"missing_files": "null"})
     assert tfr.count(tmp_path / "b.tfrecord") == 2
-    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.tfrecord", embed={"again": "image_uri"}, columns=["image_uri"])
+    tfr.convert(
+        tmp_path / "a.tfrecord",
+        tmp_path / "c.tfrecord",
+        target_options={"embed": {"again": "image_uri"}},
+        columns=["image_uri"],
+    )
     assert tfr.read_table(tmp_path / "c.tfrecord").column_names == ["image_uri", "again"]
-    with pytest.raises(TypeError, match="only for TFRecord targets"):
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.parquet", embed={"again": "image_uri"})
-    with pytest.raises(TypeError, match="embed_folder="):
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.tfrecord", embed_folder=tmp_path)
+    with pytest.raises(TypeError, match="has 'embed', which Parquet"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.parquet", target_options={"embed": {"again": "image_uri"}})
+    with pytest.raises(TypeError, match="embed_folder"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.tfrecord", target_options={"embed_folder": tmp_path})

@@ -1,4 +1,4 @@
-"""Formats of paths: by their names, or as ``src_format=`` and ``dst_format=`` say."""
+"""Formats of paths: by their names, or as ``source_format=`` and ``target_format=`` say."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def test_standard_input_and_output(tmp_path: Path) -> None:
 
 def test_idx_without_its_name(tmp_path: Path) -> None:
     (tmp_path / "labels").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
-    tfr.convert(tmp_path / "labels", tmp_path / "a.tfrecord", src_format="idx")
+    tfr.convert(tmp_path / "labels", tmp_path / "a.tfrecord", source_format="idx")
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"labels": [7, 2, 1]}
-    with pytest.raises(ValueError, match="dst_format='idx': expected one of None, 'tfrecord', 'csv', "):
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b", dst_format="idx")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="target_format='idx': expected one of None, 'tfrecord', 'csv', "):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b", target_format="idx")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("key", ["images", "files"])
@@ -36,18 +36,18 @@ def test_folders(tmp_path: Path, key: Any) -> None:
     for name in ("cat/1.png", "dog/2.png"):
         (tmp_path / "photos" / name).parent.mkdir(parents=True)
         Image.new("RGB", (4, 3)).save(tmp_path / "photos" / name)
-    tfr.convert(tmp_path / "photos", tmp_path / "a.tfrecord", src_format=key)
+    tfr.convert(tmp_path / "photos", tmp_path / "a.tfrecord", source_format=key)
     assert ("image/height" in tfr.read_table(tmp_path / "a.tfrecord").column_names) == (key == "images")
-    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out.csv", dst_format=key)
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out.csv", target_format=key)
     for name in ("cat/1.png", "dog/2.png"):
         assert (tmp_path / "out.csv" / name).read_bytes() == (tmp_path / "photos" / name).read_bytes()
     other = "all" if key == "images" else "images"
     with pytest.raises(TypeError, match="contradict each other"):
-        tfr.convert(tmp_path / "photos", tmp_path / "b.tfrecord", src_format=key, files=other)
+        tfr.convert(tmp_path / "photos", tmp_path / "b.tfrecord", source_format=key, files=other)
     with pytest.raises(ValueError, match="source or target must be TFRecord"):
-        tfr.convert(tmp_path / "photos", tmp_path / "b", dst_format=key)
+        tfr.convert(tmp_path / "photos", tmp_path / "b", target_format=key)
     with pytest.raises(TypeError, match="files= writes TFRecord to a folder"):
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b", files="images", dst_format="tfrecord")
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b", files="images", target_format="tfrecord")
     assert not (tmp_path / "b").exists()
 
 
@@ -59,31 +59,31 @@ def test_the_query_of_a_web_address_has_no_suffix(tmp_path: Path, web: Web) -> N
     tfr.convert(web.url("squares.npy?token=a.b"), tmp_path / "a.tfrecord")
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"squares": [0, 1, 4]}
     web.files["download"] = b"n\n3\n"
-    tfr.convert(web.url("download?file=rows.parquet"), tmp_path / "a.tfrecord", src_format="csv")
+    tfr.convert(web.url("download?file=rows.parquet"), tmp_path / "a.tfrecord", source_format="csv")
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"n": [3]}
 
 
 @pytest.mark.plugins("vision")
 def test_an_unknown_format_names_the_choices(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"src_format='excel': expected one of None, 'tfrecord', 'csv', .*'files'"):
-        tfr.convert("a", "b", src_format="excel")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"source_format='excel': expected one of None, 'tfrecord', 'csv', .*'files'"):
+        tfr.convert("a", "b", source_format="excel")  # type: ignore[arg-type]
     command = [sys.executable, "-m", "tfrecord_io", "convert", "--from", "excel", "a", "b"]
     shown = subprocess.run(command, capture_output=True, text=True)
     assert shown.returncode == 2
     assert "'jsonl'" in shown.stderr
     with pytest.raises(ValueError, match="Parquet files are not compressed as a whole"):
-        tfr.convert("a.gz", "b", src_format="parquet")
+        tfr.convert("a.gz", "b", source_format="parquet")
 
 
 def test_what_a_target_cannot_be(tmp_path: Path) -> None:
     source = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": [1]}, source)
     with pytest.raises(ValueError, match=r"this writes TFRecord, and \.csv is the suffix of another format"):
-        tfr.convert(source, tmp_path / "x.csv", dst_format="tfrecord")
+        tfr.convert(source, tmp_path / "x.csv", target_format="tfrecord")
     for name, question in (("x.parq", r"did you mean \.parquet\? "), ("x.dta", "; use one of ")):
-        with pytest.raises(ValueError, match=rf"{question}.*dst_format= states the format of other names"):
+        with pytest.raises(ValueError, match=rf"{question}.*target_format= states the format of other names"):
             tfr.convert(source, tmp_path / name)
-        tfr.convert(source, tmp_path / name, dst_format="tfrecord")
+        tfr.convert(source, tmp_path / name, target_format="tfrecord")
         assert tfr.read_table(tmp_path / name).num_rows == 1
     (tmp_path / "folder.x").mkdir()
     tfr.convert(source, tmp_path / "folder.x")
@@ -109,7 +109,7 @@ def test_shards_of_other_formats_are_refused(tmp_path: Path, name: str) -> None:
     ):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / name)
     with pytest.raises(ValueError, match="asks for several files"):
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b@2", dst_format="csv")
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b@2", target_format="csv")
     assert [path.name for path in tmp_path.iterdir()] == ["a.tfrecord"]
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "me@host.csv")
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b@2.tfrecord")

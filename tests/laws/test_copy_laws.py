@@ -18,6 +18,7 @@ from interposed import before_storage_calls, on_commit
 from rounds import IN_A_BUCKET, rounds
 from servers import Bucket
 from tfrecord_io.storage.filesystem.retries import s3_options
+from transfers import transfer
 
 Files = dict[str, bytes]
 FORMS: dict[str, dict[str, Any]] = {
@@ -142,8 +143,8 @@ class Copied:
             return self.plain_copy(**keywords)
 
     def plain_copy(self, **keywords: Any) -> Any:
-        options = {"src_storage_options": self.source.options, "dst_storage_options": self.target.options}
-        return tfr.copy(self.source.url, self.target.url, **options, **keywords)
+        source, options = transfer(self.source.url, self.source.options, self.target.options)
+        return tfr.copy(source, self.target.url, **options, **keywords)
 
     def run(self, steps: dict[int, str], *, has_old: bool, threads: int) -> None:
         """The law."""

@@ -22,6 +22,7 @@ import tfrecord_io as tfr
 from reading_modes import blocks_of, decoded_by, engine_of
 from rounds import rounds
 from suites.conditions import CONDITIONS, ROWS, TUPLES, VALUES, condition_files
+from transfers import convert_flat
 
 f = pc.field
 DECLARED = {
@@ -344,7 +345,7 @@ def test_columns_that_a_schema_leaves_out_can_be_named(tmp_path: Path) -> None:
         with tfr.open_reader(folder, **keywords) as reader:
             assert reader.schema.names == ["b", "day"]
             assert reader.read_all().num_rows == 1
-        tfr.convert(folder, tmp_path / "b.parquet", mode="overwrite", **keywords)
+        convert_flat(folder, tmp_path / "b.parquet", mode="overwrite", **keywords)
         assert pq.read_table(tmp_path / "b.parquet").to_pydict() == {"b": ["z"], "day": [1]}
         with pytest.raises(tfr.errors.FeatureNotFoundError, match="columns= names 'c'"):
             tfr.read_table(folder, columns=["c"], **keywords)

@@ -169,8 +169,9 @@ def test_errors_of_conversions_name_the_record_in_the_file(tmp_path: Path, only_
     tfr.build_index(path, columns=["x"])
     condition, schema = (f("x") == 0) | (f("x") > 14), {"x": "int64", "y": "list<int64>"}
     del only_matching_records[:]
+    source = tfr.dataset(path, batch_size=1, schema=schema)
     with pytest.raises(tfr.errors.EncodeError, match="have the shape") as caught:
-        tfr.formats.write_npy(path, tmp_path / "y.npy", "y", filters=condition, batch_size=1, schema=schema)
+        tfr.formats.write_npy(source, tmp_path / "y.npy", "y", filters=condition)
     assert caught.value.record == 17
     with pytest.raises(tfr.errors.EncodeError, match="name") as caught:
         tfr.formats.write_image_folder(path, tmp_path / "out", filters=condition, filename="name", columns=[])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
+from transfers import convert_flat
 
 ROWS = [30, 0, 20, 25]  # of each source
 EXPECTED = [f"{number} {row}" for number, rows in enumerate(ROWS) for row in range(rows)]
@@ -47,7 +48,7 @@ class Prepared:
         assert any(name.startswith("_") and name.endswith(".staged") for name in self.stopped)
 
     def convert(self, folder: Path, first: int = 0, **keywords: Any) -> Any:
-        return tfr.convert(self.sources[first:], f"{folder}/x@*", resume=True, **self.keywords, **keywords)
+        return convert_flat(self.sources[first:], f"{folder}/x@*", resume=True, **self.keywords, **keywords)
 
 
 def read(folder: Path) -> dict[str, bytes]:

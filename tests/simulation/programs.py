@@ -292,7 +292,8 @@ def _copied(target: Target) -> list[int]:
 def _converted(target: Target) -> list[int]:
     """What a process that was interrupted has converted is gone on with; one that is complete is replaced."""
     copy = target.own("converted")
-    tfr.convert(target.read, copy, resume=True, mode="overwrite", **target.options)
+    options = {"source_options": target.options, "target_options": target.options}
+    tfr.convert(target.read, copy, resume=True, mode="overwrite", **options)
     return _rows(tfr.read_table(copy, **target.options))
 
 

@@ -21,6 +21,7 @@ from limited import set_limits
 from servers import Bucket, Web
 from tfrecord_io.options import MIB
 from tfrecord_io.tools import copy as copy_module
+from transfers import transfer
 
 pytestmark = pytest.mark.matrix
 
@@ -72,10 +73,10 @@ def _store(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Store:
 
 
 def copied(source: Store, name: str, target: Store, to: str, **keywords: Any) -> Any:
-    options = {"src_storage_options": source.options, "dst_storage_options": target.options}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return tfr.copy(source.path(name), target.path(to), **options, **keywords)
+        path, options = transfer(source.path(name), source.options, target.options)
+        return tfr.copy(path, target.path(to), **options, **keywords)
 
 
 def data(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -384,7 +385,7 @@ def test_what_google_received_is_compared_with_what_was_sent(
     with tfr.RecordWriter(tmp_path / "a.tfrecord") as writer:
         writer.write(payload)
     target = google.url("d/a.tfrecord")
-    options = {"dst_storage_options": google.storage_options}
+    options = {"storage_options": google.storage_options}
     assert tfr.copy(tmp_path / "a.tfrecord", target, **options).records == 1
     real = GcsServer._store
 

@@ -268,8 +268,8 @@ def test_by_a_column_that_older_shards_lack_and_by_declared_types(tmp_path: Path
     report = tfr.delete(tmp_path / "a", filters=[("new", "!=", 8)])
     assert (report.records, tfr.read_table(tmp_path / "a")["x"].to_pylist()) == (1, [1, 2, 4])
     tfr.write_tfrecord({"day": [1, 2**40]}, tmp_path / "b.tfrecord", embed_schema=False)
-    declared = {"schema_overrides": {"day": "timestamp[s]"}}
-    report = tfr.delete(tmp_path / "b.tfrecord", filters=[("day", "<", "2000-01-01")], **declared)  # type: ignore[arg-type]
+    declared = tfr.dataset(tmp_path / "b.tfrecord", schema_overrides={"day": "timestamp[s]"})
+    report = tfr.delete(declared, filters=[("day", "<", "2000-01-01")])
     assert (report.records, tfr.read_table(tmp_path / "b.tfrecord")["day"].to_pylist()) == (1, [2**40])
 
 
@@ -348,7 +348,7 @@ def test_killed_at_each_step_it_is_as_before_or_done(tmp_path: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             left = stopping(patch, steps)
             try:
-                tfr.delete(folder, filters=[("x", "in", [1, 4])], threads=1)
+                tfr.delete(tfr.dataset(folder, threads=1), filters=[("x", "in", [1, 4])])
             except KeyboardInterrupt:
                 assert left[0] < 0
         rows = tuple(tfr.read_table(folder)["x"].to_pylist())

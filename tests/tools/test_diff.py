@@ -87,10 +87,10 @@ def test_records_that_only_one_has(tmp_path: Path) -> None:
 
 def test_a_shuffled_copy_in_a_bucket(s3: Bucket, tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": list(range(100))}, tmp_path / "a")
-    tfr.shuffle(tmp_path / "a", s3.url("b@2"), dst_storage_options=s3.storage_options)
-    options = {"b_storage_options": s3.storage_options}
-    assert not tfr.diff(tmp_path / "a", s3.url("b@2"), **options).equal
-    assert tfr.diff(tmp_path / "a", s3.url("b@2"), any_order=True, **options).equal
+    tfr.shuffle(tmp_path / "a", s3.url("b@2"), storage_options=s3.storage_options)
+    other = tfr.dataset(s3.url("b@2"), storage_options=s3.storage_options)
+    assert not tfr.diff(tmp_path / "a", other).equal
+    assert tfr.diff(tmp_path / "a", other, any_order=True).equal
 
 
 def test_damage_raises(engine: str, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_each_record_gets_the_row_of_its_key(
     )
     with tempfile.TemporaryDirectory() as folder:
         tfr.write_tfrecord(data, f"{folder}/d", shards=2)
-        actual = tfr.join(f"{folder}/d", table, on=on, batch_size=7).read_all()
+        actual = tfr.join(tfr.dataset(f"{folder}/d", batch_size=7), table, on=on).read_all()
     assert actual.select(["i", "s"]).equals(data)
     for record, value in zip(records, actual["value"].to_pylist(), strict=True):
         key = tuple(record[place] for place in places)
@@ -116,7 +116,7 @@ def test_what_cannot_be_joined(tmp_path: Path) -> None:
         tfr.join(path, {"id": ["one"], "y": [1]}, on="id")
     with pytest.raises(tfr.errors.FeatureTypeError, match=r"'xs': its type is list.*needs a column of single values"):
         tfr.join(path, {"xs": [[1]], "y": [1]}, on="xs")
-    with pytest.raises(TypeError, match=r"^join\(\) got an unexpected keyword argument 'how'.* offset, on, on_error"):
+    with pytest.raises(TypeError, match=r"^join\(\) got an unexpected keyword argument 'how'.* limit, on, on_error"):
         tfr.join(path, {"id": [1], "y": [1]}, on="id", how="inner")
     with pytest.raises(ValueError, match=r"on=\[\]"):
         tfr.join(path, {"id": [1]}, on=[])

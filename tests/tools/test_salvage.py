@@ -305,7 +305,7 @@ def test_an_unknown_way_to_overwrite_is_refused(tmp_path: Path) -> None:
 def test_from_a_bucket_to_the_local_disk(s3: Bucket, tmp_path: Path) -> None:
     data = gzip.compress(framed(*PAYLOADS))
     s3.fs.pipe(f"{s3.name}/a.tfrecord.gz", data[:-4] + b"\xff" * 4)
-    report = salvage(s3.url("a.tfrecord.gz"), tmp_path / "b", src_storage_options=s3.storage_options)
+    report = salvage(s3.url("a.tfrecord.gz"), tmp_path / "b", storage_options=s3.storage_options)
     assert payloads_in(tmp_path / "b") == PAYLOADS
     assert not report.ok
     assert report.files[0].compressed_bytes_lost == 8

@@ -142,5 +142,5 @@ def test_fractions_and_refusals(tmp_path: Path) -> None:
 def test_buckets(s3: Bucket, tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": list(range(50))}, s3.url("a/x@2"), storage_options=s3.storage_options)
     tfr.shuffle(s3.url("a"), s3.url("b/x@3"), memory_bytes=500, storage_options=s3.storage_options)
-    tfr.sample(s3.url("b"), tmp_path / "c", n=20, src_storage_options=s3.storage_options)
+    tfr.sample(s3.url("b"), tmp_path / "c", n=20, storage_options=s3.storage_options)
     assert len(set(tfr.read_table(tmp_path / "c")["n"].to_pylist())) == 20

@@ -201,10 +201,10 @@ def test_damage_leaves_nothing(engine: str, dataset: Path, tmp_path: Path) -> No
 
 
 def test_from_and_to_buckets(s3: Bucket, dataset: Path, tmp_path: Path) -> None:
-    tfr.split(dataset, s3.url("x/y.tfrecord"), shards=3, dst_storage_options=s3.storage_options)
+    tfr.split(dataset, s3.url("x/y.tfrecord"), shards=3, storage_options=s3.storage_options)
     tfr.split(s3.url("x"), s3.url("parts"), by="label", storage_options=s3.storage_options)
     assert "parts/dog.tfrecord" in s3.names()
-    tfr.merge(s3.url("x"), tmp_path / "back", src_storage_options=s3.storage_options)
+    tfr.merge(s3.url("x"), tmp_path / "back", storage_options=s3.storage_options)
     assert tfr.read_table(tmp_path / "back").equals(TABLE)
 
 

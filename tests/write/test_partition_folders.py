@@ -263,7 +263,7 @@ def test_shards_of_a_size_in_each_folder(tmp_path: Path) -> None:
 
 def test_a_schema_and_convert(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,day\n1,2024-01-01\n2,2024-01-02\n")
-    tfr.convert(tmp_path / "a.csv", f"{tmp_path}/d/", partition_by=["day"])
+    tfr.convert(tmp_path / "a.csv", f"{tmp_path}/d/", target_options={"partition_by": ["day"]})
     assert sorted(os.listdir(tmp_path / "d")) == ["_MANIFEST.json", "day=2024-01-01", "day=2024-01-02"]
     schema = {"id": "int32", "day": "string"}
     tfr.write_tfrecord(DAYS, f"{tmp_path}/e/", partition_by=["day"], schema=schema)

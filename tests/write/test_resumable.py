@@ -18,6 +18,7 @@ from servers import Bucket
 from suites.resumed_datasets import contents
 from tfrecord_io.storage.write.resume_journal import ResumeJournal
 from tfrecord_io.tools.leftovers import clean
+from transfers import convert_flat
 
 ROWS = {0: 30, 1: 20, 2: 50}  # of each source
 
@@ -36,7 +37,7 @@ def convert_killed_after(steps: int, sources: list[str], target: Path) -> bool:
     if not process:
         try:
             die_after(steps)
-            tfr.convert(sources, target, resume=True, threads=1, mode="overwrite")
+            tfr.convert(sources, target, resume=True, target_options={"threads": 1}, mode="overwrite")
         finally:
             os._exit(0)
     return os.WIFSIGNALED(os.waitpid(process, 0)[1])
@@ -73,18 +74,18 @@ def test_a_process_killed_at_any_step_in_a_bucket(
     for path in source_files(tmp_path / "in"):
         conditional.fs.put(path, conditional.url(f"in/{os.path.basename(path)}"))
     sources = conditional.url("in/*.tfrecord")
-    tfr.convert(sources, conditional.url("whole/x@*"), resume=True, **storage)
+    convert_flat(sources, conditional.url("whole/x@*"), resume=True, **storage)
     whole = [conditional.fs.cat(conditional.url(f"whole/x-{i:05d}-of-00003")) for i in range(3)]
     taken_over = set()
     for steps in count():
         target = f"out{steps}"
         dying.update(left=steps, killed=False)
         with suppress(PermissionError):
-            tfr.convert(sources, conditional.url(f"{target}/x@*"), resume=True, **storage)
+            convert_flat(sources, conditional.url(f"{target}/x@*"), resume=True, **storage)
         killed, dying["left"] = dying["killed"], None
         written.clear()
         if killed:
-            tfr.convert(sources, conditional.url(f"{target}/x@*"), resume=True, **storage)
+            convert_flat(sources, conditional.url(f"{target}/x@*"), resume=True, **storage)
         taken_over.add(3 - len(written))
         names = [name.removeprefix(f"{target}/") for name in conditional.names() if name.startswith(f"{target}/")]
         assert names == ["_MANIFEST-x.json", *(f"x-{i:05d}-of-00003" for i in range(3))]
@@ -134,10 +135,15 @@ def days(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_nothing_is_done_again(tmp_path: Path, days: list[str], written: list[int], overwrite: bool) -> None:
     folder, target = tmp_path / "out", tmp_path / "out" / "x@*"
-    first = tfr.convert(days, target, resume=True, schema_overrides={"day": "int32"})
+    first = tfr.convert(days, target, resume=True, source_options={"schema_overrides": {"day": "int32"}})
     before, written[:] = {path: path.stat() for path in folder.iterdir()}, []
     again = tfr.convert(
-        days, target, resume=True, schema_overrides={"day": "int32"}, mode="overwrite" if overwrite else None, threads=1
+        days,
+        target,
+        resume=True,
+        source_options={"schema_overrides": {"day": "int32"}},
+        mode="overwrite" if overwrite else None,
+        target_options={"threads": 1},
     )
     assert written == []
     assert {path: path.stat() for path in folder.iterdir()} == before
@@ -166,8 +172,8 @@ def test_other_keywords_convert_all_files(tmp_path: Path, days: list[str], writt
     for keywords in ({"columns": ["day"]}, {"schema_overrides": {"day": "int32"}}, {"compression": "gzip"}):
         written.clear()
         with pytest.raises(FileExistsError):
-            tfr.convert(days, target, resume=True, **keywords)
-        tfr.convert(days, target, resume=True, mode="overwrite", **keywords)
+            convert_flat(days, target, resume=True, **keywords)
+        convert_flat(days, target, resume=True, mode="overwrite", **keywords)
         assert written == [0, 1, 2, 3, 4]
 
 
@@ -186,11 +192,11 @@ def test_a_damaged_shard_is_not_taken_over(tmp_path: Path, days: list[str], writ
 
 def test_a_complete_dataset_in_a_bucket(s3: Bucket, tmp_path: Path, days: list[str], written: list[int]) -> None:
     target, storage = s3.url("x@*"), {"storage_options": s3.storage_options}
-    tfr.convert(days, target, resume=True, dst_storage_options=s3.storage_options)
+    tfr.convert(days, target, resume=True, storage_options=s3.storage_options)
     Path(days[3]).write_text("day,word\n3,77\n")
     for converted in ([2, 3], []):
         written.clear()
-        tfr.convert(days, target, resume=True, mode="overwrite", dst_storage_options=s3.storage_options)
+        tfr.convert(days, target, resume=True, mode="overwrite", storage_options=s3.storage_options)
         assert written == converted
         assert tfr.count(target, **storage) == 151
 

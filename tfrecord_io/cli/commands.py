@@ -214,12 +214,12 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
 
 def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
     """Raise an error for options of writing where nothing is written, or a file that is not TFRecord."""
-    from tfrecord_io.file_formats.format_of_path import target_format
+    from tfrecord_io.file_formats.format_of_path import format_of_target
 
     if writing and target is None:
         raise click.UsageError("--mode, --partition-by and --evolve are for -o TARGET, which is missing")
     of_files = {**writing, "mode": None} if writing.get("mode") in get_args(FileMode) else writing
-    if target is not None and any(of_files.values()) and target_format(target) is not None:
+    if target is not None and any(of_files.values()) and format_of_target(target) is not None:
         text = f"--append, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
         raise click.UsageError(text)
 
@@ -230,13 +230,13 @@ def _write_rows(rows: Any, target: str, writing: dict[str, Any], storage_options
 
     from tfrecord_io.api import write_tfrecord
     from tfrecord_io.file_formats.convert import convert
-    from tfrecord_io.file_formats.format_of_path import target_format
+    from tfrecord_io.file_formats.format_of_path import format_of_target
 
-    if target_format(target) is None:
+    if format_of_target(target) is None:
         return write_tfrecord(rows, target, float64="raw", storage_options=storage_options, **writing)
     with TemporaryDirectory(prefix="tfrecord_io-") as folder:
         write_tfrecord(rows, f"{folder}/", float64="raw")
-        return convert(folder, target, dst_storage_options=storage_options, **writing)
+        return convert(folder, target, storage_options=storage_options, **writing)
 
 
 @tfr.declare("Check and repair")

@@ -251,13 +251,32 @@ _OWN: dict[str, Callable[[Any], Any]] = {
     "compression": compression,
     "filters": where,
     "storage_options": storage_option,
-    "src_storage_options": storage("--source-option", "src_storage_options", "the storage of SOURCE"),
-    "dst_storage_options": storage("--target-option", "dst_storage_options", "the storage of TARGET"),
+    "source_storage": storage("--source-option", "source_storage", "the storage of SOURCE"),
+    "target_storage": storage("--target-option", "target_storage", "the storage of TARGET"),
     "split": keyword("split", type=str, metavar="SPLIT"),
     "max_decompression_ratio": keyword("max_decompression_ratio", metavar="RATIO"),
     "record_type": lambda command: plain_record_type(messages(command)),
     "json": json_flag,
 }
+
+
+def read_from(sources: Any, keywords: dict[str, Any], *names: str, **how: Any) -> Any:
+    """The source of a command: a dataset if keywords of these `names`, or --source-option, say how it is read.
+
+    They are taken from `keywords`, which become those of the target.
+    """
+    source = sources[0] if isinstance(sources, tuple | list) and len(sources) == 1 else sources
+    reading = {name: value for name in names if (value := keywords.pop(name, None))}
+    both, own = keywords.get("storage_options"), keywords.pop("source_storage", None)
+    target = keywords.pop("target_storage", None) or both
+    if target is not both:
+        keywords["storage_options"] = target
+        own = own or both
+    if own is None and not reading:
+        return source
+    from tfrecord_io.datasets import dataset
+
+    return dataset(source, storage_options=own or both, **how, **reading)
 
 
 def options(*items: str | Callable[[Any], Any]) -> Callable[[Any], Any]:

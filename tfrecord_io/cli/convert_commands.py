@@ -30,8 +30,11 @@ from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.format.format_registry import FOLDERS, FORMATS, Format, keys, only_one_way, own_options
+from tfrecord_io.format.format_registry import FOLDERS, FORMATS, Format, keys, only_one_way, option_names, own_options
+from tfrecord_io.registry import listed
 from tfrecord_io.schema.tensor_encodings import written_encodings
+
+_SIDES = ("source", "target")
 
 
 class _Convert(click.Command):
@@ -63,7 +66,18 @@ class _Convert(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self._add(*(row.options for row in FORMATS))
-        super().format_options(ctx, formatter)
+        own = dict.fromkeys(name for row in FORMATS for name in option_names(row))
+        shared = [param.get_help_record(ctx) for param in self.get_params(ctx) if param.name not in own]
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in shared if record is not None])
+        formats: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            titles = dict.fromkeys(row.title for row in FORMATS if param.name in option_names(row))
+            if titles and (record := param.get_help_record(ctx)) is not None:
+                formats.setdefault(listed("and", *titles), []).append(record)
+        for title, records in formats.items():
+            with formatter.section(f"Options of {title}"):
+                formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Formats"):
@@ -80,14 +94,14 @@ def _shown(format: Format) -> str:
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--from",
-    "src_format",
+    "source_format",
     metavar="FORMAT",
     shell_complete=lambda _ctx, _param, text: [key for key in keys() if key.startswith(text)],
     help="The format of SOURCE, if its name does not say it: one of those below.",
 )
 @click.option(
     "--to",
-    "dst_format",
+    "target_format",
     metavar="FORMAT",
     shell_complete=lambda _ctx, _param, text: [key for key in keys(written=True) if key.startswith(text)],
     help="The format of TARGET, if its name does not say it: one of those below that is written.",
@@ -159,8 +173,8 @@ def _shown(format: Format) -> str:
 @where
 @options("split", "allow_missing_shards")
 @storage_option
-@storage("--source-option", "src_storage_options", "the storage of SOURCE")
-@storage("--target-option", "dst_storage_options", "the storage of TARGET")
+@storage("--source-option", "source_storage", "the storage of SOURCE")
+@storage("--target-option", "target_storage", "the storage of TARGET")
 @json_flag
 def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Convert from TFRecord to other file formats, and back.
@@ -175,7 +189,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     if TARGET is another name of standard output.
     """
     from tfrecord_io.cli import output
-    from tfrecord_io.file_formats.convert import convert as convert_files
+    from tfrecord_io.file_formats.convert import Sides, convert_given
 
     given = {name: value for name, value in keywords.items() if value is not None}
     to_stdout = target == "-"
@@ -185,14 +199,19 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
         raise click.UsageError("--append, --mode and --partition-by need a path as TARGET, not -")
     if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
-    row = FORMATS.get(given.get("dst_format", ""))
+    row = FORMATS.get(given.get("target_format", ""))
     if to_stdout and row is not None and row.write and not row.suffixes:
         raise click.UsageError("a folder needs a path as TARGET, not -")
     if to_stdout:
         check_stdout()
     summary_on_stderr = to_stdout or is_stdout(target)
     target = STDOUT if to_stdout else target
-    report = convert_files(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **given)
+    places = {"storage_options": given.pop("storage_options", None)}
+    own = [{"storage_options": given.pop(f"{side}_storage")} if f"{side}_storage" in given else {} for side in _SIDES]
+    sides = Sides(given.pop("source_format", None), given.pop("target_format", None), *own)
+    whole = {name: given.pop(name, None) for name in ("columns", "files")} | {"resume": given.pop("resume", False)}
+    path = sources[0] if len(sources) == 1 else list(sources)
+    report = convert_given(path, target, sides, places, {**given, "progress": True}, **whole)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     size = f"{counted(report.records, 'record')}, {counted(report.bytes, 'byte')}"
     text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
@@ -220,8 +239,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     "split",
     "allow_missing_shards",
     "storage_options",
-    "src_storage_options",
-    "dst_storage_options",
+    "source_storage",
+    "target_storage",
     "json",
 )
 def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, **keywords: Any) -> None:
@@ -239,7 +258,7 @@ def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, *
     if target == "-":
         check_stdout()
     storage_options = keywords.pop("storage_options")
-    src, dst = (keywords.pop(f"{end}_storage_options") or storage_options for end in ("src", "dst"))
+    src, dst = (keywords.pop(f"{side}_storage") or storage_options for side in _SIDES)
     reading = {name: keywords.pop(name) for name in ("columns", "filters", "split", "allow_missing_shards")}
     path = sources[0] if len(sources) == 1 else list(sources)
     with open_reader(path, storage_options=src, **reading) as episodes:

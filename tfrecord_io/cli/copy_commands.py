@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import SourcesArgument, file_modes, options, with_stdin
+from tfrecord_io.cli.common_options import SourcesArgument, file_modes, options, read_from, with_stdin
 from tfrecord_io.cli.process import echo
 
 
@@ -36,8 +36,8 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
     click.option("--limit-rate", metavar="RATE", help="The most bytes a second, such as 100MB."),
     click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of files copied at a time."),
     "storage_options",
-    "src_storage_options",
-    "dst_storage_options",
+    "source_storage",
+    "target_storage",
     "json",
 )
 def copy(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
@@ -49,7 +49,8 @@ def copy(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) 
     from tfrecord_io.cli import output
     from tfrecord_io.tools.copy import copy as copy_files
 
-    report = copy_files(list(sources), target, progress=True, **keywords)
+    source = read_from(list(sources), keywords, record_type="bytes")
+    report = copy_files(source, target, progress=True, **keywords)
     names = {"copied": list(report.copied), "removed": list(report.removed)} if report.dry_run else {}
     output.print_result(as_json, {**report.to_dict(), **names}, report.title())
     for line in () if as_json else report.lines():

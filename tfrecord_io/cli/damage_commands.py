@@ -15,6 +15,7 @@ from tfrecord_io.cli.common_options import (
     inspection,
     options,
     plain_record_type,
+    read_from,
     storage,
     with_stdin,
 )
@@ -54,7 +55,7 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 @click.option("--dry-run", is_flag=True, help="Write nothing: report what can be kept, and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
 @file_modes
-@options("storage_options", "src_storage_options", "dst_storage_options", "json")
+@options("storage_options", "source_storage", "target_storage", "json")
 def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the intact records of damaged files to new ones.
 
@@ -65,7 +66,8 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     from tfrecord_io.tools.salvage import HEADINGS
     from tfrecord_io.tools.salvage import salvage as salvage_files
 
-    report = salvage_files(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **keywords)
+    source = read_from(list(sources), keywords, record_type="bytes")
+    report = salvage_files(source, target, progress=True, **keywords)
     output.print_result(as_json, report.to_dict(), report.title(), lambda: output.TextTable(HEADINGS, report.rows()))
     _print_lines([] if as_json else report.loss_lines())
     if not report.ok:
@@ -85,8 +87,8 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 @click.option("-n", "limit", type=click.IntRange(min=0), default=10, show_default=True, help="Records to show.")
 @options(
     "storage_options",
-    storage("--a-option", "a_storage_options", "the storage of A"),
-    storage("--b-option", "b_storage_options", "the storage of B"),
+    storage("--a-option", "a_storage", "the storage of A"),
+    storage("--b-option", "b_storage", "the storage of B"),
     "json",
 )
 def diff(a: str, b: str, as_json: bool, key: tuple[str, ...], **keywords: Any) -> None:
@@ -99,7 +101,10 @@ def diff(a: str, b: str, as_json: bool, key: tuple[str, ...], **keywords: Any) -
 
     context = click.get_current_context()
     context.meta[ERROR_CODE] = USAGE_ERROR
-    report = compare(a, b, key=key or None, progress=True, **keywords)
+    sides = []
+    for path, own in ((a, keywords.pop("a_storage")), (b, keywords.pop("b_storage"))):
+        sides.append(read_from(path, {"source_storage": own}))
+    report = compare(*sides, key=key or None, progress=True, **keywords)
     table = (lambda: output.TextTable(report.headings, report.rows())) if report.values else None
     output.print_result(as_json, report.to_dict(), "\n".join([report.title(), *report.schema_lines()]), table)
     if not report.equal:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import options, pairs
+from tfrecord_io.cli.common_options import options, pairs, read_from
 from tfrecord_io.cli.conditions import where
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
@@ -41,7 +41,8 @@ def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
 
     if filters is None:
         raise click.UsageError("--where says which rows are removed, and is missing")
-    report = delete_rows(path, filters=filters, progress=True, **keywords)
+    source = read_from(path, keywords, "schema_overrides")
+    report = delete_rows(source, filters=filters, progress=True, **keywords)
     output.print_result(as_json, asdict(report), report._summary().text())
 
 

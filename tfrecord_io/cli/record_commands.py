@@ -15,6 +15,7 @@ from tfrecord_io.cli.common_options import (
     file_modes,
     options,
     pairs,
+    read_from,
     with_stdin,
 )
 from tfrecord_io.cli.process import check_stdout, is_stdout
@@ -62,8 +63,8 @@ _OPTIONS = (
     "split",
     "allow_missing_shards",
     "storage_options",
-    "src_storage_options",
-    "dst_storage_options",
+    "source_storage",
+    "target_storage",
     "json",
 )
 
@@ -204,7 +205,8 @@ def _copy(
         check_stdout()
     on_stderr = target == "-" or is_stdout(target)
     target = STDOUT if target == "-" else target
-    report = function(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **given)
+    source = read_from(list(sources), given, "split", "allow_missing_shards")
+    report = function(source, target, progress=True, **given)
     reports = report if isinstance(report, dict) else {None: report}
     text = "\n".join(_line(each) for each in reports.values())
     values: Any = {name: _value(each) for name, each in reports.items()}

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from tfrecord_io.background import ordered, raise_error
+from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import embed_files
@@ -28,7 +29,7 @@ from tfrecord_io.format.format_registry import (
     load,
     own_options,
 )
-from tfrecord_io.keyword_docs import check_keywords, rename_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords, rename_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
 from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.options.write import ADDING
@@ -42,117 +43,115 @@ from tfrecord_io.registry import listed
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.filesystem.locate import storage_for
 from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.resume_journal import SourceVersion, check_version, version_of
-from tfrecord_io.typing import FilesLike, Path, ProgressLike, SourceFormat, TargetFormat
+from tfrecord_io.typing import (
+    Compression,
+    FilesLike,
+    Float64,
+    OnError,
+    Path,
+    ProgressLike,
+    SchemaLike,
+    SourceFormat,
+    TargetFormat,
+    WriteMode,
+)
 from tfrecord_io.write.distributed import WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
 
-_DEFAULTS = {f.name: f.default for options in own_options() for f in fields(options)}
-_PLACES = {f.name for f in fields(TransferOptions)}
+_DEFAULTS = {f.name: f.default for options in (*own_options(), ReadOptions, WriteOptions) for f in fields(options)}
+_PLACES = frozenset({"storage_options", "filesystem"})
 _SHARED = {f.name for f in fields(SourceOptions)}
 _PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64", "partition_by"}
 
 
-def _own_keywords() -> set[str]:
-    """The keywords of all rows, those of other packages among them."""
-    return {name for row in FORMATS for name in row.reads | row.writes}
+def _options() -> dict[str, str]:
+    """How the options of all formats are written, those of other packages among them."""
+    sides: dict[str, list[str]] = {}
+    for side, role in (("source", "reads"), ("target", "writes")):
+        for name in {name for row in FORMATS for name in getattr(row, role)} | _PLACES:
+            sides.setdefault(name, []).append(f"{side}_options={{{{{name!r}: {{0}}}}}}")
+    return {name: " or ".join(each) for name, each in sides.items()}
 
 
-@partial(check_keywords, others=_own_keywords)
+@partial(check_keywords, moved=_options)
 @rename_keywords({"missing": "missing_files"})
-@sign_keywords(*own_options(), TransferOptions, WriteOptions, ReadOptions)
 @list_formats
 def convert(
     source: FilesLike,
     target: Path,
     *,
-    src_format: SourceFormat | None = None,
-    dst_format: TargetFormat | None = None,
+    source_format: SourceFormat | None = None,
+    target_format: TargetFormat | None = None,
+    source_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+    mode: WriteMode | None = None,
+    compression: Compression | None = "infer",
+    float64: Float64 | None = None,
+    shards: int | None = None,
     files: str | None = None,
     resume: bool = False,
-    **keywords: Any,
 ) -> WriteReport:
     """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, HDF5, Zarr, WebDataset or folders, streaming.
+
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> np.save("squares.npy", np.arange(5) ** 2)
+    >>> tfr.convert("squares.npy", "squares.tfrecord").records
+    5
+    >>> _ = open("people.csv", "w").write("name;zip\\nAda;00123\\n")
+    >>> options = {"delimiter": ";", "schema_overrides": {"zip": "string"}}
+    >>> _ = tfr.convert("people.csv", "people.tfrecord", source_options=options)
+    >>> tfr.read_table("people.tfrecord").to_pylist()
+    [{'name': 'Ada', 'zip': '00123'}]
 
     Parameters
     ----------
     source : str, PathLike, Dataset or list of those
         Files of one format; several are zipped by their leading axis (``.npy``, IDX) or concatenated (all others). Each
-        file in a folder of ``.npz`` or ``.npy`` files is one row. Globs and folders of other files are read in natural
-        order; a glob of ``.npy`` or ``.npz`` files may match only one. Values in the names of folders of tables and
-        WebDataset archives (``day=1/``) are columns, as in `tfrecord_io.read_table`. A folder with images is read as by
-        `formats.open_image_folder`, and one with the folders ``Annotations`` and ``JPEGImages`` as by
-        `formats.open_voc`. Any other source is TFRecord, in every form that `tfrecord_io.read_table`
-        accepts.
+        file in a folder of ``.npz`` or ``.npy`` files is one row. Values in the names of folders of tables and
+        WebDataset archives (``day=1/``) are columns. Any other source is TFRecord, as for `dataset`.
     target : str or PathLike
         A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). A suffix
         of TFRecord, a name without one, or a directory is written as TFRecord; any other suffix (``x.xlsx``) is an
-        error unless `dst_format` is stated. A suffix begins with a letter; versions (``x.v2``), numbers and dates are
-        none. Output is atomic.
-    src_format, dst_format : str, optional
-        The formats of source and target, in place of what their names and content say: for names without a suffix and
-        pipes. A TFRecord target must still not have the suffix of another format below. The formats, and the suffixes
-        of their names:
+        error unless `target_format` is stated. Output is atomic.
+    source_format, target_format : str, optional
+        In place of what names and content say, for names without a suffix and pipes. The formats, their suffixes, and
+        their options:
 
         {formats}
+    source_options, target_options : dict, optional
+        Options of the formats. Those of TFRecord are the other keywords of `dataset` and `write_tfrecord`, and
+        ``embed``, ``embed_folder`` and ``missing_files`` (`columns`, `folder` and `missing` of `formats.embed_files`);
+        those of folders are the keywords of their calls in `formats`. Tables have ``schema_overrides``,
+        ``max_features`` and ``max_expansion``. ``storage_options`` and ``filesystem`` are of one side alone.
+    columns, filters, schema, limit, on_error, progress
+        As for `dataset`, `limit` and `on_error` of sources that have them. `schema` is that of the target, and the
+        types of CSV and JSON lines, which are otherwise inferred from the first 8 MiB.
+    storage_options : dict, optional
+        Options for fsspec, of source and target.
+    mode, compression, float64, shards
+        As for `write_tfrecord`; other files have the modes "error" and "overwrite".
     files : {"images", "all"} or str, optional
-        For a source that is a folder without TFRecord files: read it as by `formats.open_image_folder`, or as by
-        `formats.open_file_folder`. For a TFRecord source: write a folder, as by `formats.write_image_folder`, or
-        as by `formats.write_file_folder`; the name of a column of bytes: the files that it has.
-    filename : str, optional
-        For such a folder: the column with the names of the files.
-    class_names, shuffle_seed
-        As in `formats.open_image_folder`, for a folder of images or files; `class_names` also as in
-        `formats.open_voc` and `formats.open_yolo`, and `shuffle_seed` for COCO, Pascal VOC and YOLO. For
-        targets of these, `class_names` are the names of the labels 1, 2, …, where records have none.
-    images, image_set, invalid_boxes, check_sizes, orient, masks
-        As in `formats.open_coco`, `formats.open_voc` and `formats.open_yolo`, for these sources:
-        COCO needs `images` and has no `image_set`, and Pascal VOC has no `masks`. A Pascal VOC target lists its images
-        in the `image_set`, by default ``trainval``.
-    embed, embed_folder, missing_files : dict, path, {"raise", "null"}, optional
-        Columns with the files that other columns name, such as ``{"image": "image_uri"}``: `columns`, `folder` and
-        `missing` of `formats.embed_files`.
-    columns : sequence of str, optional
-        Columns to convert: names, globs and ``!name`` to exclude.
-    storage_options, filesystem
-        As in `tfrecord_io.read_table`, for source and target.
-    column, compressed
-        As in `formats.write_npy` and `formats.write_npz`, for these targets; `compressed` also for HDF5.
-    group_size, record_compression : int, str, optional
-        Of an ArrayRecord file: how many records are compressed together (1), and how: "zstd", "brotli", "snappy" or
-        "uncompressed", with a level as in ``"zstd:19"``.
-    dst_split : str, optional
-        The split of a dataset of TFDS to write: `split` of `formats.write_tfds`.
-    fps, task : int, str, optional
-        Of a target of LeRobot: frames per second, which it needs, and the column with the task of each step, by default
-        ``language_instruction`` or ``natural_language_instruction``.
-    delimiter : str, optional
-        Of CSV files; by default a comma, and a tab in ``.tsv`` files.
-    null_values : sequence of str, optional
-        The cells of a CSV source that are missing values, for example ``["", "NA"]``; by default empty cells. Quoted
-        text is never missing.
-    src_storage_options, dst_storage_options : dict, optional
-        `storage_options` of the source or the target alone, in place of those of both.
+        Read a folder as by `formats.open_image_folder` or `formats.open_file_folder`; write one as by
+        `formats.write_image_folder` or `formats.write_file_folder`, of the column of that name.
     resume : bool, default False
-        Write a dataset with a shard for each source file, and go on where an earlier call with the same keywords was
-        stopped, by an error, Ctrl-C or a kill: files that were converted by then, and have the same size and ETag or
-        times and inode, are not read again. `target` is a directory, or a name as ``train`` or ``train@*``; until all
-        files are converted, what is finished waits next to it under names that no reader reads. If the dataset is
-        complete already, nothing is done; if files were changed, added or removed since, ``mode="overwrite"`` makes it
-        anew and copies the shards of the others. For TFRecord, tables and WebDataset archives, and one call at a
-        time.
-    **keywords
-        Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
-        target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
-        target. ``filters`` apply to sources of every format. Of CSV and JSON lines, ``schema_overrides`` declares the
-        types of columns, and so does ``schema``; all others are inferred from the first 8 MiB. It also declares those
-        of columns of folders. ``max_features`` limits the columns of tables and archives, and ``max_expansion`` the
-        absent fields of JSON lines.
+        Write a shard for each source file, and go on where an earlier call with the same keywords was stopped: files
+        that were converted by then, and have the same size and ETag or times and inode, are not read again. `target` is
+        a directory, or a name as ``train`` or ``train@*``; until all files are converted, no reader sees one. If files
+        were changed, added or removed since, ``mode="overwrite"`` makes the dataset anew and copies the shards of the
+        others. For TFRecord, tables and WebDataset archives.
 
     Returns
     -------
@@ -161,71 +160,114 @@ def convert(
     Raises
     ------
     DecodeError
-        A source is damaged or holds objects, which are never read. A value of CSV or JSON lines does not fit the type
-        of its column.
-    SchemaError
-        A source has more columns than ``max_features``.
-    EncodeError
-        Leading axes differ in length, or rows or columns cannot be stored in the target.
+        A source is damaged or holds objects, which are never read; or a value of CSV or JSON lines does not fit.
+    SchemaError, EncodeError
+        There are too many columns, leading axes differ in length, or the target cannot store a column or row.
     ValueError
         Sources have different formats, or the format of the target cannot be written. With ``resume=True``, a keyword
         differs from that of the call that was stopped.
     TypeError
-        A keyword of TFRecord files for a source or target of another format.
-
-    Examples
-    --------
-    >>> import numpy as np, tfrecord_io as tfr
-    >>> np.save("squares.npy", np.arange(5) ** 2)
-    >>> tfr.convert("squares.npy", "squares.tfrecord").records
-    5
-    >>> tfr.convert("squares.tfrecord", "again.npy").records
-    5
-    >>> np.load("again.npy")
-    array([ 0,  1,  4,  9, 16])
-    >>> _ = open("people.csv", "w").write("name,zip\\nAda,00123\\n")
-    >>> _ = tfr.convert("people.csv", "people.tfrecord", schema_overrides={"zip": "string"})
-    >>> tfr.read_table("people.tfrecord").to_pylist()
-    [{'name': 'Ada', 'zip': '00123'}]
+        A keyword or option that the format does not have.
     """
+    keywords = {
+        "filters": filters, "schema": schema, "limit": limit, "on_error": on_error, "progress": progress,
+        "mode": mode, "compression": compression, "float64": float64, "shards": shards,
+    }  # fmt: skip
+    sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
+    places = {"storage_options": storage_options, "filesystem": None}
+    return convert_given(source, target, sides, places, keywords, columns=columns, files=files, resume=resume)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What a caller says of the source and the target alone: formats, and their options."""
+
+    source_format: str | None
+    target_format: str | None
+    source_options: dict[str, Any]
+    target_options: dict[str, Any]
+
+    def check(self, given: Mapping[str, Any], reads: Format, writes: Format) -> None:
+        """Raise TypeError for an option that a format does not have, or that the caller gives twice."""
+        for name, format, known in (("source_options", reads, reads.reads), ("target_options", writes, writes.writes)):
+            for key in getattr(self, name):
+                if key in given:
+                    raise TypeError(say("{} is given twice: leave it out of {}", Keyword(key), Keyword(name)))
+                if key not in known:
+                    meant, valid = did_you_mean(key, known), f"valid options: {', '.join(sorted(known))}"
+                    reason = say("{} has {}, which {} does not have", Keyword(name), repr(key), format.title)
+                    raise TypeError(reason & f"{meant} {valid}".strip())
+
+    def stated(self) -> Sides:
+        """Without options that have the value of their default."""
+        own = (
+            {key: value for key, value in each.items() if value is not _DEFAULTS.get(key, ...)}
+            for each in (self.source_options, self.target_options)
+        )
+        return Sides(self.source_format, self.target_format, *own)
+
+
+def convert_given(
+    source: FilesLike,
+    target: Path,
+    sides: Sides,
+    places: Mapping[str, Any],
+    keywords: Mapping[str, Any],
+    *,
+    columns: Sequence[str] | str | None,
+    files: str | None,
+    resume: bool,
+) -> WriteReport:
+    """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
+    given = {name: value for name, value in keywords.items() if value is not _DEFAULTS.get(name, ...)}
+    source_format, target_format = sides.source_format, sides.target_format
     has_datasets = bool(datasets_in(source))
     if resume and has_datasets:
         reason = say("{resume=True} compares files and keywords with those of the call that was stopped")
-        raise ValueError(say("{}: pass the path, and the options of the dataset as keywords", reason))
+        raise ValueError(say("{}: pass the path, and the options of the dataset in {source_options=}", reason))
     parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
     paths, name = _paths(paths_of(source) if has_datasets else source), os.fspath(target)
-    places = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
-    read_from, write_to = places.source, places.target
-    if (has_datasets or keywords.get("split") is not None) and src_format is None:
-        src_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
-    reads, writes = formats_of(paths, name, places, src_format, dst_format, files)
-    given = {key: value for key, value in keywords.items() if key not in _DEFAULTS or value is not _DEFAULTS[key]}
-    is_added = given.get("mode") == "append"  # the schema of the dataset is compared
-    if reads.copied and writes is TFRECORD and columns is None and not is_added and not _PARSING & given.keys():
+    own = [
+        {key: each.pop(key) for key in _PLACES & each.keys()} for each in (sides.source_options, sides.target_options)
+    ]
+    both = TransferOptions.from_keywords({**places, **own[1]}, None, source)
+    is_apart = any(own) and not has_datasets
+    if is_apart:
+        both = both.changed(source_storage=TransferOptions.from_keywords({**places, **own[0]}).storage)
+    read_from, write_to = storage_for(paths, both.source), storage_for([name], both.target)
+    if (has_datasets or {**given, **sides.source_options}.get("split") is not None) and source_format is None:
+        source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
+    reads, writes = formats_of(paths, name, both, source_format, target_format, files)
+    sides.check(given, reads, writes)
+    sides = sides.stated()
+    everything = {**given, **sides.source_options, **sides.target_options}
+    is_added = everything.get("mode") == "append"  # the schema of the dataset is compared
+    if reads.copied and writes is TFRECORD and columns is None and not is_added and not _PARSING & everything.keys():
         given["record_type"] = "bytes"
-    settings = _settings(reads, writes, {**given, "src_format": src_format, "columns": columns}) if resume else {}
+    stated = {**given, "source_format": source_format, "columns": columns}
+    settings = _settings(reads, writes, sides, stated) if resume else {}
     _check(given, reads, paths[0], writes, name)
-    reading = {key: given[key] for key in given if key in reads.reads}
-    writing = {key: given[key] for key in given if key in writes.writes}
+    reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
+    writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
     if columns is not None:
         reading["columns"] = columns
     if writes is not TFRECORD:
         inputs, reading = _records(reads, parts if has_datasets else paths, read_from, reading)
-        only_source = write_to.storage_options is None and read_from.storage_options is not None
-        target_options = {} if only_source else write_to.storage_options  # None: those of the source
-        own = {**writes.named, **reading, **writing, "dst_storage_options": target_options}
+        if is_apart:
+            inputs, reading = plan_scan(inputs, ReadOptions.from_keywords(reading)).close(), {}
+        keywords = {**writes.named, **reading, **writing, **both.target.keywords}
         if files is not None and files not in FOLDERS:
-            own["file"] = files
+            keywords["file"] = files
         if writes.write is None:
-            return write_table_file(inputs, target, writes, own)
-        report: WriteReport = load(writes.write)(inputs, target, **own)
+            return write_table_file(inputs, target, writes, keywords)
+        report: WriteReport = load(writes.write)(inputs, target, **keywords)
         return report
     reading.pop("compression", None)  # that of the target: a source shows its own
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
-    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, read_from)
+    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
     options = WriteOptions.from_keywords({**write_to.keywords, **writing})
-    options = replace(options, any_suffix=dst_format is not None)
-    named = src_format is not None
+    options = replace(options, any_suffix=target_format is not None)
+    named = source_format is not None
     if resume:
         files_of: TableSource | RecordFiles
         if reads.records:
@@ -336,14 +378,14 @@ def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format,
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
     if writes is not TFRECORD and (mode := given.get("mode")) in ADDING:
         text = say("{mode=} is only for TFRecord targets, and '{}' is {}", printable(target), writes.title, mode=mode)
-        raise TypeError(text & say("{dst_format=} names another format"))
+        raise TypeError(text & say("{target_format=} names another format"))
     for key in given:
         if key in reads.reads or key in writes.writes:
             continue
         where, actual, advice = {}, [], []
         for role, path, format, keyword in (
-            ("reads", source, reads, "src_format"),
-            ("writes", target, writes, "dst_format"),
+            ("reads", source, reads, "source_format"),
+            ("writes", target, writes, "target_format"),
         ):
             if titles := dict.fromkeys(row.title for row in FORMATS if key in getattr(row, role)):
                 shown, kind = listed("and", *titles), "sources" if role == "reads" else "targets"
@@ -451,7 +493,7 @@ def _itself(part: WrittenPart) -> WrittenPart:
     return part
 
 
-def _settings(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> dict[str, str]:
+def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, Any]) -> dict[str, str]:
     """What the keywords of a conversion say about the content of its parts, as text that is equal in other processes.
 
     Raises
@@ -463,6 +505,9 @@ def _settings(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> dic
     if writes is not TFRECORD or reads not in can_resume:
         titles = ", ".join(row.title for row in can_resume)
         raise ValueError(say("{resume=True} converts {} files to shards of TFRecord, a shard for each file", titles))
+    keywords = {**given, **sides.source_options}
+    twice = sides.target_options.keys() & sides.source_options.keys()
+    keywords |= {f"target {key}" if key in twice else key: value for key, value in sides.target_options.items()}
     for name in _OF_ALL_FILES:
         if keywords.get(name):
             raise TypeError(say("{} cannot be used with {resume=True}: it counts the rows of all files", Keyword(name)))

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import read_files, reader_threads
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, FileOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.schema.type_names import short_type_name
@@ -27,16 +27,24 @@ from tfrecord_io.typing import MissingFiles, Path, TableLike
 
 
 @check_keywords
-@sign_keywords(FileOptions)
 def embed_files(
     table: TableLike,
     columns: Mapping[str, str],
     *,
     folder: Path | None = None,
     missing: MissingFiles = "raise",
-    **keywords: Any,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> ArrayStream:
     """Add columns with the content of the files that other columns of a table name.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = open("a.txt", "w").write("some text")
+    >>> stream = tfr.formats.embed_files({"label": [1], "path": ["a.txt"]}, columns={"text": "path"})
+    >>> _ = tfr.write_tfrecord(stream, "texts.tfrecord")
+    >>> tfr.read_table("texts.tfrecord").to_pylist()
+    [{'label': 1, 'path': 'a.txt', 'text': b'some text'}]
 
     Parameters
     ----------
@@ -70,17 +78,8 @@ def embed_files(
         A path leaves the `folder`, or a file is larger than a record can be.
     FeatureNotFoundError
         The table does not have a column of paths.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = open("a.txt", "w").write("some text")
-    >>> stream = tfr.formats.embed_files({"label": [1], "path": ["a.txt"]}, columns={"text": "path"})
-    >>> _ = tfr.write_tfrecord(stream, "texts.tfrecord")
-    >>> tfr.read_table("texts.tfrecord").to_pylist()
-    [{'label': 1, 'path': 'a.txt', 'text': b'some text'}]
     """
-    options = FileOptions.from_keywords(keywords)
+    options = FileOptions.of_call(embed_files, locals())
     check_choice("missing", missing, get_args(MissingFiles))
     if not isinstance(columns, Mapping):
         raise TypeError(say("{columns=}: expected a dict such as {}'image': 'image_uri'{}", "{", "}", columns=columns))

@@ -32,15 +32,15 @@ def formats_of(
     paths: Sequence[str],
     target: str,
     places: TransferOptions,
-    src_format: str | None,
-    dst_format: str | None,
+    source_format: str | None,
+    target_format: str | None,
     files: str | None,
 ) -> tuple[Format, Format]:
     """The formats of the source and the target of a conversion, of which one is TFRecord.
 
     Parameters
     ----------
-    paths, target, src_format, dst_format, files
+    paths, target, source_format, target_format, files
         As in `tfrecord_io.convert`.
     places : TransferOptions
         The storage of both.
@@ -51,14 +51,16 @@ def formats_of(
         They cannot be converted, or contradict each other.
     """
     reads = (
-        _common_format(paths, places.source, files) if src_format is None else _named("src_format", src_format, *paths)
+        _common_format(paths, places.source, files)
+        if source_format is None
+        else _named("source_format", source_format, *paths)
     )
-    writes = target_format(target) if dst_format is None else _named("dst_format", dst_format, target)
+    writes = format_of_target(target) if target_format is None else _named("target_format", target_format, target)
     if files is not None:
         if not reads.records:
             check_choice("files", files, (None, *FOLDERS))
         folder = FORMATS[FOLDERS.get(files, FOLDERS["all"])]  # or the name of a column
-        for keyword, key, format in (("src_format", src_format, reads), ("dst_format", dst_format, writes)):
+        for keyword, key, format in (("source_format", source_format, reads), ("target_format", target_format, writes)):
             if key is not None and format is not None and format.name in FOLDERS.values() and format is not folder:
                 raise TypeError(say("{files=} and {} contradict each other", Keyword(keyword, repr(key)), files=files))
         if reads.records:
@@ -91,8 +93,8 @@ def single(paths: Sequence[str]) -> str:
 
 
 def _named(keyword: str, key: str, *paths: str) -> Format:
-    """The format that ``src_format=`` or ``dst_format=`` names, for these paths."""
-    format, is_target = FORMATS.get(str(key)), keyword == "dst_format"
+    """The format that ``source_format=`` or ``target_format=`` names, for these paths."""
+    format, is_target = FORMATS.get(str(key)), keyword == "target_format"
     if format is None or not (format.is_target if is_target else format.is_source):
         check_choice(keyword, key, (None, *keys(written=is_target)))
     assert format is not None
@@ -101,7 +103,7 @@ def _named(keyword: str, key: str, *paths: str) -> Format:
     return format
 
 
-def target_format(path: str) -> Format | None:
+def format_of_target(path: str) -> Format | None:
     """The format of a target by its name; None for TFRecord."""
     format = _format_of_name(path)
     if format is not None and not format.is_target:
@@ -134,7 +136,7 @@ def _unwritable(path: str, what: str) -> ValueError:
     return ValueError(
         say("{}", f"'{printable(path)}': {what} files cannot be written")
         & advice
-        & say("{dst_format=} states the format of other names")
+        & say("{target_format=} states the format of other names")
     )
 
 

@@ -40,7 +40,7 @@ class Format:
     **keywords)``, which makes a file or a folder of TFRecord files and returns a `WriteReport`.
     """
 
-    name: str  # the value of ``src_format=`` and, if it is written, ``dst_format=``
+    name: str  # the value of ``source_format=`` and, if it is written, ``target_format=``
     title: str  # what messages call it
     help: str  # a line for people who choose
     aliases: tuple[str, ...] = ()
@@ -101,7 +101,6 @@ def option_help(help: str, metavar: str = "", *, example: str = "") -> dict[str,
 class FormatOptions(Options):
     """The keywords of `tfrecord_io.convert` that few formats of the core have, and what ``tfr convert --help`` says."""
 
-    allow_missing_shards: bool = False
     column: str | None = field(
         default=None, metadata=option_help("The column to write to a .npy file, in place of all.", "NAME")
     )
@@ -244,7 +243,7 @@ NPY = Format(
     suffixes=(".npy",),
     open=f"{_CODE}array_files.from_numpy_files:open_npy",
     several=True,
-    write=f"{_CODE}array_files.to_numpy_files:write_npy",
+    write=f"{_CODE}array_files.to_numpy_files:to_npy",
     writes=frozenset({"mode", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
@@ -256,7 +255,7 @@ NPZ = Format(
     suffixes=(".npz",),
     open=f"{_CODE}array_files.from_numpy_files:open_npz",
     several=True,
-    write=f"{_CODE}array_files.to_numpy_files:write_npz",
+    write=f"{_CODE}array_files.to_numpy_files:to_npz",
     writes=frozenset({"mode", "compressed"}),
     looks=("a zip archive (such as .npz)",),
     advice="if it is .npz, " + by_convert("npz", "numpy.load"),
@@ -326,7 +325,7 @@ def format_of_name(plain: str) -> Format | None:
 
 
 def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:
-    """The values of ``src_format=``, or with `written` of ``dst_format=``."""
+    """The values of ``source_format=``, or with `written` of ``target_format=``."""
     return tuple(key for row in rows if (row.is_target if written else row.is_source) for key in row.keys)
 
 
@@ -340,12 +339,20 @@ def own_options() -> list[type[Options]]:
     return [FormatOptions, *dict.fromkeys(row.options for row in FORMATS.own if row.options is not None)]
 
 
+def option_names(row: Format) -> list[str]:
+    """The options that ``tfr convert`` has for a format and few others."""
+    known = frozenset() if row is TFRECORD else row.reads | row.writes
+    classes: list[type[Any]] = [FormatOptions, *([] if row.options is None else [row.options])]
+    return [f.name for cls in classes for f in fields(cls) if f.metadata and f.name in known]
+
+
 def list_formats(function: F) -> F:
     """Write the formats of this package into a docstring."""
     lines = []
     for row in FORMATS.own:
         shown = [*(f"``{suffix}``" for suffix in row.suffixes), *filter(None, [only_one_way(row)])]
         suffixes = f" ({', '.join(shown)})" if shown else ""
-        lines.append(f"- {' or '.join(f'``{key}``' for key in row.keys)}{suffixes}: {row.help}")
+        named = ", ".join(f"``{name}``" for name in option_names(row))
+        lines.append(f"- {' or '.join(f'``{key}``' for key in row.keys)}{suffixes}: {row.help}{named and f'; {named}'}")
     function.__doc__ = (function.__doc__ or "").replace("{formats}", f"\n{' ' * 8}".join(lines))
     return function

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache, partial
 from numbers import Real
 from typing import Any, ClassVar, Self, get_args
@@ -34,15 +34,12 @@ class StorageOptions:
 
     storage_options: Mapping[str, Any] | None = None
     filesystem: Any = None
+    of_both: bool = False  # of a source and a target, of which one may be local: options are for the other
 
     @property
     def keywords(self) -> dict[str, Any]:
         """As keywords of a public function."""
         return {"storage_options": self.storage_options, "filesystem": self.filesystem}
-
-    def with_options(self, storage_options: Mapping[str, Any] | None) -> Self:
-        """These with other `storage_options`, unless those are None."""
-        return self if storage_options is None else replace(self, storage_options=storage_options)
 
 
 DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
@@ -113,6 +110,21 @@ class Options:
         return cls(**{**own, **keywords})
 
     @classmethod
+    def of_call(cls, call: Callable[..., Any], arguments: Mapping[str, Any], source: object = None, **own: Any) -> Self:
+        """Options from the arguments of a call, its ``locals()``, and from the datasets in the `source`."""
+        return cls.from_keywords(cls.stated(call, arguments), call, source, **own)
+
+    @classmethod
+    def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The keywords of these options in the ``locals()`` of a call: what has its default is left to a dataset."""
+        known, parameters = cls.__dataclass_fields__.keys() - cls.internal, _signature(call).parameters
+        return {
+            name: value
+            for name, value in arguments.items()
+            if name in known and name in parameters and value is not parameters[name].default
+        }
+
+    @classmethod
     def _of_datasets(
         cls,
         datasets: Sequence[Any],
@@ -132,8 +144,8 @@ class Options:
             for name in sorted(said.keys() - _OF_CALLS):
                 if getattr(other.options, name) != said[name]:
                     raise ValueError(f"the datasets differ in {name}=: open them with the same, {_remedy(name)}")
-        if writes and first.options.storage_options is not None:
-            said["src_storage_options"] = first.options.storage_options
+        if writes:
+            said["source_storage"] = first.options.storage
         options = cls(**{**said, **own, **keywords})
         for name in sorted(keywords.keys() & said.keys() - _OF_CALLS):
             if getattr(options, name) != said[name]:
@@ -226,25 +238,25 @@ class FrameOptions(RecordOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TransferOptions(Options):
-    """Keywords of calls that read files and write others."""
+    """Keywords of calls that read files and write others, which are those of the storage of both, if it is one."""
 
-    src_storage_options: Mapping[str, Any] | None = None
-    dst_storage_options: Mapping[str, Any] | None = None
+    source_storage: StorageOptions | None = None  # of a dataset that is read
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_mapping("src_storage_options", "{'anon': True}")
-        self._check_mapping("dst_storage_options", "{'anon': True}")
+    internal: ClassVar[frozenset[str]] = frozenset({"source_storage"})
+
+    @property
+    def storage(self) -> StorageOptions:
+        return StorageOptions(self.storage_options, self.filesystem, of_both=True)
 
     @property
     def source(self) -> StorageOptions:
         """The storage of the files that are read."""
-        return self.storage.with_options(self.src_storage_options)
+        return self.storage if self.source_storage is None else self.source_storage
 
     @property
     def target(self) -> StorageOptions:
         """The storage of the files that are written."""
-        return self.storage.with_options(self.dst_storage_options)
+        return self.storage
 
 
 def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:

@@ -104,6 +104,8 @@ _MODES = {  # by keyword of another library and its value
     **dict.fromkeys((("overwrite", False), ("exist_ok", False), ("if_exists", "fail")), "error"),
     **dict.fromkeys((("append", True), ("if_exists", "append"), ("exists", "append")), "append"),
 }
+OF_DATASETS: set[str] = set()  # the keywords of reading, which `tfrecord_io.options.read` adds
+_SOURCES = ("source", "src", "path", "a")  # the first parameter of calls that take a dataset
 NO_APPEND = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
 
 
@@ -130,6 +132,23 @@ def meant_keywords(name: str) -> list[str]:
     return [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
 
 
+def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
+    """How a call that reads a source passes the keywords of reading to `tfrecord_io.dataset`, by name."""
+    if next(iter(inspect.signature(call).parameters), None) not in _SOURCES:
+        return {}
+    return {name: f"tfr.dataset(…, {name}={{}})" for name in OF_DATASETS}
+
+
+def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> str | None:
+    """How to say a keyword of reading, which `call` does not have, to `tfrecord_io.dataset`."""
+    if call is None or name not in of_dataset(call):
+        return None
+    shown = repr(value) if isinstance(value, str | int | float | None) else "…"
+    first = next(iter(inspect.signature(call).parameters))
+    is_format = re.match("(write|open)_", call.__name__) and re.search("file_formats|plugins", call.__module__)
+    return f"to dataset(): tfr.{'formats.' * bool(is_format)}{call.__name__}(tfr.dataset({first}, {name}={shown}), …)"
+
+
 def unknown_attribute(owner: object, name: str, methods: Iterable[str]) -> AttributeError:
     """The error for an attribute that a dataset or a reader does not have, with what does the same."""
     what = type(owner).__name__
@@ -141,11 +160,18 @@ def unknown_attribute(owner: object, name: str, methods: Iterable[str]) -> Attri
 
 
 def unknown_keyword(
-    name: str, known: Collection[str], call: Callable[..., Any] | None, value: object = None
+    name: str, known: Collection[str], call: Callable[..., Any] | None, value: object = None, instead: str | None = None
 ) -> TypeError:
-    """The error for a keyword that `call` does not have, with the one meant if name and value make that clear."""
+    """The error for a keyword that `call` does not have, with the one meant if name and value make that clear.
+
+    What to pass `instead` is the argument of another call, or an option.
+    """
     parameters = () if call is None else inspect.signature(call).parameters.values()
     valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty} or known
+    if not (name in _ELSEWHERE and "schema_overrides" in valid):
+        instead = f"in {instead}" if instead else _for_dataset(name, value, call)
+    if instead is not None:
+        return TypeError(f"{call.__name__ if call else ''}() has no {name}=; pass it {instead}")
     public = [] if call is None else [part for part in call.__qualname__.split(".") if not part.startswith("_")]
     where = f"{'.'.join(public)}() got an " if public else ""
     meant = meant_keywords(name)

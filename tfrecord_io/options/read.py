@@ -17,6 +17,7 @@ from tfrecord_io.options.checked_options import (
     check_names,
     raises,
 )
+from tfrecord_io.options.keyword_names import OF_DATASETS
 from tfrecord_io.options.layouts import (
     ColumnLayout,
     check_by_column,
@@ -135,6 +136,9 @@ class ReadOptions(FrameOptions):
             if all(isinstance(name, str) for name in names):
                 return
         raise TypeError(say("{columns=}: expected names, globs and !names", columns=self.columns))
+
+
+OF_DATASETS.update(ReadOptions.__dataclass_fields__.keys() - ReadOptions.internal)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,21 +144,18 @@ class CopyOptions(TransferOptions, WriteOptions):
     mode: FileMode | None = None
     schema_overrides: Mapping[str, Any] | None = None
     partitions: Partitions = "features"
-    split: str | None = None
+    split: str | None = None  # those of the files of a path that a call reads
     allow_missing_shards: bool = False
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
-        | {"evolve", "partition_by", "overwrite_where", "any_suffix"}
+        | {"evolve", "partition_by", "overwrite_where", "any_suffix", "source_storage", "split", "allow_missing_shards"}
     )
     modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
-        if self.split is not None:
-            self._parse_split()
-        self._check_flags("allow_missing_shards")
         check_choice("partitions", self.partitions, get_args(Partitions))
 
 
@@ -169,7 +166,7 @@ class SalvageOptions(TransferOptions, FrameOptions):
     mode: FileMode | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset(
-        {"check_crc", "on_error", "split", "allow_missing_shards", "threads"}
+        {"check_crc", "on_error", "split", "allow_missing_shards", "threads", "source_storage"}
     )
 
     def __post_init__(self) -> None:
@@ -181,4 +178,4 @@ class SalvageOptions(TransferOptions, FrameOptions):
 class ExportOptions(TransferOptions, ReadOptions):
     """Keywords of calls that read TFRecord files and write files of another format."""
 
-    internal: ClassVar[frozenset[str]] = frozenset({"src_storage_options"})
+    internal: ClassVar[frozenset[str]] = frozenset({"source_storage"})

@@ -27,6 +27,7 @@ from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.formats.tfds_info import FEATURES, check_shards
 from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.filesystem.locate import storage_for
 from tfrecord_io.storage.read.source import Source
 
 _SAMPLE_RECORDS = 100
@@ -201,6 +202,7 @@ def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> S
     if not sources[0].may_be_beside(FEATURES):
         return None
     directory = directories.pop() or ("." if not sources[0].path.startswith("/") else "/")
+    storage = storage_for([directory], storage)
     try:
         return SidecarSchema(Schema.from_tfds(directory, **storage.keywords), directory, storage)
     except FileNotFoundError:

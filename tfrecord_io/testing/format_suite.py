@@ -46,7 +46,7 @@ class FormatSuite:
     keywords : dict
         Of `tfrecord_io.convert`, without which it is not read so.
     fields : int, optional
-        The number of columns that ``max_features=`` counts, if it is not that of the columns of `rows`.
+        The number of columns that ``max_features`` counts, if it is not that of the columns of `rows`.
     damage : str
         What errors of damaged files say, as a regular expression.
     is_repeated : bool
@@ -71,13 +71,15 @@ class FormatSuite:
     def write(self, rows: pa.Table, path: Path) -> None:
         """Make a file in the format."""
         records = write_tfrecord(rows, "memory://write.tfrecord", float64="raw").path
-        convert(records, path, dst_format=self.name)
+        convert(records, path, target_format=self.name)
 
     def read(self, source: Any, **keywords: Any) -> pa.Table:
         """The rows of a source, as they are in TFRecord."""
         fs = MemoryFileSystem()
         fs.store.pop("/read.tfrecord", None)
-        report = convert(source, "memory://read.tfrecord", float64="raw", **{**self.keywords, **keywords})
+        options = {**self.keywords.get("source_options", {}), **keywords.get("source_options", {})}
+        keywords = {"float64": "raw", **self.keywords, **keywords, "source_options": options}
+        report = convert(source, "memory://read.tfrecord", **keywords)
         table = read_table("memory://read.tfrecord")
         assert report.records == table.num_rows
         return table
@@ -160,13 +162,13 @@ class FormatSuite:
         fs = MemoryFileSystem()
         fs.pipe(f"/a folder/x{self.suffix}", path.read_bytes())
         assert self.read(f"memory://a folder/x{self.suffix}").num_rows == self.rows.num_rows
-        assert self.read(f"/a folder/x{self.suffix}", filesystem=fs).num_rows == self.rows.num_rows
+        assert self.read(f"/a folder/x{self.suffix}", source_options={"filesystem": fs}).num_rows == self.rows.num_rows
 
     def test_the_named_format_counts_more_than_the_suffix(self, path: Path, tmp_path: Path) -> None:
         for other in ("plain", "x" + (TSV if self.format is CSV else CSV).suffixes[0]):
             (tmp_path / other).write_bytes(path.read_bytes())
             for key in self.format.keys:
-                table = self.read(tmp_path / other, src_format=key)
+                table = self.read(tmp_path / other, source_format=key)
                 assert list(table.to_pydict().values()) == list(self.rows.to_pydict().values())
 
     def test_a_compressed_file(self, path: Path) -> None:
@@ -203,9 +205,9 @@ class FormatSuite:
     @needs("plan")
     def test_too_many_columns_are_refused(self, path: Path) -> None:
         count = self.fields or len(self.rows.column_names)
-        self.read(path, max_features=count)
-        with pytest.raises(SchemaError, match=f"more than {count - 1} different columns.*max_features="):
-            self.read(path, max_features=count - 1)
+        self.read(path, source_options={"max_features": count})
+        with pytest.raises(SchemaError, match=f"more than {count - 1} different columns.*max_features"):
+            self.read(path, source_options={"max_features": count - 1})
 
     @needs("plan")
     def test_a_conversion_is_resumed(self, path: Path, tmp_path: Path) -> None:
@@ -213,7 +215,9 @@ class FormatSuite:
         assert (report.records, count(tmp_path / "out")) == (self.rows.num_rows, self.rows.num_rows)
 
     def test_keywords_of_other_formats_are_refused(self, path: Path, tmp_path: Path) -> None:
-        with pytest.raises(TypeError, match=r"limit= is only for TFRecord.* sources, and .* is .*; src_format= names"):
+        with pytest.raises(
+            TypeError, match=r"limit= is only for TFRecord.* sources, and .* is .*; source_format= names"
+        ):
             self.read(path, limit=1)
         for target, keyword in ((tmp_path / f"y{self.suffix}", "shards"), (tmp_path / "y.tfrecord", "column")):
             with pytest.raises((TypeError, ValueError)):
@@ -233,8 +237,8 @@ class FormatSuite:
         report = convert(records, target)
         assert (report.records, report.bytes) == (self.rows.num_rows, target.stat().st_size)
         for key in self.format.keys:
-            convert(records, tmp_path / "plain", dst_format=key)
-            assert self.read(tmp_path / "plain", src_format=key).num_rows == self.rows.num_rows
+            convert(records, tmp_path / "plain", target_format=key)
+            assert self.read(tmp_path / "plain", source_format=key).num_rows == self.rows.num_rows
             assert not self.is_repeated or (tmp_path / "plain").read_bytes() == target.read_bytes()
 
     @needs("is_target")
@@ -284,7 +288,9 @@ class FormatSuite:
         assert seen[-1].done == seen[-1].total
         with pytest.raises(FeatureNotFoundError):
             convert(records, tmp_path / f"b{self.suffix}", columns=["nonsense"])
-        with pytest.raises(TypeError, match=r"shards= is only for TFRecord .*targets, and .* is .*; dst_format= names"):
+        with pytest.raises(
+            TypeError, match=r"shards= is only for TFRecord .*targets, and .* is .*; target_format= names"
+        ):
             convert(records, tmp_path / f"b{self.suffix}", shards=2)
 
     @needs("is_target")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import printable
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.lookup import KnownCounts
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_each
@@ -34,16 +35,17 @@ from tfrecord_io.storage.paths.partitions import column_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, checksum, total
 from tfrecord_io.storage.write.atomic import place_of
-from tfrecord_io.typing import OpenedDataset, Path
+from tfrecord_io.typing import OpenedDataset, Path, ProgressLike
 from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
 
-_KEYWORDS = {"threads", "progress", "storage_options", "filesystem"}
 _MOST_FILES = 8  # that are read at a time
 
 
-@document_keywords(ReadOptions, only=_KEYWORDS)
-def adopt(path: Path | OpenedDataset, **keywords: object) -> WriteReport:
+@check_keywords
+def adopt(
+    path: Path | OpenedDataset, *, storage_options: Mapping[str, Any] | None = None, progress: ProgressLike = False
+) -> WriteReport:
     """Write a manifest for files that have none, such as those of spark-tfrecord, so that they are a dataset.
 
     The files are read for it, and stay as they are: their records are counted, and their checksums computed. Afterwards
@@ -53,12 +55,27 @@ def adopt(path: Path | OpenedDataset, **keywords: object) -> WriteReport:
     The schema of the dataset is the one that covers the embedded schemas of the files; if none has one, it is inferred
     from all records. Folders such as ``day=2026-01-01/`` become its partition columns.
 
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> for day in (1, 2):
+    ...     os.makedirs(f"from_spark/day={day}")
+    ...     path = f"from_spark/day={day}/part-00000-5d3f0b3b-c000.tfrecord.gz"
+    ...     _ = tfr.write_tfrecord({"user": [day, 7]}, path, embed_schema=False)
+    >>> tfr.adopt("from_spark").records
+    4
+    >>> _ = tfr.write_tfrecord({"user": [9], "day": [3]}, "from_spark", mode="append", partition_by="day")
+    >>> tfr.delete("from_spark", filters=[("day", "==", 1)]).folders
+    ('day=1',)
+    >>> tfr.read_table("from_spark").to_pylist()
+    [{'user': 2, 'day': 2}, {'user': 7, 'day': 2}, {'user': 9, 'day': 3}]
+
     Parameters
     ----------
     path : str or PathLike
         A directory. The files are those that `read_table` reads of it: names such as ``_SUCCESS`` and ``_temporary/``
         are left out. Or ``train@*``, where a directory has shards of several names.
-    {keywords}
+    storage_options, progress
+        As for `dataset`.
 
     Returns
     -------
@@ -81,24 +98,8 @@ def adopt(path: Path | OpenedDataset, **keywords: object) -> WriteReport:
     Files that another tool adds later are not read, with a warning, until a manifest names them: delete the manifest
     and adopt the directory again, or append by this package. If some files have an embedded schema and others do not,
     the dataset has none, and each read decides as before.
-
-    Examples
-    --------
-    >>> import os
-    >>> import tfrecord_io as tfr
-    >>> for day in (1, 2):
-    ...     os.makedirs(f"from_spark/day={day}")
-    ...     path = f"from_spark/day={day}/part-00000-5d3f0b3b-c000.tfrecord.gz"
-    ...     _ = tfr.write_tfrecord({"user": [day, 7]}, path, embed_schema=False)
-    >>> tfr.adopt("from_spark").records
-    4
-    >>> _ = tfr.write_tfrecord({"user": [9], "day": [3]}, "from_spark", mode="append", partition_by="day")
-    >>> tfr.delete("from_spark", filters=[("day", "==", 1)]).folders
-    ('day=1',)
-    >>> tfr.read_table("from_spark").to_pylist()
-    [{'user': 2, 'day': 2}, {'user': 7, 'day': 2}, {'user': 9, 'day': 3}]
     """
-    options = ReadOptions.from_keywords(keywords, adopt, path)
+    options = ReadOptions.of_call(adopt, locals(), path)
     path = whole_files(path, "adopt")
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is the str or PathLike of a directory, not a {type(path).__name__}")

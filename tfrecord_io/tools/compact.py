@@ -6,14 +6,15 @@ The joined shards replace the small ones by one replacement of the manifest (`tf
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import Summary
 from tfrecord_io.errors import printable, say
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import MIB, CopyOptions, check_integer
 from tfrecord_io.read.sources import storage_of, whole_files
 from tfrecord_io.storage.paths.manifest import ManifestFile
@@ -23,19 +24,27 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_copy import RecordOutput
-from tfrecord_io.typing import OpenedDataset, Path
+from tfrecord_io.typing import OpenedDataset, Path, ProgressLike
 from tfrecord_io.write.frame_sink import FrameSink
 from tfrecord_io.write.writer import WriteReport
 
-_KEYWORDS = {"write_index", "threads", "progress", "storage_options", "filesystem"}
 _ONE_DATASET = say(
     "compact joins the shards of one dataset with a manifest (_MANIFEST.json), in which it replaces them at once; "
     "{tfr.merge|tfr merge} writes the records of any files to one file, or to the shards of a new dataset"
 )
 
 
-@document_keywords(CopyOptions, only=_KEYWORDS)
-def compact(path: Path | OpenedDataset, *, max_shard_bytes: int = 256 * MIB, **keywords: object) -> WriteReport:
+@check_keywords
+def compact(
+    path: Path | OpenedDataset,
+    *,
+    max_shard_bytes: int = 256 * MIB,
+    write_index: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> WriteReport:
     """Join small neighbouring shards of a dataset, which keeps its rows and their order.
 
     Records are copied as bytes, their checksums checked; the schema of the dataset is in the first record of each new
@@ -46,6 +55,15 @@ def compact(path: Path | OpenedDataset, *, max_shard_bytes: int = 256 * MIB, **k
     The old shards are removed at the end. As when a dataset is overwritten, readers that were open before then get an
     OSError that says that the dataset was replaced, and never a mixture; those that start again have all rows.
 
+    >>> import tfrecord_io as tfr
+    >>> for day in range(5):
+    ...     _ = tfr.write_tfrecord({"day": [day]}, "days/", mode="append")
+    >>> report = tfr.compact("days/")
+    >>> len(report.files), report.records
+    (1, 5)
+    >>> tfr.read_table("days/")["day"].to_pylist()
+    [0, 1, 2, 3, 4]
+
     Parameters
     ----------
     path : str or PathLike
@@ -53,7 +71,8 @@ def compact(path: Path | OpenedDataset, *, max_shard_bytes: int = 256 * MIB, **k
         shards, of which only these are joined.
     max_shard_bytes : int, default 256 MiB
         Neighbours are joined as long as their files have at most so many bytes together, compressed if they are.
-    {keywords}
+    write_index, threads, storage_options, filesystem, progress
+        As for `write_tfrecord`.
 
     Returns
     -------
@@ -74,19 +93,8 @@ def compact(path: Path | OpenedDataset, *, max_shard_bytes: int = 256 * MIB, **k
     The new shards have names like those of appended ones, so the dataset is read by its directory, ``train`` or
     ``train@*``, and no longer by the number of its shards (``train@8``). ``convert(resume=True)`` recognises the
     dataset as long as all of its sources are the same; else it converts those of joined shards again.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> for day in range(5):
-    ...     _ = tfr.write_tfrecord({"day": [day]}, "days/", mode="append")
-    >>> report = tfr.compact("days/")
-    >>> len(report.files), report.records
-    (1, 5)
-    >>> tfr.read_table("days/")["day"].to_pylist()
-    [0, 1, 2, 3, 4]
     """
-    options = replace(CopyOptions.from_keywords(keywords, compact, path, **storage_of(path)), partitions="drop")
+    options = replace(CopyOptions.of_call(compact, locals(), path, **storage_of(path)), partitions="drop")
     path = whole_files(path, "compact")
     check_integer("max_shard_bytes", max_shard_bytes, 1)
     if not isinstance(path, str | os.PathLike):

@@ -17,9 +17,9 @@ from tfrecord_io.background import ordered
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.log import logger
-from tfrecord_io.options import LIMITS, MIB, CopyOptions, check_integer
+from tfrecord_io.options import LIMITS, MIB, check_integer, check_progress
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import whole_files
@@ -40,7 +40,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
 from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
-from tfrecord_io.typing import FileMode, FilesLike, Path
+from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike
 
 Verify = Literal["records", "bytes"]
 
@@ -116,9 +116,7 @@ class CopyReport(Report):
         return Summary(self.title(), lines=self.lines())
 
 
-@document_keywords(
-    CopyOptions, only={"progress", "storage_options", "filesystem", "src_storage_options", "dst_storage_options"}
-)
+@check_keywords
 def copy(
     source: FilesLike,
     target: Path,
@@ -131,7 +129,9 @@ def copy(
     dry_run: bool = False,
     limit_rate: float | str | None = None,
     threads: int | None = None,
-    **keywords: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> CopyReport:
     """Copy files or whole datasets from any place to any other, and check every record on the way.
 
@@ -173,7 +173,8 @@ def copy(
     threads : int, optional
         Number of files that are copied at a time; by default up to 32 from or to a store, and the number of CPU cores
         on a disk, and fewer of large files, so that memory holds about 160 MiB of what is under way.
-    {keywords}
+    storage_options, filesystem, progress
+        As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns
     -------
@@ -199,8 +200,8 @@ def copy(
     >>> tfr.copy("train@4", "backup/", update=True).kept
     4
     """
-    own = {name: each for name, each in keywords.items() if name != "progress"}
-    options = TransferOptions.from_keywords(own, None, source)
+    options = TransferOptions.of_call(copy, locals(), source)
+    progress = check_progress(progress)
     source = whole_files(source, "copy")
     check_choice("verify", verify, ("records", "bytes"))
     for name, flag in (("update", update), ("all_files", all_files), ("dry_run", dry_run)):
@@ -219,7 +220,7 @@ def copy(
         raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
     call = _Copy(
         paths, target, options, verify == "records", bool(update), mode == "overwrite", bool(all_files), filters,
-        bool(dry_run), parse_rate(limit_rate), threads, keywords.get("progress", False),
+        bool(dry_run), parse_rate(limit_rate), threads, progress,
     )  # fmt: skip
     while True:
         try:

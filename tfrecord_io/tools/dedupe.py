@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, Literal
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer, check_names
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.row_hashes import HASH, row_hashes
 from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, write_labelled
-from tfrecord_io.typing import InputPath, Path
+from tfrecord_io.typing import Compression, FileMode, InputPath, Partitions, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -25,15 +25,26 @@ _BITS = 5  # of a hash that choose a temporary file
 _FILES = 1 << _BITS
 
 
-@document_keywords(CopyOptions)
+@check_keywords
 def dedupe(
-    src: InputPath,
-    dst: Path,
+    source: InputPath,
+    target: Path,
     *,
     by: str | Sequence[str],
     keep: Literal["first", "last"] = "first",
     memory_bytes: int = 256 * MIB,
-    **keywords: Any,
+    schema: SchemaLike | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Partitions = "features",
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: FileMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write one record of each key: the first or the last of those that agree in some columns.
 
@@ -43,19 +54,29 @@ def dedupe(
     NaN equals NaN, and -0.0 equals 0.0. Each record takes a byte of memory and its key 24 bytes, which beyond
     `memory_bytes` go through temporary files in the folder that ``TMPDIR`` names.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"id": [1, 2, 1, 3], "price": [10, 20, 30, 40]}, "prices.tfrecord")
+    >>> tfr.dedupe("prices.tfrecord", "latest.tfrecord", by="id", keep="last").records
+    3
+    >>> tfr.read_table("latest.tfrecord").to_pylist()
+    [{'id': 2, 'price': 20}, {'id': 1, 'price': 30}, {'id': 3, 'price': 40}]
+
     Parameters
     ----------
-    src : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`.
-    dst : str, PathLike or binary file object
-        As in `write_tfrecord`.
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As for `dataset`.
+    target : str, PathLike or binary file object
+        As for `write_tfrecord`.
     by : str or sequence of str
         The columns of the key: texts, bytes, numbers, bools or times, one value a record.
     keep : {"first", "last"}, default "first"
         Which of the records with one key is written, and stays where it is in the order.
     memory_bytes : int, default 256 MiB
         Bytes of keys to hold in memory; about twice as much is used.
-    {keywords}
+    schema, schema_overrides, partitions, compression, shards, max_shard_bytes, write_index, mode, threads
+        As for `merge`.
+    storage_options, filesystem, progress
+        As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns
     -------
@@ -69,22 +90,13 @@ def dedupe(
         A file is damaged; nothing is written.
     FileExistsError
         As `write_tfrecord`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"id": [1, 2, 1, 3], "price": [10, 20, 30, 40]}, "prices.tfrecord")
-    >>> tfr.dedupe("prices.tfrecord", "latest.tfrecord", by="id", keep="last").records
-    3
-    >>> tfr.read_table("latest.tfrecord").to_pylist()
-    [{'id': 2, 'price': 20}, {'id': 1, 'price': 30}, {'id': 3, 'price': 40}]
     """
     names = check_names("by", by)
     if keep not in ("first", "last"):
         raise ValueError(say("{keep=}: expected 'first' or 'last'", keep=keep))
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
-    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, dedupe, src))
-    return write_labelled(copied, dst, _one_of_each(copied, names, keep == "last", memory_bytes))
+    copied = CopiedRecords(source, CopyOptions.of_call(dedupe, locals(), source))
+    return write_labelled(copied, target, _one_of_each(copied, names, keep == "last", memory_bytes))
 
 
 def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, memory_bytes: int) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.filters import condition_of
@@ -52,10 +52,9 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.tools.index_files import build_index
-from tfrecord_io.typing import OpenedDataset, Path
+from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.frame_sink import FrameSink, with_prefix
 
-_KEYWORDS = {"schema", "schema_overrides", "threads", "progress", "storage_options", "filesystem"}
 _MOST_FILES = 8  # that are read at a time
 _WITHOUT_MANIFEST = (
     "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), in one step; tfr.adopt "
@@ -109,8 +108,16 @@ class DeleteReport(Report):
         return Summary(f"{printable(self.path)}: {', '.join(parts)}", ("file", "is"), rows)
 
 
-@document_keywords(ReadOptions, only=_KEYWORDS)
-def delete(path: Path | OpenedDataset, *, filters: Any, dry_run: bool = False, **keywords: Any) -> DeleteReport:
+@check_keywords
+def delete(
+    path: Path | OpenedDataset,
+    *,
+    filters: Any,
+    dry_run: bool = False,
+    schema: SchemaLike | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+) -> DeleteReport:
     """Remove the rows that fulfil a condition.
 
     Files all of whose rows fulfil it are dropped, by the names of their folders without being opened. Files with some
@@ -120,6 +127,15 @@ def delete(path: Path | OpenedDataset, *, filters: Any, dry_run: bool = False, *
     One replacement of the manifest publishes all of that: a killed call leaves the dataset as it was, or without the
     rows, and files that `tfr clean` finds. What is appended meanwhile is kept, also if it fulfils the condition. The
     old files are removed at the end: readers that were open before go on, or get a ReplacedError, and never a mixture.
+
+    >>> import tfrecord_io as tfr
+    >>> visits = {"day": ["05-01", "05-01", "05-02"], "user": [7, 8, 7]}
+    >>> _ = tfr.write_tfrecord(visits, "visits_to_forget/", partition_by="day")
+    >>> report = tfr.delete("visits_to_forget/", filters=[("user", "==", 7)])
+    >>> report.records, report.kept, report.folders
+    (2, 1, ('day=05-02',))
+    >>> tfr.read_table("visits_to_forget/").to_pylist()
+    [{'user': 8, 'day': '05-01'}]
 
     Parameters
     ----------
@@ -131,7 +147,8 @@ def delete(path: Path | OpenedDataset, *, filters: Any, dry_run: bool = False, *
         by ``DELETE`` of SQL.
     dry_run : bool, default False
         Find the rows and report them, and change nothing.
-    {keywords}
+    schema, storage_options, progress
+        As for `dataset`, to which all else is said.
 
     Returns
     -------
@@ -152,19 +169,8 @@ def delete(path: Path | OpenedDataset, *, filters: Any, dry_run: bool = False, *
     -----
     Index files of a file that is written anew are made for the new one, with the same columns. If no row remains, one
     shard without records does, so that the dataset keeps its columns.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> visits = {"day": ["05-01", "05-01", "05-02"], "user": [7, 8, 7]}
-    >>> _ = tfr.write_tfrecord(visits, "visits_to_forget/", partition_by="day")
-    >>> report = tfr.delete("visits_to_forget/", filters=[("user", "==", 7)])
-    >>> report.records, report.kept, report.folders
-    (2, 1, ('day=05-02',))
-    >>> tfr.read_table("visits_to_forget/").to_pylist()
-    [{'user': 8, 'day': '05-01'}]
     """
-    options = ReadOptions.from_keywords(keywords, delete, path)
+    options = ReadOptions.of_call(delete, {**locals(), "filters": None}, path)
     path = whole_files(path, "delete")
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is the str or PathLike of a dataset or file, not a {type(path).__name__}")

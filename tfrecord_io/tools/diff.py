@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -132,8 +132,6 @@ def diff(
     any_order: bool = False,
     key: str | Sequence[str] | None = None,
     limit: int = 10,
-    a_storage_options: Mapping[str, Any] | None = None,
-    b_storage_options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> DiffReport:
     """Compare two datasets: columns and types, numbers of records, and the values of each record.
@@ -154,8 +152,6 @@ def diff(
         or removed. Each record takes some 120 bytes of memory, and data that differs is read twice.
     limit : int, default 10
         Number of records whose differences are reported.
-    a_storage_options, b_storage_options : dict, optional
-        Storage options of `a` or `b` alone, in place of `storage_options`.
     {keywords}
 
     Returns
@@ -199,8 +195,7 @@ def diff(
     check_integer("limit", limit, 0)
     options = ReadOptions.from_keywords(keywords, diff, sample="all")
     sides = [
-        _Side.resolve(path, ReadOptions.from_keywords(keywords, diff, path, sample="all"), storage)
-        for path, storage in ((a, a_storage_options), (b, b_storage_options))
+        _Side(*selection_of(path, ReadOptions.from_keywords(keywords, diff, path, sample="all"))) for path in (a, b)
     ]
     size = total(source.size for side in sides for source in side.sources)
     with (
@@ -230,12 +225,6 @@ class _Side:
 
     sources: list[Source]
     options: ReadOptions
-
-    @classmethod
-    def resolve(cls, path: Any, options: ReadOptions, own_storage: Mapping[str, Any] | None) -> _Side:
-        if own_storage is not None:
-            options = replace(options, storage_options=own_storage)
-        return cls(*selection_of(path, options))
 
     def open(self, progress: ProgressLike = False) -> Reader:
         return open_path(self.sources, replace(self.options, progress=progress))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,22 +14,43 @@ from tfrecord_io.api import open_reader
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaError, say
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.typing import InputPath, TableLike
+from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike, TableLike
 
 
 @check_keywords
-@document_keywords(ReadOptions)
-def join(path: InputPath, table: TableLike, *, on: str | Sequence[str], **keywords: Any) -> pa.RecordBatchReader:
+def join(
+    path: InputPath,
+    table: TableLike,
+    *,
+    on: str | Sequence[str],
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+) -> pa.RecordBatchReader:
     """Read records with the columns of a table added, by key.
 
     All records are kept, in their order; those whose key is not in the table have missing values in its columns, as
     have those with a missing key. -0.0 equals 0.0, and NaN equals NaN. The table is held in memory, the records are
     read batch by batch: the result can be written by `write_tfrecord`, or by whatever takes a stream of Arrow, and
     the data may be larger than memory.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"id": [1, 2, 3], "text": ["a", "b", "c"]}, "texts.tfrecord")
+    >>> scores = {"id": [3, 1], "score": [0.5, 0.25]}
+    >>> _ = tfr.write_tfrecord(tfr.join("texts.tfrecord", scores, on="id"), "scored.tfrecord", float64="raw")
+    >>> tfr.read_tfrecord("scored.tfrecord")
+       id text  score
+    0   1    a   0.25
+    1   2    b    NaN
+    2   3    c   0.50
 
     Parameters
     ----------
@@ -39,7 +60,8 @@ def join(path: InputPath, table: TableLike, *, on: str | Sequence[str], **keywor
         As in `write_tfrecord`: the columns of the key, each key once, and others.
     on : str or sequence of str
         The columns of the key, which both have: texts, bytes, numbers, bools or times.
-    {keywords}
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As for `dataset`.
 
     Returns
     -------
@@ -56,23 +78,12 @@ def join(path: InputPath, table: TableLike, *, on: str | Sequence[str], **keywor
         The table has two rows of one key.
     TFRecordError
         A file is damaged.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"id": [1, 2, 3], "text": ["a", "b", "c"]}, "texts.tfrecord")
-    >>> scores = {"id": [3, 1], "score": [0.5, 0.25]}
-    >>> _ = tfr.write_tfrecord(tfr.join("texts.tfrecord", scores, on="id"), "scored.tfrecord", float64="raw")
-    >>> tfr.read_tfrecord("scored.tfrecord")
-       id text  score
-    0   1    a   0.25
-    1   2    b    NaN
-    2   3    c   0.50
     """
+    keywords = locals()
     names = check_names("on", on)
     source = with_plain_layout(open_input(table))
     right = pa.Table.from_batches(source.batches, source.schema).combine_chunks()
-    reader = open_reader(path, **keywords)
+    reader = open_reader(path, **ReadOptions.stated(join, keywords))
     try:
         _check_columns(reader.schema, right.schema, names)
         keys = _Keys([(name, right[name], reader.schema.field(name).type) for name in names])

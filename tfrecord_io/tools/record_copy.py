@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.display import and_more
@@ -30,7 +29,7 @@ def record_outputs(
     ``partitions="folders"`` `path` is a directory, and the names, or shards, are in each folder.
     """
     schema, folders = records.schema, records.folders
-    options = replace(records.options, storage_options=records.options.target.storage_options)
+    options = records.options
     outputs: list[RecordOutput | FolderOutputs] = []
     with ExitStack() as parents:
         try:
@@ -39,7 +38,7 @@ def record_outputs(
                 if options.partitions == "folders":
                     directory = directory_of_folders(path, "partitions='folders'", _ADVICE)
                     inside = f"{directory}{next(iter(folders), '')}{name}"
-                check_outside(records.src, records.options.source, inside, options.storage, records.sources)
+                check_outside(records.src, records.options.source, inside, options.target, records.sources)
                 if options.partitions == "folders":
                     outputs.append(FolderOutputs(directory, name, schema, options, folders, parents))
                 else:

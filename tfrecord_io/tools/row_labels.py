@@ -112,7 +112,7 @@ def _each_key(
     copied: CopiedRecords, columns: Sequence[str], keyword: str, use: Callable[[list[pa.Array]], T], kinds: Kinds
 ) -> list[T]:
     schema = copied.schema
-    keywords = {"columns": list(columns), "sample": "all", "schema": schema.declared, **copied.options.source.keywords}
+    keywords: dict[str, Any] = {"columns": list(columns), "sample": "all", "schema": schema.declared}
     if schema.declared is None:
         keywords["schema_overrides"] = copied.options.schema_overrides
     with Reader(plan_scan(copied.sources, ReadOptions.from_keywords(keywords), embedded=schema.united)) as batches:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
-from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import SalvageOptions
+from tfrecord_io.keyword_docs import check_keywords
+from tfrecord_io.options import MAX_RECORD_BYTES, SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.recovery import SkippedRegion
 from tfrecord_io.read.sources import whole_files
@@ -20,7 +20,7 @@ from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
-from tfrecord_io.typing import InputPath
+from tfrecord_io.typing import Compression, FileMode, InputPath, ProgressLike
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
 
@@ -117,14 +117,20 @@ def _region_line(region: SkippedRegion) -> str:
     return f"{printable(region.path)}: {where}: {printable(region.reason, 600)}{size}"
 
 
-@document_keywords(SalvageOptions)
+@check_keywords
 def salvage(
-    src: InputPath,
-    dst: str | os.PathLike[str],
+    source: InputPath,
+    target: str | os.PathLike[str],
     *,
     dry_run: bool = False,
     report: str | os.PathLike[str] | None = None,
-    **keywords: Any,
+    compression: Compression | None = "infer",
+    max_record_bytes: int = MAX_RECORD_BYTES,
+    max_decompression_ratio: float | None = None,
+    mode: FileMode | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> SalvageReport:
     """Write the intact records of damaged files to new files, and report what was lost.
 
@@ -137,42 +143,6 @@ def salvage(
     If the first record of a file is lost, and with it the embedded schema, the schema of the dataset's manifest or
     of another shard is put in front again.
 
-    Parameters
-    ----------
-    src : str, os.PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; of a dataset, nothing is selected. Missing shards, and manifests that are damaged or do
-        not match, are reported.
-    dst : str or os.PathLike
-        A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
-        compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together. Those in
-        folders of columns (``day=1/``) are in the same folders then, under new names, in one compression.
-    max_decompression_ratio : float, optional
-        As in `read_tfrecord`; what a file decompresses to beyond that is left out.
-    dry_run : bool, default False
-        Write nothing but the `report`.
-    report : str or os.PathLike, optional
-        File for the report as JSON.
-    {keywords}
-
-    Returns
-    -------
-    SalvageReport
-        ``ok`` if nothing was lost, ``records``, ``bytes_lost``, ``regions``, ``missing``, and a `SalvagedFile` for each
-        file.
-
-    Raises
-    ------
-    FileNotFoundError
-        Nothing matches `src`.
-    ValueError
-        `dst` is a file that is read.
-    FileExistsError
-        `dst` exists; see `mode`.
-    CorruptRecordError
-        A file is of another format, such as PNG. Nothing is written.
-
-    Examples
-    --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "damaged.tfrecord")
     >>> with open("damaged.tfrecord", "r+b") as file:
@@ -183,9 +153,46 @@ def salvage(
     (2, 2)
     >>> tfr.read_table("salvaged.tfrecord")["x"].to_pylist()
     [1, 2]
+
+    Parameters
+    ----------
+    source : str, os.PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; of a dataset, nothing is selected. Missing shards, and manifests that are damaged or do
+        not match, are reported.
+    target : str or os.PathLike
+        A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
+        compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together. Those in
+        folders of columns (``day=1/``) are in the same folders then, under new names, in one compression.
+    max_decompression_ratio : float, optional
+        As in `read_tfrecord`; what a file decompresses to beyond that is left out.
+    dry_run : bool, default False
+        Write nothing but the `report`.
+    report : str or os.PathLike, optional
+        File for the report as JSON.
+    mode : {"error", "overwrite"}, optional
+        What happens to existing output. By default a file is replaced, and a sharded dataset is an error.
+    compression, max_record_bytes, storage_options, filesystem, progress
+        As for `dataset`; a source with another storage is ``dataset(path, storage_options=…)``.
+
+    Returns
+    -------
+    SalvageReport
+        ``ok`` if nothing was lost, ``records``, ``bytes_lost``, ``regions``, ``missing``, and a `SalvagedFile` for each
+        file.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matches `source`.
+    ValueError
+        `target` is a file that is read.
+    FileExistsError
+        `target` exists; see `mode`.
+    CorruptRecordError
+        A file is of another format, such as PNG. Nothing is written.
     """
-    options = SalvageOptions.from_keywords(keywords, salvage, src)
-    src = whole_files(src, "salvage")
+    options = SalvageOptions.of_call(salvage, locals(), source)
+    src, dst = whole_files(source, "salvage"), target
     faults: list[CorruptRecordError] = []
     missing: list[str] = []
     found: dict[str, Any] = {"manifest_faults": faults, "missing": missing}

@@ -8,7 +8,7 @@ depends neither on the memory nor on the files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from fractions import Fraction
 from itertools import groupby
@@ -19,13 +19,13 @@ import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import RecordOutput, record_outputs
 from tfrecord_io.tools.row_labels import random_labels, write_labelled
 from tfrecord_io.tools.split import exact_fraction
-from tfrecord_io.typing import InputPath, Path
+from tfrecord_io.typing import Compression, FileMode, InputPath, Partitions, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -39,8 +39,26 @@ _WRITE_BYTES = 4 * MIB
 Keyed = tuple[Frames, Array]  # records and their keys
 
 
-@document_keywords(CopyOptions)
-def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256 * MIB, **keywords: Any) -> WriteReport:
+@check_keywords
+def shuffle(
+    source: InputPath,
+    target: Path,
+    *,
+    seed: int = 0,
+    memory_bytes: int = 256 * MIB,
+    schema: SchemaLike | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Partitions = "features",
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: FileMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> WriteReport:
     """Write the records of files in a random order, of which all are equally likely.
 
     Records are copied as bytes; the embedded schema is in the first record of each file written. Values in the names of
@@ -48,18 +66,28 @@ def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256
     than memory: beyond `memory_bytes` their records are distributed to temporary files in the folder that ``TMPDIR``
     names, which needs room for the uncompressed data.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(8))}, "ordered.tfrecord")
+    >>> tfr.shuffle("ordered.tfrecord", "shuffled@2", seed=3).records
+    8
+    >>> tfr.read_table("shuffled@2")["x"].to_pylist()
+    [0, 4, 7, 1, 5, 6, 3, 2]
+
     Parameters
     ----------
-    src : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`.
-    dst : str, PathLike or binary file object
-        As in `write_tfrecord`.
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As for `dataset`.
+    target : str, PathLike or binary file object
+        As for `write_tfrecord`.
     seed : int, default 0
         The same seed gives the same order of the same records, whatever `memory_bytes` is and however they are divided
         among files.
     memory_bytes : int, default 256 MiB
         Bytes of records to hold in memory; about twice as much is used.
-    {keywords}
+    schema, schema_overrides, partitions, compression, shards, max_shard_bytes, write_index, mode, threads
+        As for `merge`.
+    storage_options, filesystem, progress
+        As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns
     -------
@@ -71,29 +99,37 @@ def shuffle(src: InputPath, dst: Path, *, seed: int = 0, memory_bytes: int = 256
         A file is damaged; nothing is written.
     FileExistsError
         As `write_tfrecord`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": list(range(8))}, "ordered.tfrecord")
-    >>> tfr.shuffle("ordered.tfrecord", "shuffled@2", seed=3).records
-    8
-    >>> tfr.read_table("shuffled@2")["x"].to_pylist()
-    [0, 4, 7, 1, 5, 6, 3, 2]
     """
     check_integer("seed", seed, 0)
     check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
-    copied, bits = CopiedRecords(src, CopyOptions.from_keywords(keywords, shuffle, src)), np.random.PCG64(seed)
+    copied, bits = CopiedRecords(source, CopyOptions.of_call(shuffle, locals(), source)), np.random.PCG64(seed)
     copied.schema = copied.schema.reordered()
-    with record_outputs(copied, dst) as (output,):
+    with record_outputs(copied, target) as (output,):
         for folder, records in groupby(copied.frames(), key=itemgetter(0)):
             _in_order_of_keys(_with_keys(records, bits), memory_bytes, 0, output.folder(folder))
     return output.report
 
 
-@document_keywords(CopyOptions)
+@check_keywords
 def sample(
-    src: InputPath, dst: Path, *, n: int | None = None, fraction: float | None = None, seed: int = 0, **keywords: Any
+    source: InputPath,
+    target: Path,
+    *,
+    n: int | None = None,
+    fraction: float | None = None,
+    seed: int = 0,
+    schema: SchemaLike | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Partitions = "features",
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: FileMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a random choice of the records of files, in their order; every choice is equally likely.
 
@@ -101,19 +137,29 @@ def sample(
     folders (``day=1/``) become features. The records are counted first, as by `count`; each takes a byte of
     memory.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(100))}, "hundred.tfrecord")
+    >>> tfr.sample("hundred.tfrecord", "ten.tfrecord", n=10).records
+    10
+    >>> tfr.sample("hundred.tfrecord", "third.tfrecord", fraction=0.333).records
+    33
+
     Parameters
     ----------
-    src : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`.
-    dst : str, PathLike or binary file object
-        As in `write_tfrecord`.
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As for `dataset`.
+    target : str, PathLike or binary file object
+        As for `write_tfrecord`.
     n : int, optional
         Number of records to write; all, if there are no more.
     fraction : float, optional
         The part of the records to write, from 0 to 1: of m records exactly ``floor(m * fraction + 1/2)``.
     seed : int, default 0
         The same seed, and number of records, gives the same choice.
-    {keywords}
+    schema, schema_overrides, partitions, compression, shards, max_shard_bytes, write_index, mode, threads
+        As for `merge`.
+    storage_options, filesystem, progress
+        As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns
     -------
@@ -127,24 +173,15 @@ def sample(
         A file is damaged; nothing is written.
     FileExistsError
         As `write_tfrecord`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": list(range(100))}, "hundred.tfrecord")
-    >>> tfr.sample("hundred.tfrecord", "ten.tfrecord", n=10).records
-    10
-    >>> tfr.sample("hundred.tfrecord", "third.tfrecord", fraction=0.333).records
-    33
     """
     if (n is None) == (fraction is None):
         raise ValueError(say("pass either {n=}, the number of records") | say("{fraction=}, the part of them"))
     check_integer("n", n, 0, optional=True)
     part = None if fraction is None else exact_fraction("fraction", fraction)
-    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, sample, src))
+    copied = CopiedRecords(source, CopyOptions.of_call(sample, locals(), source))
     count = copied.count()
     size = min(n or 0, count) if part is None else math.floor(count * part + Fraction(1, 2))
-    return write_labelled(copied, dst, random_labels([size], count, seed))
+    return write_labelled(copied, target, random_labels([size], count, seed))
 
 
 def _with_keys(records: Iterable[tuple[str, Frames]], bits: np.random.PCG64) -> Iterator[Keyed]:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from tfrecord_io.compression import get_codec
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import CopyOptions, check_integer
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
@@ -28,27 +28,71 @@ from tfrecord_io.tools.row_labels import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.typing import InputPath, Path
+from tfrecord_io.typing import Compression, FileMode, InputPath, Partitions, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.writer import WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"
 
 
-@document_keywords(CopyOptions)
-def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
+@check_keywords
+def merge(
+    source: InputPath,
+    target: Path,
+    *,
+    schema: SchemaLike | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Partitions = "features",
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: FileMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> WriteReport:
     """Write the records of files to one file, or to other shards, in their order.
 
     Records are copied as bytes, their checksums checked. The embedded schemas of the files are united, and the result
     is in the first record of each file written. Values in the names of folders (``day=1/``) become features.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 4]}, "parts/x@2")
+    >>> tfr.merge("parts", "whole.tfrecord").records
+    4
+    >>> tfr.read_table("whole.tfrecord")["x"].to_pylist()
+    [1, 2, 3, 4]
+    >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "days/day=1/", shards=2)
+    >>> _ = tfr.write_tfrecord({"x": [3]}, "days/day=2/")
+    >>> _ = tfr.merge("days", "days.tfrecord")
+    >>> tfr.read_table("days.tfrecord").to_pylist()
+    [{'x': 1, 'day': 1}, {'x': 2, 'day': 1}, {'x': 3, 'day': 2}]
+    >>> [file.path for file in tfr.merge("days", "compact/", partitions="folders").files]
+    ['compact/day=1/part-00000-of-00001.tfrecord', 'compact/day=2/part-00000-of-00001.tfrecord']
+
     Parameters
     ----------
-    src : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`.
-    dst : str, PathLike or binary file object
-        As in `write_tfrecord`.
-    {keywords}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As for `dataset`.
+    target : str, PathLike or binary file object
+        As for `write_tfrecord`.
+    schema : pyarrow.Schema, Schema or dict, optional
+        The schema to embed, in place of those of the files; the records stay as they are. They are read with it first:
+        it has to name all their features, with types that fit the values. By default the schemas of the files are
+        united.
+    schema_overrides : dict, optional
+        Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the
+        records are checked as with `schema`.
+    partitions : {"features", "folders", "drop"}
+        What values in the names of folders (``day=1/``) become. "features": one of each record, with the type that
+        `read_table` gives the column; records must be Examples without a feature of this name. "folders": `target` is a
+        directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": nothing.
+    compression, shards, max_shard_bytes, write_index, threads, storage_options, filesystem, progress
+        As for `write_tfrecord`; a source with another storage is ``dataset(path, storage_options=…)``.
+    mode : {"error", "overwrite"}, optional
+        What happens to existing output. By default a file is replaced, and a sharded dataset is an error.
 
     Returns
     -------
@@ -69,52 +113,94 @@ def merge(src: InputPath, dst: Path, **keywords: Any) -> WriteReport:
     -----
     SchemaWarning
         Some files have an embedded schema and others do not, so that the output has none.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 4]}, "parts/x@2")
-    >>> tfr.merge("parts", "whole.tfrecord").records
-    4
-    >>> tfr.read_table("whole.tfrecord")["x"].to_pylist()
-    [1, 2, 3, 4]
-    >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "days/day=1/", shards=2)
-    >>> _ = tfr.write_tfrecord({"x": [3]}, "days/day=2/")
-    >>> _ = tfr.merge("days", "days.tfrecord")
-    >>> tfr.read_table("days.tfrecord").to_pylist()
-    [{'x': 1, 'day': 1}, {'x': 2, 'day': 1}, {'x': 3, 'day': 2}]
-    >>> [file.path for file in tfr.merge("days", "compact/", partitions="folders").files]
-    ['compact/day=1/part-00000-of-00001.tfrecord', 'compact/day=2/part-00000-of-00001.tfrecord']
     """
-    return _copy_all(CopiedRecords(src, CopyOptions.from_keywords(keywords, merge, src)), dst)
+    return _copy_all(CopiedRecords(source, CopyOptions.of_call(merge, locals(), source)), target)
 
 
-@overload
-def split(src: InputPath, dst: Path, *, by: str, **keywords: Any) -> dict[str, WriteReport]: ...
 @overload
 def split(
-    src: InputPath,
-    dst: Path,
+    source: InputPath,
+    target: Path,
+    *,
+    by: str,
+    seed: int = 0,
+    schema: SchemaLike | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Partitions = "features",
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: FileMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> dict[str, WriteReport]: ...
+@overload
+def split(
+    source: InputPath,
+    target: Path,
     *,
     fractions: Sequence[float] | Mapping[str, float],
     group: str | None = None,
     stratify: str | None = None,
     seed: int = 0,
-    **keywords: Any,
+    schema: SchemaLike | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Partitions = "features",
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: FileMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> dict[str, WriteReport]: ...
 @overload
-def split(src: InputPath, dst: Path, *, by: None = None, fractions: None = None, **keywords: Any) -> WriteReport: ...
-@document_keywords(CopyOptions)
 def split(
-    src: InputPath,
-    dst: Path,
+    source: InputPath,
+    target: Path,
+    *,
+    by: None = None,
+    fractions: None = None,
+    schema: SchemaLike | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Partitions = "features",
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: FileMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> WriteReport: ...
+@check_keywords
+def split(
+    source: InputPath,
+    target: Path,
     *,
     by: str | None = None,
     fractions: Sequence[float] | Mapping[str, float] | None = None,
     group: str | None = None,
     stratify: str | None = None,
     seed: int = 0,
-    **keywords: Any,
+    schema: SchemaLike | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    partitions: Partitions = "features",
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: FileMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> WriteReport | dict[str, WriteReport]:
     """Split the records of files: into shards, by the values of a column, or into parts of given sizes.
 
@@ -122,13 +208,26 @@ def split(
     Values in the names of folders (``day=1/``) become features. With `by` or `fractions`, the files are read twice, and
     the part of each record takes a byte of memory.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(10)), "label": ["cat", "dog"] * 5}, "pets.tfrecord")
+    >>> parts = tfr.split("pets.tfrecord", "parts", fractions=[0.8, 0.1, 0.1], seed=1)
+    >>> {name: report.records for name, report in parts.items()}
+    {'train': 8, 'validation': 1, 'test': 1}
+    >>> sorted(tfr.split("pets.tfrecord", "by_label", by="label"))
+    ['cat', 'dog']
+    >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
+    10
+    >>> parts = tfr.split("pets.tfrecord", "even", fractions=[0.6, 0.4], stratify="label")
+    >>> sorted(tfr.read_table("even/train.tfrecord")["label"].to_pylist())
+    ['cat', 'cat', 'cat', 'dog', 'dog', 'dog']
+
     Parameters
     ----------
-    src : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`.
-    dst : str or PathLike
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As for `dataset`.
+    target : str or PathLike
         Without `by` and `fractions`, as in `write_tfrecord`, with `shards` or `max_shard_bytes`. With them, a directory
-        for the parts: ``<dst>/<name>.tfrecord``, each a dataset of shards if `shards` or `max_shard_bytes` is given.
+        for the parts: ``<target>/<name>.tfrecord``, each a dataset of shards if `shards` or `max_shard_bytes` is given.
     by : str, optional
         A column of texts, bytes, integers or bools, of at most 200 distinct values. The value is the name of its part,
         with characters other than letters, digits and ``_.-~`` as ``%`` and two hexadecimal digits, as are a first
@@ -148,7 +247,10 @@ def split(
         has its fraction up to a few records. Records that are added behind the others change the part of no other.
     seed : int, default 0
         The same seed gives the same parts of the same records; without `group` and `stratify`, of the same number.
-    {keywords}
+    schema, schema_overrides, partitions, compression, shards, max_shard_bytes, write_index, mode, threads
+        As for `merge`.
+    storage_options, filesystem, progress
+        As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns
     -------
@@ -166,23 +268,8 @@ def split(
         There is no such column.
     FileExistsError
         As `write_tfrecord`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": list(range(10)), "label": ["cat", "dog"] * 5}, "pets.tfrecord")
-    >>> parts = tfr.split("pets.tfrecord", "parts", fractions=[0.8, 0.1, 0.1], seed=1)
-    >>> {name: report.records for name, report in parts.items()}
-    {'train': 8, 'validation': 1, 'test': 1}
-    >>> sorted(tfr.split("pets.tfrecord", "by_label", by="label"))
-    ['cat', 'dog']
-    >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
-    10
-    >>> parts = tfr.split("pets.tfrecord", "even", fractions=[0.6, 0.4], stratify="label")
-    >>> sorted(tfr.read_table("even/train.tfrecord")["label"].to_pylist())
-    ['cat', 'cat', 'cat', 'dog', 'dog', 'dog']
     """
-    copied = CopiedRecords(src, CopyOptions.from_keywords(keywords, split, src))
+    copied = CopiedRecords(source, CopyOptions.of_call(split, locals(), source))
     if by is not None and fractions is not None:
         raise ValueError(say("{by=} and {fractions=} are two ways to split: pass only one of them"))
     if (group is not None or stratify is not None) and (fractions is None or None not in (group, stratify)):
@@ -192,11 +279,11 @@ def split(
     check_integer("seed", seed, 0)
     if by is not None:
         values, labels = value_labels(copied, by)
-        return _copy_parts(copied, os.fspath(dst), [_part_name(value) for value in values], labels)
+        return _copy_parts(copied, os.fspath(target), [_part_name(value) for value in values], labels)
     if fractions is None:
-        if copied.options.shards is None and copied.options.max_shard_bytes is None and not _is_spec(dst):
+        if copied.options.shards is None and copied.options.max_shard_bytes is None and not _is_spec(target):
             raise ValueError(say("say how to split: pass one of {shards=}, {max_shard_bytes=}, {by=}, {fractions=}"))
-        return _copy_all(copied, dst)
+        return _copy_all(copied, target)
     shares = _shares(fractions)
     parts = list(shares.values())
     if group is not None:
@@ -206,7 +293,7 @@ def split(
     else:
         count = copied.count()
         labels = random_labels(_sizes(parts, count), count, seed)
-    return _copy_parts(copied, os.fspath(dst), list(shares), labels)
+    return _copy_parts(copied, os.fspath(target), list(shares), labels)
 
 
 def _copy_all(copied: CopiedRecords, dst: Any) -> WriteReport:

@@ -73,8 +73,14 @@ def writing(path: Path, options: dict[str, Any]) -> None:
 
 def other_calls(path: Path) -> None:
     tfr.convert("a.npy", path, compression="gzip", shards=2)
-    tfr.convert(path, "a.npy", column="x", limit=5)
-    tfr.convert([path, "b.tfrecord"], "a.npz", columns=["x*"], compressed=True, batch_size=10)
+    tfr.convert(path, "a.npy", target_options={"column": "x"}, limit=5)
+    tfr.convert(
+        [path, "b.tfrecord"],
+        "a.npz",
+        columns=["x*"],
+        target_options={"compressed": True},
+        source_options={"batch_size": 10},
+    )
     tfr.formats.write_npy(path, "x.npy", "x", mode="overwrite", columns=["x"])
     tfr.formats.write_npz(path, "x.npz", compressed=True, schema={"x": "int64"})
     with tfr.formats.open_npy({"image": "images.npy", "label": "labels.npy"}) as stream:

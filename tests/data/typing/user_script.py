@@ -21,12 +21,12 @@ def bring_in(folder: Path) -> None:
     )
     tfr.write_tfrecord(tfr.formats.open_npz("arrays.npz"), "arrays.tfrecord")
     tfr.write_tfrecord(tfr.formats.open_idx("images.idx", "labels.idx", names=["image", "label"]), "mnist.tfrecord")
-    tfr.convert("rows.csv", "rows.tfrecord", delimiter=";", schema_overrides={"age": "int64"})
+    tfr.convert("rows.csv", "rows.tfrecord", source_options={"delimiter": ";", "schema_overrides": {"age": "int64"}})
     print(tfr.formats.write_image_folder("photos@8.tfrecord", "again", image="image/encoded").records)
     print(tfr.formats.write_file_folder("sounds.tfrecord", "sounds-again", file="file/encoded", filename=None).bytes)
     with tfr.formats.open_yolo("coco8", image_set="val", masks="json", invalid_boxes="clip") as stream:
         tfr.write_tfrecord(stream, "coco8.tfrecord")
-    tfr.convert("coco8.tfrecord", "as-coco", dst_format="coco", class_names=["cat"])
+    tfr.convert("coco8.tfrecord", "as-coco", target_format="coco", target_options={"class_names": ["cat"]})
 
 
 def look(path: str) -> bool:

@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as npst
 
 import tfrecord_io as tfr
 from rounds import COMPLETE
+from transfers import convert_flat
 
 h5py = pytest.importorskip("h5py")
 
@@ -42,7 +43,7 @@ DTYPES = [
 def converted(source: Path, **keywords: Any) -> Path:
     """The rows of a file, through TFRecord, as an HDF5 file again."""
     records, target = source.with_suffix(".tfrecord"), source.with_name("again.hdf5")
-    tfr.convert(source, records, float64="raw", **keywords)
+    convert_flat(source, records, float64="raw", **keywords)
     tfr.convert(records, target)
     return target
 
@@ -73,7 +74,12 @@ def test_columns_of_each_kind_round_trip(tmp_path: Path, compressed: bool) -> No
         "image": np.arange(3 * 4 * 2, dtype=np.uint8).reshape(3, 4, 2),
     }
     tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
-    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5", compressed=compressed, batch_size=2)
+    tfr.convert(
+        tmp_path / "a.tfrecord",
+        tmp_path / "a.h5",
+        target_options={"compressed": compressed},
+        source_options={"batch_size": 2},
+    )
     tfr.convert(tmp_path / "a.h5", tmp_path / "b.tfrecord")
     before, after = tfr.read_table(tmp_path / "a.tfrecord"), tfr.read_table(tmp_path / "b.tfrecord")
     assert after.select(before.column_names).equals(before)
@@ -178,7 +184,7 @@ def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
 def test_text_with_a_nul_names_the_record(tmp_path: Path, text: Any) -> None:
     tfr.write_tfrecord({"x": text}, tmp_path / "a.tfrecord")
     with pytest.raises(tfr.errors.EncodeError, match="a text has a NUL, which HDF5 cannot store") as caught:
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5", batch_size=1)
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5", source_options={"batch_size": 1})
     assert (caught.value.feature, caught.value.record) == ("x", 2)
     assert not (tmp_path / "a.h5").exists()
 
@@ -255,12 +261,18 @@ def test_shapes_without_values(tmp_path: Path) -> None:
         file.create_dataset("rows", (2**50, 0), "f8")
         file.create_dataset("row", (1, 2**40), "u1", chunks=(1, 1000))
         file.create_dataset("zeros", (1000, 1000), "u1", chunks=(1, 1000))
-    for name, reason in (("x", "max_expansion=1000000 leaves"), ("rows", "rows without a value"), ("row", "a record")):
+    for name, reason in (("x", "1000000} leaves"), ("rows", "rows without a value"), ("row", "a record")):
         with pytest.raises(tfr.TFRecordError, match=reason):
-            tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], max_expansion=1_000_000)
-    with pytest.raises(tfr.errors.DecodeError, match="pass max_expansion=1000000"):
-        tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], max_expansion=1000)
-    tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], max_expansion=1_000_000)
+            tfr.convert(
+                tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], source_options={"max_expansion": 1_000_000}
+            )
+    with pytest.raises(tfr.errors.DecodeError, match=r"pass source_options=.'max_expansion': 1000000"):
+        tfr.convert(
+            tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], source_options={"max_expansion": 1000}
+        )
+    tfr.convert(
+        tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], source_options={"max_expansion": 1_000_000}
+    )
 
 
 @pytest.mark.parametrize("name", ["big", "lists", "texts"])
@@ -276,8 +288,10 @@ def test_what_takes_too_much_is_refused_before_a_row_is_read(
         raise AssertionError("a row is read")
 
     monkeypatch.setattr(h5py.Dataset, "__getitem__", read)
-    with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1000000 leaves room"):
-        tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], max_expansion=1_000_000)
+    with pytest.raises(tfr.errors.DecodeError, match="max_expansion': 1000000} leaves room"):
+        tfr.convert(
+            tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], source_options={"max_expansion": 1_000_000}
+        )
 
 
 def test_rows_that_share_one_large_value_are_read_one_at_a_time(
@@ -329,7 +343,7 @@ while done < count:
                 del content[draw.randrange(len(content)):]
             open("m.h5", "wb").write(content)
             try:
-                tfr.convert("m.h5", "m.tfrecord", max_expansion=1 << 24)
+                tfr.convert("m.h5", "m.tfrecord", source_options={'max_expansion': 1 << 24})
             except tfr.TFRecordError:
                 pass
             except BaseException as error:

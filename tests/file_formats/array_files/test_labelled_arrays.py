@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
+from transfers import convert_flat
 
 xr = pytest.importorskip("xarray")
 h5py = pytest.importorskip("h5py")
@@ -35,7 +36,7 @@ def stored(data: Any, folder: Path, kind: str, encoding: Any = None) -> Path:
 def arrays(path: Path, **keywords: Any) -> Any:
     """The rows of a file through TFRecord."""
     target = path.with_name("a.tfrecord")
-    tfr.convert(path, target, float64="raw", mode="overwrite", **keywords)
+    convert_flat(path, target, float64="raw", mode="overwrite", **keywords)
     return tfr.dataset(target).to_xarray().load()
 
 
@@ -76,7 +77,7 @@ def test_another_dimension_some_columns_and_stored_values(tmp_path: Path, kind: 
     assert raw["t2m"].attrs["scale_factor"] == 0.01
     assert raw["t2m"].values[1, 0, 0] == -32768
     assert xr.decode_cf(raw[["t2m"]])["t2m"].values.tolist()[0] == pytest.approx(T2M[0], abs=0.006)
-    with pytest.raises(tfr.errors.EncodeError, match="record_dim='x': no variable has this dimension"):
+    with pytest.raises(tfr.errors.EncodeError, match="'record_dim': 'x'}: no variable has this dimension"):
         arrays(path, record_dim="x")
     for record_dim, rows in ((None, 3), ("lon", 2)):  # which rows there are does not depend on the columns
         assert arrays(path, columns=["lat"], record_dim=record_dim)["lat"].values.tolist() == [[51.5]] * rows
@@ -163,7 +164,7 @@ def test_packed_values_without_names_of_dimensions(tmp_path: Path) -> None:
         file["grid/v"].attrs.update({"scale_factor": np.array([0.1]), "_FillValue": np.array([255], "u1")})
         file["n"] = [1, 2, 3]
     np.testing.assert_allclose(arrays(tmp_path / "a.h5")["grid/v"], [0.1, 0.2, np.nan])
-    with pytest.raises(tfr.errors.EncodeError, match=r"record_dim='x': its dimensions have no names"):
+    with pytest.raises(tfr.errors.EncodeError, match=r"'record_dim': 'x'}: its dimensions have no names"):
         arrays(tmp_path / "a.h5", record_dim="x")
 
 
@@ -172,11 +173,11 @@ def test_without_xarray_packed_values_are_an_error(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, "xarray", None)
     target = tmp_path / "b.tfrecord"
     with pytest.raises(
-        tfr.errors.MissingDependencyError, match=r"'(v|time)'.*pip install 'tfrecord_io\[xarray\]'; decode_cf=False"
+        tfr.errors.MissingDependencyError, match=r"'(v|time)'.*pip install 'tfrecord_io\[xarray\]'.*'decode_cf': False"
     ):
         tfr.convert(path, target)
     assert not target.exists()
-    tfr.convert(path, target, decode_cf=False)
+    tfr.convert(path, target, source_options={"decode_cf": False})
     assert tfr.read_table(target)["time"].to_pylist() == [0, 36]
 
 
@@ -186,9 +187,9 @@ def test_what_cannot_be_decoded(tmp_path: Path) -> None:
             "fortnights since 2020-01-01",
             "standard",
             tfr.errors.DecodeError,
-            "t: units of .* cannot be read.*decode_cf=False",
+            "t: units of .* cannot be read.*'decode_cf': False",
         ),
-        ("days since 2020-01-01", "360_day", tfr.TFRecordError, "decode_cf=False"),
+        ("days since 2020-01-01", "360_day", tfr.TFRecordError, "'decode_cf': False"),
     ):
         with h5py.File(tmp_path / "a.h5", "w") as file:
             file["t"] = [1, 2]

@@ -42,7 +42,7 @@ def test_arrays_round_trip(tmp_path_factory: pytest.TempPathFactory, array: np.n
 
 def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": ["a", "böse", ""] * 50_000}, tmp_path / "x.tfrecord")
-    tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1000)
+    tfr.formats.write_npy(tfr.dataset(tmp_path / "x.tfrecord", batch_size=1000), tmp_path / "x.npy")
     actual = np.load(tmp_path / "x.npy")
     assert actual.dtype == np.dtype("U4")
     assert actual.tolist() == ["a", "böse", ""] * 50_000
@@ -50,7 +50,7 @@ def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:
 
 def test_lists_of_one_length_are_an_axis(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [[1, 2], [3, 4], [5, 6]]}, tmp_path / "x.tfrecord")
-    tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1)
+    tfr.formats.write_npy(tfr.dataset(tmp_path / "x.tfrecord", batch_size=1), tmp_path / "x.npy")
     assert np.load(tmp_path / "x.npy").tolist() == [[1, 2], [3, 4], [5, 6]]
 
 
@@ -101,7 +101,10 @@ def test_structured_arrays_round_trip(tmp_path: Path, array: np.ndarray) -> None
     np.save(tmp_path / "x.npy", array)
     report = tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord", float64="raw")
     assert report.records == len(array)
-    assert tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", batch_size=2).columns == report.columns
+    assert (
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", source_options={"batch_size": 2}).columns
+        == report.columns
+    )
     actual = np.load(tmp_path / "y.npy")
     assert actual.dtype.names == report.columns
     for name in report.columns:
@@ -123,7 +126,7 @@ def test_missing_times_are_nat(tmp_path: Path, kind: str, unit: str) -> None:
     array = np.array([0, 7, "NaT", -3, "NaT"], f"{kind}[{unit}]")
     np.save(tmp_path / "x.npy", array)
     tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
-    tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", batch_size=2)
+    tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", source_options={"batch_size": 2})
     assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
 
 
@@ -141,7 +144,7 @@ def test_raw_columns_round_trip(tmp_path: Path, array: np.ndarray) -> None:
     np.save(tmp_path / "x.npy", array)
     np.savez(tmp_path / "x.npz", x=array)
     for source in (tmp_path / "x.npy", tmp_path / "x.npz"):
-        tfr.convert(source, tmp_path / "x.tfrecord", column_encoding={"x": "raw"})
+        tfr.convert(source, tmp_path / "x.tfrecord", target_options={"column_encoding": {"x": "raw"}})
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy")
         assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
 
@@ -164,10 +167,11 @@ def test_filters_keep_rows(tmp_path: Path) -> None:
     assert (report.records, report.columns) == (4, ("y",))
     with np.load(tmp_path / "x.npz") as archive:
         assert archive["y"].shape[0] == 4
-    report = tfr.convert(path, tmp_path / "none.npy", column="x", filters=[("x", ">", 10)])
+    report = tfr.convert(path, tmp_path / "none.npy", target_options={"column": "x"}, filters=[("x", ">", 10)])
     assert report.records == len(np.load(tmp_path / "none.npy")) == 0
+    source = tfr.dataset(path, batch_size=1, schema=RAGGED)
     with pytest.raises(tfr.errors.EncodeError, match="have the shape") as caught:
-        tfr.formats.write_npy(path, tmp_path / "y.npy", "y", filters=[("x", ">", 5)], batch_size=1, schema=RAGGED)
+        tfr.formats.write_npy(source, tmp_path / "y.npy", "y", filters=[("x", ">", 5)])
     assert caught.value.record == 9
     assert not (tmp_path / "y.npy").exists()
 

@@ -61,7 +61,7 @@ def test_columns_of_each_kind_round_trip(tmp_path: Path) -> None:
         "text": [f"ä{i}" for i in range(rows)],
     }
     tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
-    report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.zarr", batch_size=777)
+    report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.zarr", source_options={"batch_size": 777})
     assert report.bytes == sum(file.stat().st_size for file in (tmp_path / "a.zarr").rglob("*") if file.is_file())
     tfr.convert(tmp_path / "a.zarr", tmp_path / "b.tfrecord")
     before, after = tfr.read_table(tmp_path / "a.tfrecord"), tfr.read_table(tmp_path / "b.tfrecord")
@@ -144,9 +144,14 @@ def test_shapes_without_values(tmp_path: Path) -> None:
     made.create_array("x", shape=(2**40, 1000), chunks=(1, 1000), dtype="f8")
     made.create_array("chunk", shape=(2**40,), chunks=(2**36,), dtype="f8")
     made.create_array("row", shape=(1, 2**40), chunks=(1, 1000), dtype="u1")
-    for name, reason in (("x", "max_expansion=1000000 leaves"), ("chunk", "is too large"), ("row", "a record at most")):
+    for name, reason in (("x", "1000000} leaves"), ("chunk", "is too large"), ("row", "a record at most")):
         with pytest.raises(tfr.TFRecordError, match=reason):
-            tfr.convert(tmp_path / "a.zarr", tmp_path / "a.tfrecord", columns=[name], max_expansion=1_000_000)
+            tfr.convert(
+                tmp_path / "a.zarr",
+                tmp_path / "a.tfrecord",
+                columns=[name],
+                source_options={"max_expansion": 1_000_000},
+            )
 
 
 TEXTS = b"\x08\x00\x00\x00"  # their number, in a chunk
@@ -174,7 +179,7 @@ def test_damaged_metadata_and_chunks_raise_errors_of_this_package(tmp_path: Path
         file.write_bytes(content)
         try:
             with warnings.catch_warnings(action="ignore"):
-                tfr.convert(path, tmp_path / "a.tfrecord", max_expansion=1 << 24)
+                tfr.convert(path, tmp_path / "a.tfrecord", source_options={"max_expansion": 1 << 24})
         except tfr.TFRecordError:
             pass
         except Exception as error:

@@ -74,7 +74,7 @@ def test_a_value_that_parquet_and_orc_cannot_hold_names_column_and_record(
     source = tmp_path / "x.tfrecord"
     tfr.write_tfrecord({"n": [1, 2], "x": UNFIT[name]}, source)
     with pytest.raises(tfr.errors.EncodeError, match=r"out of range for this file format.*columns=") as caught:
-        tfr.convert(source, tmp_path / f"x{suffix}", batch_size=1)
+        tfr.convert(source, tmp_path / f"x{suffix}", source_options={"batch_size": 1})
     assert (caught.value.path, caught.value.record, caught.value.feature) == (str(source), 1, "x")
     assert "9223372036854775807" not in str(caught.value)
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)

@@ -29,6 +29,7 @@ from tfrecord_io.file_formats.tables.csv_files import rows_end
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import StorageOptions
+from transfers import convert_flat
 
 ROWS = st.lists(
     st.fixed_dictionaries(
@@ -52,8 +53,10 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
     folder = tmp_path_factory.mktemp("csv")
     table = pa.Table.from_pylist(rows, SCHEMA)
     tfr.write_tfrecord(table, folder / "a.tfrecord")
-    tfr.convert(folder / "a.tfrecord", folder / "a.csv", delimiter=delimiter)
-    tfr.convert(folder / "a.csv", folder / "b.tfrecord", delimiter=delimiter, schema_overrides=TYPES)
+    tfr.convert(folder / "a.tfrecord", folder / "a.csv", target_options={"delimiter": delimiter})
+    tfr.convert(
+        folder / "a.csv", folder / "b.tfrecord", source_options={"delimiter": delimiter, "schema_overrides": TYPES}
+    )
     actual = tfr.read_table(folder / "b.tfrecord")
     assert repr(actual.to_pylist()) == repr(table.to_pylist())  # NaN too
     assert actual.schema.equals(table.schema)
@@ -70,7 +73,9 @@ def test_text_with_a_byte_order_mark(
     tfr.convert(folder / "a.tfrecord", folder / f"a.{suffix}")
     (folder / f"b.{suffix}").write_bytes((folder / f"a.{suffix}").read_bytes().decode().encode(encoding))
     for name in "ab":
-        tfr.convert(folder / f"{name}.{suffix}", folder / f"{name}.arrow.tfrecord", schema_overrides=TYPES)
+        tfr.convert(
+            folder / f"{name}.{suffix}", folder / f"{name}.arrow.tfrecord", source_options={"schema_overrides": TYPES}
+        )
     a, b = ((folder / f"{name}.arrow.tfrecord").read_bytes() for name in "ab")
     assert a == b
 
@@ -112,7 +117,11 @@ def test_types_are_inferred_and_declared(tmp_path: Path) -> None:
     read = tfr.read_table(tmp_path / "a.tfrecord")
     assert [str(type_) for type_ in read.schema.types] == ["int64", "double", "date32[day]", "bool", "timestamp[s]"]
     assert read["zip"].to_pylist() == [123, None]
-    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema_overrides={"z*": "string", "x": "float32"})
+    tfr.convert(
+        tmp_path / "a.csv",
+        tmp_path / "a.tfrecord",
+        source_options={"schema_overrides": {"z*": "string", "x": "float32"}},
+    )
     assert tfr.read_table(tmp_path / "a.tfrecord")["zip"].to_pylist() == ["00123", None]
     tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema={"day": "string", "zip": "string"})
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist()[0] == {"day": "2020-01-02", "zip": "00123"}
@@ -127,14 +136,14 @@ def test_columns_are_selected_in_both_directions(tmp_path: Path) -> None:
     with pytest.raises(tfr.errors.FeatureNotFoundError):
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["z"])
     with pytest.raises(tfr.errors.FeatureNotFoundError):
-        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema_overrides={"z": "string"})
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"schema_overrides": {"z": "string"}})
 
 
 def test_cells_that_are_missing_values_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('x,s\nNA,NA\n1,"NA"\n,""\n')
     with pytest.raises(TypeError, match="expected a list"):
-        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", null_values="NA")
-    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", null_values=["", "NA"])
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"null_values": "NA"})
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"null_values": ["", "NA"]})
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"x": [None, 1, None], "s": [None, "NA", ""]}
     tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
     assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == ["NA", "1", None]
@@ -162,8 +171,8 @@ def test_columns_that_csv_cannot_hold_are_refused(tmp_path: Path, column: Any) -
 @pytest.mark.parametrize(
     ("content", "record", "feature", "reason"),
     [
-        ("a,b\n" + "1,2\n" * 10 + "1,x\n", 10, "b", "does not fit the column's type.*schema_overrides="),
-        ("a,b\n1,2\n1,2,3\n", 1, None, "Expected 2 columns, got 3.*delimiter="),
+        ("a,b\n" + "1,2\n" * 10 + "1,x\n", 10, "b", "does not fit the column's type.*schema_overrides"),
+        ("a,b\n1,2\n1,2,3\n", 1, None, "Expected 2 columns, got 3.*delimiter"),
         ("", None, None, "Empty CSV file"),
         ('a\n"' + "x" * 3000, None, None, "a row is longer than|not a file of the format CSV"),
     ],
@@ -203,11 +212,11 @@ def test_a_header_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 def test_keywords_of_csv_are_refused_for_other_formats(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
     for keywords in ({"delimiter": ";"}, {"null_values": ["NA"]}):
-        with pytest.raises(TypeError, match="only for CSV"):
-            tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.parquet", **keywords)
+        with pytest.raises(TypeError, match="which TFRecord does not have"):
+            convert_flat(tmp_path / "a.tfrecord", tmp_path / "a.parquet", **keywords)
     for delimiter in ("", "ab", '"', "ä", "\n"):
         with pytest.raises(ValueError, match="expected one ASCII character"):
-            tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.csv", delimiter=delimiter)
+            tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.csv", target_options={"delimiter": delimiter})
 
 
 def test_large_files_are_streamed() -> None:
@@ -223,12 +232,12 @@ def test_large_files_are_streamed() -> None:
 def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,id\n1,9007199254740993\n2,\n3,9223372036854775808\n")
     with pytest.raises(
-        tfr.errors.DecodeError, match=r"9223372036854775808.*schema_overrides=\{'id': 'string'\}"
+        tfr.errors.DecodeError, match=r"9223372036854775808.*schema_overrides\W+id': 'string'\}"
     ) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", float64="raw")
     assert caught.value.feature == "id"
     tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["n"])
-    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema_overrides={"id": "string"})
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"schema_overrides": {"id": "string"}})
     expected = ["9007199254740993", None, "9223372036854775808"]
     assert tfr.read_table(tmp_path / "a.tfrecord")["id"].to_pylist() == expected
     (tmp_path / "a.csv").write_text("id\n9223372036854775808\n1e30\n")
@@ -291,7 +300,7 @@ def test_empty_lines_before_the_header_are_left_out(tmp_path: Path, suffix: str,
     assert tfr.read_table(tmp_path / "x.tfrecord").to_pydict() == {"x": [1, None, 2]}
     path.write_bytes(f"{begin}x\n1\ny\n".encode())
     with pytest.raises(tfr.errors.DecodeError) as caught:
-        tfr.convert(path, tmp_path / "x.tfrecord", schema_overrides={"x": "int64"})
+        tfr.convert(path, tmp_path / "x.tfrecord", source_options={"schema_overrides": {"x": "int64"}})
     assert caught.value.record == 1
 
 
@@ -344,12 +353,14 @@ def test_leading_zeros_are_lost_with_a_warning_only(
 def test_the_warning_about_leading_zeros_says_how_to_keep_them(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,zip\nAda,01234\nAlan,7\n")
     with pytest.warns(
-        tfr.errors.SchemaWarning, match=r"column 'zip': the leading zeros of '01234'.*schema_overrides={'zip': 'st"
+        tfr.errors.SchemaWarning, match=r"column 'zip': the leading zeros of '01234'.*schema_overrides\W+zip': 'st"
     ) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
     assert len(caught) == 1
     for type_, values in (("string", ["01234", "7"]), ("int64", [1234, 7])):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema_overrides={"zip": type_})
+            tfr.convert(
+                tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"schema_overrides": {"zip": type_}}
+            )
         assert tfr.read_table(tmp_path / "a.tfrecord")["zip"].to_pylist() == values

@@ -69,13 +69,13 @@ def test_types_are_inferred(tmp_path: Path) -> None:
 def test_types_are_declared(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"t": "2020-01-01 10:00:00", "n": 1, "c": "x"}\n')
     types = {"t": "timestamp[s]", "n": "int8", "c": pa.dictionary(pa.int32(), pa.string())}
-    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides=types)
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", source_options={"schema_overrides": types})
     read = tfr.read_table(tmp_path / "a.tfrecord")
     assert [str(type_) for type_ in read.schema.types][:2] == ["timestamp[s]", "int8"]
     assert pa.types.is_dictionary(read.schema.field("c").type)
     tensor = tfr.tensor("float32", (2, 2))
     with pytest.raises(tfr.errors.SchemaError, match="cannot hold"):
-        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"n": tensor})
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", source_options={"schema_overrides": {"n": tensor}})
 
 
 def test_a_line_that_is_cut_off_is_not_valid_json(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_line_that_is_cut_off_is_not_valid_json(tmp_path: Path) -> None:
 def test_text_that_is_no_date_or_time_is_refused(tmp_path: Path, type_: str, text: str) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"when": text}) + "\n")
     with pytest.raises(tfr.errors.DecodeError, match=text):
-        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"when": type_})
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", source_options={"schema_overrides": {"when": type_}})
 
 
 def test_a_schema_names_columns_that_the_first_lines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_a_tensor_becomes_nested_lists_and_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "record", "reason"),
     [
-        ('{"a": 1}\n' * 3 + '{"a": "x"}\n', 3, "changed from number to string.*schema_overrides="),
+        ('{"a": 1}\n' * 3 + '{"a": "x"}\n', 3, "changed from number to string.*schema_overrides"),
         ('{"a": 1}\n' * 3 + '{"a": 1\n', 3, "Missing a comma"),
         ('[{"a": 1}]\n', 0, "a line is not an object.*jq"),
         ('{"a": "\udcff"}\n', None, "UTF-?8"),
@@ -161,9 +161,9 @@ def test_lines_are_not_split_between_blocks(tmp_path: Path, monkeypatch: pytest.
 def test_several_files_are_concatenated(tmp_path: Path, bucket: Bucket) -> None:
     for i in range(3):
         bucket.fs.pipe(bucket.url(f"j/{i}.ndjson"), f'{{"n": {i}}}\n'.encode() if i != 1 else b"\n")
-    tfr.convert(bucket.url("j"), tmp_path / "a.tfrecord", src_storage_options=bucket.storage_options)
+    tfr.convert(bucket.url("j"), tmp_path / "a.tfrecord", storage_options=bucket.storage_options)
     assert tfr.read_table(tmp_path / "a.tfrecord")["n"].to_pylist() == [0, 2]
-    tfr.convert(tmp_path / "a.tfrecord", bucket.url("b.jsonl"), dst_storage_options=bucket.storage_options)
+    tfr.convert(tmp_path / "a.tfrecord", bucket.url("b.jsonl"), storage_options=bucket.storage_options)
     assert bucket.fs.cat(bucket.url("b.jsonl")) == b'{"n": 0}\n{"n": 2}\n'
 
 
@@ -193,7 +193,7 @@ def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path, line: str, de
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", float64="raw")
     assert caught.value.feature == "id"
     assert f"'id': '{declared}'" in str(caught.value)
-    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"id": declared})
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", source_options={"schema_overrides": {"id": declared}})
     rows = tfr.read_table(tmp_path / "a.tfrecord")["id"].to_pylist()
     assert repr(rows) == repr([json.loads(json.dumps(read).replace("%s", value)) for value in values])
     (tmp_path / "a.jsonl").write_text("\n".join(line % value for value in [*values, "1.5"]))
@@ -202,7 +202,7 @@ def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path, line: str, de
 
 def test_numbers_are_text_where_text_is_declared(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1.50}\n{"a": "x"}\n{"a": null}\n')
-    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"a": "string"})
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", source_options={"schema_overrides": {"a": "string"}})
     assert tfr.read_table(tmp_path / "a.tfrecord")["a"].to_pylist() == ["1.50", "x", None]
 
 
@@ -242,7 +242,7 @@ def test_float16_is_declared_at_any_depth(tmp_path: Path) -> None:
     table = tfr.read_table(tmp_path / "a.tfrecord")
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.jsonl")
     types = dict(zip(table.schema.names, table.schema.types, strict=True))
-    tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord", schema_overrides=types)
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord", source_options={"schema_overrides": types})
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(table)
     (tmp_path / "x.jsonl").write_text('{"x": [1.5, 65519]}\n{"x": [65520]}\n')
     with pytest.raises(tfr.errors.DecodeError, match="a number is too large for float16"):
@@ -281,5 +281,7 @@ def test_durations_are_read_as_they_are_written(unit: str, values: list[int | No
 def test_text_that_is_no_duration_of_the_unit(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.jsonl").write_text(json.dumps({"x": text}) + "\n")
     with pytest.raises(tfr.errors.DecodeError, match="duration") as caught:
-        tfr.convert(tmp_path / "x.jsonl", tmp_path / "x.tfrecord", schema_overrides={"x": pa.duration("s")})
+        tfr.convert(
+            tmp_path / "x.jsonl", tmp_path / "x.tfrecord", source_options={"schema_overrides": {"x": pa.duration("s")}}
+        )
     assert caught.value.path == str(tmp_path / "x.jsonl")

@@ -20,6 +20,7 @@ from pyarrow import csv, feather, orc
 import tfrecord_io as tfr
 from rounds import rounds
 from servers import Bucket
+from transfers import convert_flat
 
 FRAME = pd.DataFrame({"x": [1, 2, 3, 4], "s": ["a", "b", "c", "d"]})
 
@@ -65,7 +66,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def converted(source: Any, **keywords: Any) -> pa.Table:
     with tempfile.TemporaryDirectory() as folder:
-        tfr.convert(source, f"{folder}/x.tfrecord", **keywords)
+        convert_flat(source, f"{folder}/x.tfrecord", **keywords)
         return tfr.read_table(f"{folder}/x.tfrecord")
 
 
@@ -169,10 +170,10 @@ def test_types_that_folders_cannot_have(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), tmp_path / "day=1" / "a.parquet")
     with pytest.raises(tfr.errors.SchemaError, match="'day=1' is not a value of the declared type date32"):
         converted(tmp_path, schema={"day": "date32", "x": "int64"})
-    with pytest.raises(TypeError, match="schema_overrides= declares 'x', but is only for columns of folders"):
+    with pytest.raises(TypeError, match=r"schema_overrides.* declares 'x', but is only for columns of folders"):
         converted(tmp_path, schema_overrides={"x": "int8"})
     np.save(tmp_path / "a.npy", [1])
-    with pytest.raises(TypeError, match=r"schema_overrides= is only for TFRecord, CSV, .* sources, and .* is \.npy"):
+    with pytest.raises(TypeError, match=r"source_options= has 'schema_overrides', which \.npy does not have"):
         converted(tmp_path / "a.npy", schema_overrides={"x": "int8"})
 
 
@@ -203,7 +204,7 @@ def test_folders_in_buckets(bucket: Bucket) -> None:
     keywords = {"storage_options": bucket.storage_options}
     for day in (1, 2):
         bucket.fs.pipe_file(bucket.url(f"d/day={day}/a.csv").removeprefix(f"{bucket.protocol}://"), b"x\n5\n")
-    tfr.convert(bucket.url("d"), bucket.url("out.tfrecord"), **keywords)
+    convert_flat(bucket.url("d"), bucket.url("out.tfrecord"), **keywords)
     assert tfr.read_table(bucket.url("out.tfrecord"), **keywords).to_pydict() == {"x": [5, 5], "day": [1, 2]}
 
 
@@ -213,6 +214,6 @@ def test_globs_leave_out_what_tools_write_and_names_with_a_dot(tmp_path: Path) -
         (tmp_path / name).write_text(f"x\n{name}\n" if name.endswith(".csv") else "")
     expected = {"*.csv": ["_a.csv", "a.csv"], "_*.csv": ["_a.csv"], "*": ["_a.csv", "a.csv"], ".*": [".b.csv"]}
     for pattern, names in {**expected, "": ["a.csv"]}.items():
-        tfr.convert(tmp_path / pattern, tmp_path / "out.tfrecord", src_format="csv")
+        tfr.convert(tmp_path / pattern, tmp_path / "out.tfrecord", source_format="csv")
         assert tfr.read_table(tmp_path / "out.tfrecord")["x"].to_pylist() == names
         (tmp_path / "out.tfrecord").unlink()

@@ -10,6 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.file_formats.tables.untyped_columns import may_be_rounded, refuse_rounding
+from transfers import convert_flat
 
 
 @pytest.mark.parametrize("text", [str(2**63), str(-(2**63) - 1), "+" + "9" * 5000])
@@ -45,7 +46,7 @@ def test_numbers_do_not_become_infinities(
 ) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(tfr.errors.DecodeError, match="the number is too large for") as caught:
-        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", float64="raw", **keywords)
+        convert_flat(tmp_path / name, tmp_path / "a.tfrecord", float64="raw", **keywords)
     assert (caught.value.feature, caught.value.record) == place
     assert caught.value.path == str(tmp_path / name)
 

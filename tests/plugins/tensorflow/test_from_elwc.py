@@ -185,8 +185,8 @@ def test_progress_counts_the_bytes_of_the_files(tmp_path: Path) -> None:
     path = written(tmp_path / "a", LISTS)
     for call in (
         lambda progress: read(path, progress=progress),
-        lambda progress: tfr.convert(path, tmp_path / "b.csv", src_format="elwc", progress=progress),
-        lambda progress: tfr.convert(path, tmp_path / "c.tfrecord", src_format="elwc", progress=progress),
+        lambda progress: tfr.convert(path, tmp_path / "b.csv", source_format="elwc", progress=progress),
+        lambda progress: tfr.convert(path, tmp_path / "c.tfrecord", source_format="elwc", progress=progress),
     ):
         states: list[tfr.typing.Progress] = []
         call(states.append)

@@ -29,7 +29,7 @@ def test_conversion_to_other_formats(tmp_path: Path) -> None:
     path = written(tmp_path / "a", LISTS)
     names = ["clicks", "doc", "position", "query", "record"]
     for target in ("rows.parquet", "rows.csv", "rows.jsonl", "rows.tfrecord", "rows@2.tfrecord"):
-        assert tfr.convert(path, tmp_path / target, src_format="elwc").columns == tuple(names)
+        assert tfr.convert(path, tmp_path / target, source_format="elwc").columns == tuple(names)
         again = tmp_path / target
         if "tfrecord" not in target:
             again = tmp_path / "again"

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import COMPLETE, rounds
 from sample_images import image_of
+from transfers import convert_flat
 
 INT, FLOAT = st.integers(-(2**15) + 1, 2**15 - 1), st.floats(-4, 4, width=16)
 ITEMS = {
@@ -296,8 +297,8 @@ def test_images_that_tfds_cannot_decode(tmp_path: Path, images: list[str], mode:
 
 def test_convert_and_buckets(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "again" / "1.0.0"
-    keywords: dict[str, Any] = {"split": "train[:50%]", "dst_format": "tfds", "dst_split": "small", "shards": 2}
-    assert tfr.convert(data / "tfds" / "splits", path, **keywords).records == 52
+    keywords: dict[str, Any] = {"split": "train[:50%]", "target_format": "tfds", "target_split": "small", "shards": 2}
+    assert convert_flat(data / "tfds" / "splits", path, **keywords).records == 52
     assert tfr.count(tmp_path / "again", split="small") == 52
     tfr.formats.write_tfds({"x": [1, 2]}, "memory://buckets/mine/1.0.0")
     assert tfr.read_table("memory://buckets/mine", split="train[1:]")["x"].to_pylist() == [2]
@@ -317,7 +318,7 @@ def test_a_copy_has_the_features_of_the_dataset(data: Path, tmp_path: Path, name
     columns = [each for each in every if not each.startswith("double")]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tfr.convert(source, path, dst_format="tfds", split="train", columns=columns, shards=2)
+        tfr.convert(source, path, target_format="tfds", source_options={"split": "train"}, columns=columns, shards=2)
     changed = str(caught[0].message).rpartition(": ")[2].split(", ") if caught else []
     assert (name == "everything") == bool(changed) == (len(caught) == 1)
     kept = {key for key in expected if not key.startswith("double")}
@@ -348,18 +349,18 @@ def test_a_copy_has_the_features_of_the_dataset(data: Path, tmp_path: Path, name
 
 def test_copies_with_other_columns_and_types(data: Path, tmp_path: Path) -> None:
     source, path = data / "tfds" / "episodes", tmp_path / "mine" / "1.0.0"
-    keywords: dict[str, Any] = {"split": "train", "dst_format": "tfds", "include_file_paths": "steps/from"}
+    keywords: dict[str, Any] = {"split": "train", "target_format": "tfds", "include_file_paths": "steps/from"}
     with pytest.raises(tfr.errors.SchemaError, match="a column of steps"):
         tfr.formats.write_tfds(
             tfr.dataset(source, split="train", include_file_paths="steps/from"), path, prefix="steps"
         )
-    tfr.convert(source, path, **keywords | {"include_file_paths": "from"})
+    convert_flat(source, path, **keywords | {"include_file_paths": "from"})
     found, expected = features_of(path), features_of(source)
     assert found.pop("from")["pythonClassName"].endswith("Text")
     assert found == expected
     overrides = {"steps/reward": tfr.list_("float64")}
     with pytest.warns(UserWarning, match="they have features by their types: steps/reward"):
-        tfr.convert(
+        convert_flat(
             source, path, **keywords | {"schema_overrides": overrides, "include_file_paths": None}, mode="overwrite"
         )
     inner, whole = (

@@ -157,7 +157,7 @@ def test_photos_of_yolo_are_turned(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="7 of 8 images keep an EXIF orientation"):
         tfr.write_tfrecord(tfr.formats.open_yolo(tmp_path, class_names=["white"]), tmp_path / "a.tfrecord")
     check_training(tmp_path / "a.tfrecord", 8)
-    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "coco", dst_format="coco")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "coco", target_format="coco")
     stream = tfr.formats.open_coco(tmp_path / "coco" / "instances.json", tmp_path / "coco" / "images", orient=True)
     with pytest.warns(UserWarning, match="keep an EXIF"):
         tfr.write_tfrecord(stream, tmp_path / "b.tfrecord")

@@ -203,7 +203,7 @@ def test_buckets(tmp_path: Path, bucket: Bucket) -> None:
         bucket.fs.pipe(bucket.url(f"photos/{name}"), encoded())
     options = {"storage_options": bucket.storage_options}
     assert rows(tfr.formats.open_image_folder(bucket.url("photos"), **options)) == ["cat/1.png", "dog/1.png"]
-    tfr.convert(bucket.url("photos/"), tmp_path / "a.tfrecord", src_storage_options=bucket.storage_options)
+    tfr.convert(bucket.url("photos/"), tmp_path / "a.tfrecord", storage_options=bucket.storage_options)
     assert tfr.read_table(tmp_path / "a.tfrecord")["label"].to_pylist() == [0, 1]
 
 

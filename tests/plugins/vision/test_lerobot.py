@@ -16,6 +16,7 @@ import pytest
 
 import tfrecord_io as tfr
 from sample_images import image_of, saved
+from transfers import convert_flat
 
 LENGTHS = [3, 0, 2, 4]
 ACTIONS = [np.arange(n * 7, dtype=np.float32).reshape(n, 7) + n for n in LENGTHS]
@@ -52,7 +53,14 @@ def episodes(tmp_path: Path) -> Path:
 
 def convert(source: Path, target: Path, **keywords: Any) -> Any:
     with pytest.warns(tfr.errors.SchemaWarning, match="1 episode without steps"):
-        return tfr.convert(source, target, split="train", dst_format="lerobot", fps=10, **keywords)
+        return convert_flat(
+            source,
+            target,
+            source_options={"split": "train"},
+            target_format="lerobot",
+            target_options={"fps": 10},
+            **keywords,
+        )
 
 
 def test_frames_and_descriptions(episodes: Path, tmp_path: Path) -> None:
@@ -106,21 +114,37 @@ def test_files_end_with_episodes(episodes: Path, tmp_path: Path, monkeypatch: py
 @pytest.mark.filterwarnings("ignore:no column is named language_instruction")
 def test_refusals(episodes: Path, tmp_path: Path) -> None:
     target = tmp_path / "lerobot"
-    with pytest.raises(TypeError, match="needs fps="):
-        tfr.convert(episodes, target, split="train", dst_format="lerobot")
+    with pytest.raises(TypeError, match=r"needs .*fps"):
+        tfr.convert(episodes, target, source_options={"split": "train"}, target_format="lerobot")
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="no column of text has the tasks"):
-        tfr.convert(episodes, target, split="train", dst_format="lerobot", fps=10, task="goal")
+        tfr.convert(
+            episodes,
+            target,
+            source_options={"split": "train"},
+            target_format="lerobot",
+            target_options={"fps": 10, "task": "goal"},
+        )
     with pytest.raises(tfr.errors.EncodeError, match="no episode with steps"):
-        tfr.convert(episodes, target, split="train[1:2]", dst_format="lerobot", fps=10)
+        tfr.convert(
+            episodes,
+            target,
+            source_options={"split": "train[1:2]"},
+            target_format="lerobot",
+            target_options={"fps": 10},
+        )
     assert not target.exists()
     ragged = tmp_path / "ragged" / "1.0.0"
     tfr.formats.write_tfds({"steps/x": [[[1], [2, 3]]]}, ragged, prefix="steps")
     with pytest.raises(tfr.errors.SchemaError, match="a list of numbers of one length"):
-        tfr.convert(ragged, target, split="train", dst_format="lerobot", fps=10)
+        tfr.convert(
+            ragged, target, source_options={"split": "train"}, target_format="lerobot", target_options={"fps": 10}
+        )
     target.mkdir()
     (target / "a").write_text("")
     with pytest.raises(FileExistsError):
-        tfr.convert(episodes, target, split="train", dst_format="lerobot", fps=10)
+        tfr.convert(
+            episodes, target, source_options={"split": "train"}, target_format="lerobot", target_options={"fps": 10}
+        )
 
 
 def steps_of(images: list[bytes], **more: Any) -> pa.Table:
@@ -131,7 +155,9 @@ def steps_of(images: list[bytes], **more: Any) -> pa.Table:
 def lerobot(table: pa.Table, folder: Path, **keywords: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What meta/ says about features and their statistics."""
     tfr.write_tfrecord(table, folder / "a.tfrecord")
-    tfr.convert(folder / "a.tfrecord", folder / "lerobot", dst_format="lerobot", fps=1, **keywords)
+    convert_flat(
+        folder / "a.tfrecord", folder / "lerobot", target_format="lerobot", target_options={"fps": 1}, **keywords
+    )
     meta = folder / "lerobot" / "meta"
     return json.loads((meta / "info.json").read_text()), json.loads((meta / "stats.json").read_text())
 

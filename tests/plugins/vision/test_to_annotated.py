@@ -27,6 +27,7 @@ from rounds import COMPLETE, rounds
 from servers import Bucket
 from tfrecord_io.cli import tfr as command
 from tfrecord_io.plugins.vision.shapes import draw
+from transfers import convert_flat
 
 OBJECT = "image/object/"
 WIDTH, HEIGHT = 40, 20
@@ -87,13 +88,13 @@ def test_all_boxes_and_classes_come_back(format: str, images: list[tuple[str, An
     records = [image(f"{name}.jpg", *boxes, label=label) for name, boxes, label in images] or [image()]
     with tempfile.TemporaryDirectory() as temporary:
         path, folder = write(Path(temporary), *records), Path(temporary, "out")
-        report = tfr.convert(path, folder, dst_format=format)
+        report = tfr.convert(path, folder, target_format=format)
         assert (report.records, report.bytes) == (len(records), len(ENCODED) * len(records))
         classes = {} if format == "coco" else {"class_names": [f"class {label}" for label in (1, 2, 3)]}
         if format == "yolo" and not any(boxes for _, boxes, _ in images):
             classes = {"class_names": []}
         if format == "yolo":
-            tfr.convert(path, Path(temporary, "named"), dst_format=format, **classes)
+            convert_flat(path, Path(temporary, "named"), target_format=format, **classes)
             folder = Path(temporary, "named")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -151,7 +152,7 @@ def test_a_coco_file_comes_back(objects: list[tuple[Any, ...]]) -> None:
             Path(temporary, "i.json"), photos, masks="json", invalid_boxes="keep", check_sizes=False
         )
         tfr.write_tfrecord(stream, Path(temporary, "a.tfrecord"))
-        tfr.convert(Path(temporary, "a.tfrecord"), Path(temporary, "out"), dst_format="coco")
+        tfr.convert(Path(temporary, "a.tfrecord"), Path(temporary, "out"), target_format="coco")
         back = json.loads(Path(temporary, "out/instances.json").read_text())
     assert back["images"] == document["images"]
     assert back["categories"] == [category for category in document["categories"] if category["id"] in used]
@@ -186,8 +187,10 @@ def test_what_coco_states_of_objects_comes_back(objects: list[tuple[Any, ...]]) 
         (folder / "images" / "a.png").write_bytes(ENCODED)
         document = {"images": images, "categories": categories, "annotations": annotations}
         (folder / "instances.json").write_text(json.dumps(document))
-        tfr.convert(folder / "instances.json", folder / "a", src_format="coco", images=folder / "images")
-        tfr.convert(folder / "a", folder / "out", dst_format="coco")
+        tfr.convert(
+            folder / "instances.json", folder / "a", source_format="coco", source_options={"images": folder / "images"}
+        )
+        tfr.convert(folder / "a", folder / "out", target_format="coco")
         back = json.loads((folder / "out/instances.json").read_text())
     for each, original in zip(back["annotations"], annotations, strict=True):
         assert np.float32(each.pop("score")) == np.float32(original.pop("score"))
@@ -214,10 +217,10 @@ def test_what_voc_states_of_objects_comes_back(tmp_path: Path) -> None:
     parts += [{"name": "hand", "bndbox": {"xmin": "01"}}]
     assert [json.loads(each) for each in first[f"{OBJECT}part"][0].as_py()] == [parts, [], []]
     tfr.write_tfrecord(first, tmp_path / "a.tfrecord")
-    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", dst_format="voc")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", target_format="voc")
     assert tfr.formats.open_voc(tmp_path / "out").read_all().equals(first)
     with pytest.warns(UserWarning, match=r"occluded, .*part"):
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "coco", dst_format="coco")
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "coco", target_format="coco")
     more = "<actions><jumping>1</jumping></actions>"
     (tmp_path / "voc/Annotations/a.xml").write_text(xml.replace(box, box + more))
     with pytest.warns(UserWarning, match="no column for it, here or in other annotations: actions of objects"):
@@ -239,9 +242,9 @@ def test_values_of_objects_that_are_none(tmp_path: Path, format: str, more: dict
     boxes = [(0.0, 0.0, 0.5, 0.5)] * 2
     path = write(tmp_path, image("a.jpg", *boxes, **{OBJECT + name: values for name, values in more.items()}))
     with pytest.raises(tfr.errors.EncodeError, match=reason):
-        tfr.convert(path, tmp_path / "out", dst_format=format)
+        tfr.convert(path, tmp_path / "out", target_format=format)
     columns = [f"!{OBJECT}{name}" for name in more]
-    tfr.convert(path, tmp_path / "out", dst_format=format, columns=columns)
+    tfr.convert(path, tmp_path / "out", target_format=format, columns=columns)
 
 
 def test_pycocotools_reads_it(tmp_path: Path) -> None:
@@ -251,7 +254,7 @@ def test_pycocotools_reads_it(tmp_path: Path) -> None:
     box = (0.1, 0.1, 0.75, 0.9)
     for column, values in (("segmentation", [json.dumps(polygon), "[]"]), ("mask", [png(mask)] * 2)):
         path = write(tmp_path, image("a.jpg", box, box, **{OBJECT + column: values, "image/source_id": "7"}))
-        tfr.convert(path, tmp_path / column, dst_format="coco")
+        tfr.convert(path, tmp_path / column, target_format="coco")
         with contextlib.redirect_stdout(io.StringIO()):
             opened = coco.COCO(str(tmp_path / column / "instances.json"))
             opened.loadRes([{"image_id": 7, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}])
@@ -271,7 +274,7 @@ def test_the_layout_of_yolo(tmp_path: Path) -> None:
     """As https://docs.ultralytics.com/datasets/detect/ describes it."""
     records = image("a/1.jpg", (0.1, 0.2, 0.3, 0.4), label=90), image("b.jpg", (0, 0, 1, 1), (0.5, 0.5, 1, 1), label=2)
     path = write(tmp_path, *records, image("c.jpg"))
-    tfr.convert(path, tmp_path / "out", dst_format="yolo")
+    tfr.convert(path, tmp_path / "out", target_format="yolo")
     names = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*") if p.is_file())
     images = ["a/1", "b", "c"]
     assert names == sorted(["data.yaml", *(f"images/{n}.jpg" for n in images), *(f"labels/{n}.txt" for n in images)])
@@ -301,7 +304,12 @@ def test_labels_of_polygons_come_back(objects: list[tuple[int, list[float], list
             (folder / place).write_bytes(content)
         stream = tfr.formats.open_yolo(folder, class_names=["a", "b"], masks="json")
         tfr.write_tfrecord(stream, Path(temporary, "a.tfrecord"))
-        tfr.convert(Path(temporary, "a.tfrecord"), Path(temporary, "out"), dst_format="yolo", class_names=["a", "b"])
+        tfr.convert(
+            Path(temporary, "a.tfrecord"),
+            Path(temporary, "out"),
+            target_format="yolo",
+            target_options={"class_names": ["a", "b"]},
+        )
         back = Path(temporary, "out/labels/a.txt").read_text()
     assert [list(map(float, line.split())) for line in back.splitlines()] == [
         list(map(float, line.split())) for line in lines
@@ -311,7 +319,7 @@ def test_labels_of_polygons_come_back(objects: list[tuple[int, list[float], list
 def test_key_points_of_yolo(tmp_path: Path) -> None:
     points = {"x": [0.25, 0.5, 0.0, 0.0], "y": [0.5, 0.5, 0.0, 0.0], "visibility": [2, 1, 0, 0]}
     record = image("a.jpg", (0, 0, 1, 1), (0, 0, 0.5, 0.5), **{f"{OBJECT}keypoint/{k}": v for k, v in points.items()})
-    tfr.convert(write(tmp_path, record), tmp_path / "out", dst_format="yolo")
+    tfr.convert(write(tmp_path, record), tmp_path / "out", target_format="yolo")
     lines = (tmp_path / "out/labels/a.txt").read_text().splitlines()
     assert lines == ["0 0.5 0.5 1 1 0.25 0.5 2 0.5 0.5 1", "0 0.25 0.25 0.5 0.5 0 0 0 0 0 0"]
     assert yaml.safe_load((tmp_path / "out/data.yaml").read_text())["kpt_shape"] == [2, 3]
@@ -324,7 +332,7 @@ def test_masks_that_yolo_does_not_hold(tmp_path: Path) -> None:
     rle = '{"size":[20,40],"counts":[0,800]}'
     record = image("a.jpg", *[(0.0, 0.0, 1.0, 1.0)] * 3, **{f"{OBJECT}segmentation": [parts, rle, "[]"]})
     with pytest.warns(UserWarning, match="1 of 3 objects left out, .* run-length"):
-        tfr.convert(write(tmp_path, record), tmp_path / "out", dst_format="yolo")
+        tfr.convert(write(tmp_path, record), tmp_path / "out", target_format="yolo")
     (row,) = read(tmp_path / "out", "yolo", masks="json").to_pylist()
     joined, box = map(json.loads, row[f"{OBJECT}segmentation"])
     assert (draw(joined, 20, 40) == draw(json.loads(parts), 20, 40)).all()
@@ -334,11 +342,11 @@ def test_masks_that_yolo_does_not_hold(tmp_path: Path) -> None:
 def test_columns_that_a_format_does_not_hold_are_named(tmp_path: Path) -> None:
     path = write(tmp_path, image("a.jpg", (0.0, 0.0, 1.0, 1.0), **{f"{OBJECT}difficult": [1], "caption": "x"}))
     with pytest.warns(UserWarning, match="COCO files do not hold these columns, left out: caption, image/object/diff"):
-        tfr.convert(path, tmp_path / "out", dst_format="coco")
+        tfr.convert(path, tmp_path / "out", target_format="coco")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tfr.convert(path, tmp_path / "some", dst_format="coco", columns=["image*", "!*difficult"])
-        tfr.convert(path, tmp_path / "voc", dst_format="voc", columns="!caption")
+        tfr.convert(path, tmp_path / "some", target_format="coco", columns=["image*", "!*difficult"])
+        tfr.convert(path, tmp_path / "voc", target_format="voc", columns="!caption")
     assert read(tmp_path / "voc", "voc")[f"{OBJECT}difficult"].to_pylist() == [[1]]
 
 
@@ -361,7 +369,7 @@ HOSTILE = [
 def test_names_that_would_leave_the_folder_are_refused(tmp_path: Path, name: str, format: str) -> None:
     path = write(tmp_path, image("a.jpg"), image(name))
     with pytest.raises(tfr.errors.EncodeError, match="of a file cannot be used") as caught:
-        tfr.convert(path, tmp_path / "out", dst_format=format)
+        tfr.convert(path, tmp_path / "out", target_format=format)
     assert (caught.value.record, caught.value.path) == (1, str(path))
     assert os.listdir(tmp_path) == ["a.tfrecord"]
 
@@ -370,10 +378,10 @@ def test_names_that_would_leave_the_folder_are_refused(tmp_path: Path, name: str
 def test_names_that_come_twice_are_refused(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, image("a.jpg"), image("b.jpg"), image("a.jpg"))
     with pytest.raises(tfr.errors.EncodeError, match="written for another record") as caught:
-        tfr.convert(path, tmp_path / "out", dst_format=format)
+        tfr.convert(path, tmp_path / "out", target_format=format)
     assert caught.value.record == 2
     assert os.listdir(tmp_path) == ["a.tfrecord"]
-    tfr.convert(path, tmp_path / "out", dst_format=format, columns="!image/filename")
+    tfr.convert(path, tmp_path / "out", target_format=format, columns="!image/filename")
     assert len(list((tmp_path / "out").rglob("0*.png"))) == 3
 
 
@@ -381,7 +389,7 @@ def test_names_that_come_twice_are_refused(tmp_path: Path, format: str) -> None:
 def test_images_whose_annotations_would_have_one_name_are_refused(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, image("a.jpg"), image("b.jpg"), image("a.png"))
     with pytest.raises(tfr.errors.EncodeError, match=r"a\.(xml|txt)' has been written for another record") as caught:
-        tfr.convert(path, tmp_path / "out", dst_format=format)
+        tfr.convert(path, tmp_path / "out", target_format=format)
     assert (caught.value.record, os.listdir(tmp_path)) == (2, ["a.tfrecord"])
 
 
@@ -410,20 +418,20 @@ def test_records_that_a_format_cannot_hold(tmp_path: Path, format: str, change: 
     first = image("a.jpg", WHOLE) | {"image/source_id": "7"}
     path = write(tmp_path, first, image("b.jpg", WHOLE) | {"image/source_id": "8"} | change)
     with pytest.raises(tfr.TFRecordError, match=reason) as caught:
-        tfr.convert(path, tmp_path / "out", dst_format=format)
+        tfr.convert(path, tmp_path / "out", target_format=format)
     assert caught.value.record == 1  # type: ignore[attr-defined]
     assert os.listdir(tmp_path) == ["a.tfrecord"]
 
 
 def test_images_without_objects_come_back_from_yolo(tmp_path: Path) -> None:
     path = write(tmp_path, image("a.jpg"), image("b.jpg"))
-    tfr.convert(path, tmp_path / "out", dst_format="yolo")
+    tfr.convert(path, tmp_path / "out", target_format="yolo")
     assert yaml.safe_load((tmp_path / "out" / "data.yaml").read_text())["names"] == []
     table = read(tmp_path / "out", "yolo")
     assert table["image/filename"].to_pylist() == ["a.jpg", "b.jpg"]
     assert table[f"{OBJECT}class/text"].to_pylist() == [[], []]
-    with pytest.raises(ValueError, match="class_names= has an empty name"):
-        tfr.convert(path, tmp_path / "named", dst_format="yolo", class_names=["a", ""])
+    with pytest.raises(ValueError, match=r"class_names.* has an empty name"):
+        tfr.convert(path, tmp_path / "named", target_format="yolo", target_options={"class_names": ["a", ""]})
 
 
 @pytest.mark.parametrize("column", ["segmentation", "mask"])
@@ -434,37 +442,37 @@ def test_masks_that_are_none(tmp_path: Path, column: str, value: str) -> None:
     stored = value if column == "segmentation" else value.encode("latin1")
     path = write(tmp_path, image("a.jpg", WHOLE, **{OBJECT + column: [stored]}))
     with pytest.raises(tfr.errors.EncodeError, match="the mask of object 0 cannot be used"):
-        tfr.convert(path, tmp_path / "out", dst_format="coco")
+        tfr.convert(path, tmp_path / "out", target_format="coco")
 
 
 @pytest.mark.parametrize("missing", ["image/encoded", f"{OBJECT}bbox/ymin", f"{OBJECT}class/"])
 def test_columns_that_are_needed(tmp_path: Path, missing: str) -> None:
     path = write(tmp_path, {name: value for name, value in image("a.jpg", WHOLE).items() if missing not in name})
     with pytest.raises(tfr.errors.FeatureNotFoundError, match=missing):
-        tfr.convert(path, tmp_path / "out", dst_format="coco")
+        tfr.convert(path, tmp_path / "out", target_format="coco")
 
 
 def test_labels_without_names_and_names_without_labels(tmp_path: Path) -> None:
     records = [image("a.jpg", WHOLE, label=2), image("b.jpg", WHOLE, label=1)]
     for format in TARGETS:
         unnamed = write(tmp_path, *({k: v for k, v in r.items() if k != f"{OBJECT}class/text"} for r in records))
-        with pytest.raises(tfr.errors.EncodeError, match=r"the label . has no name.*class_names="):
-            tfr.convert(unnamed, tmp_path / "out", dst_format=format)
-        tfr.convert(unnamed, tmp_path / f"{format}1", dst_format=format, class_names=["x", "y"])
+        with pytest.raises(tfr.errors.EncodeError, match=r"the label . has no name.*class_names"):
+            tfr.convert(unnamed, tmp_path / "out", target_format=format)
+        tfr.convert(unnamed, tmp_path / f"{format}1", target_format=format, target_options={"class_names": ["x", "y"]})
         assert read(tmp_path / f"{format}1", format)[f"{OBJECT}class/text"].to_pylist() == [["y"], ["x"]]
         only = write(tmp_path, *({k: v for k, v in r.items() if k != f"{OBJECT}class/label"} for r in records))
-        tfr.convert(only, tmp_path / f"{format}2", dst_format=format)
+        tfr.convert(only, tmp_path / f"{format}2", target_format=format)
         assert read(tmp_path / f"{format}2", format)[f"{OBJECT}class/text"].to_pylist() == [["class 2"], ["class 1"]]
 
 
 @pytest.mark.parametrize("format", TARGETS)
 def test_filters_and_limits(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, *(image(f"{n}.jpg", WHOLE, label=n, n=n) for n in (3, 1, 2)))
-    tfr.convert(path, tmp_path / "out", dst_format=format, filters=[("n", ">", 1)], columns="image*")
+    tfr.convert(path, tmp_path / "out", target_format=format, filters=[("n", ">", 1)], columns="image*")
     assert read(tmp_path / "out", format)[f"{OBJECT}class/text"].to_pylist() == (
         [["class 3"], ["class 2"]] if format == "coco" else [["class 2"], ["class 3"]]
     )
-    tfr.convert(path, tmp_path / "one", dst_format=format, limit=1, columns="image*")
+    tfr.convert(path, tmp_path / "one", target_format=format, limit=1, columns="image*")
     assert read(tmp_path / "one", format)["image/filename"].to_pylist() == ["3.jpg"]
 
 
@@ -474,7 +482,7 @@ def test_what_another_program_wrote(tmp_path: Path, data: Path) -> None:
     for format in TARGETS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # columns that are left out
-            tfr.convert(path, tmp_path / format, dst_format=format)
+            tfr.convert(path, tmp_path / format, target_format=format)
         table = read(tmp_path / format, format)
         assert list(table[f"{OBJECT}class/text"].to_pylist()) == [["person", "dog"], [], ["person"]]
         assert table[f"{OBJECT}bbox/xmin"].to_pylist() == [[0.25, 0.0], [], [0.125]]
@@ -483,31 +491,31 @@ def test_what_another_program_wrote(tmp_path: Path, data: Path) -> None:
 def test_sources_that_can_be_read_only_once(tmp_path: Path) -> None:
     path = write(tmp_path, image("a.jpg"))
     with open(path, "rb") as file, pytest.raises(TypeError, match="path"):
-        tfr.convert(file, tmp_path / "out", dst_format="coco")  # type: ignore[arg-type]
+        tfr.convert(file, tmp_path / "out", target_format="coco")  # type: ignore[arg-type]
     os.mkfifo(tmp_path / "pipe")
-    for keywords in ({"dst_format": "yolo"}, {"files": "image/encoded", "columns": []}):
+    for keywords in ({"target_format": "yolo"}, {"files": "image/encoded", "columns": []}):
         feeder = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(path.read_bytes(),))
         feeder.start()
         with pytest.raises(ValueError, match="is a pipe, and the files are read twice"):
-            tfr.convert(tmp_path / "pipe", tmp_path / "out", src_format="tfrecord", **keywords)
+            convert_flat(tmp_path / "pipe", tmp_path / "out", source_format="tfrecord", **keywords)
         feeder.join()
 
 
 def test_targets_that_are_no_new_folder(tmp_path: Path) -> None:
     path = write(tmp_path, image("a.jpg"))
     with pytest.raises(ValueError, match="the name of a file"):
-        tfr.convert(path, tmp_path / "out.json", dst_format="coco")
+        tfr.convert(path, tmp_path / "out.json", target_format="coco")
     with pytest.raises(FileExistsError):
-        tfr.convert(path, tmp_path, dst_format="coco")
-    with pytest.raises(ValueError, match="image_set="):
-        tfr.convert(path, tmp_path / "out", dst_format="voc", image_set="../x")
-    with pytest.raises(TypeError, match="class_names= is only for"):
-        tfr.convert(path, tmp_path / "out.csv", class_names=["x"])
+        tfr.convert(path, tmp_path, target_format="coco")
+    with pytest.raises(ValueError, match="image_set"):
+        tfr.convert(path, tmp_path / "out", target_format="voc", target_options={"image_set": "../x"})
+    with pytest.raises(TypeError, match="has 'class_names', which TFRecord"):
+        tfr.convert(path, tmp_path / "out.csv", source_options={"class_names": ["x"]})
 
 
 def test_buckets_and_the_command_line(tmp_path: Path, bucket: Bucket) -> None:
     path = write(tmp_path, image("a b.jpg", WHOLE))
-    tfr.convert(path, bucket.url("out"), dst_format="coco", dst_storage_options=bucket.storage_options)
+    tfr.convert(path, bucket.url("out"), target_format="coco", storage_options=bucket.storage_options)
     assert bucket.names() == ["out/images/a b.jpg", "out/instances.json"]
     result = CliRunner().invoke(
         command, ["convert", str(path), f"{tmp_path}/voc", "--to", "voc", "--image-set", "train"]
@@ -552,7 +560,7 @@ def test_mutants_of_annotations_are_read_or_refused(tmp_path: Path, format: str)
         **(shapes if format == "coco" else {}),
         **(points if format != "voc" else {}),
     )
-    tfr.convert(write(tmp_path, record), tmp_path / "out", dst_format=format)
+    tfr.convert(write(tmp_path, record), tmp_path / "out", target_format=format)
     files = {"coco": ["instances.json"], "voc": ["Annotations/a.xml"], "yolo": ["labels/a.txt", "data.yaml"]}[format]
     keywords: dict[str, Any] = {"invalid_boxes": "clip"} | ({} if format == "voc" else {"masks": "png"})
     random_ = random.Random(28)

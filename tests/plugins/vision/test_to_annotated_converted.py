@@ -14,6 +14,7 @@ from PIL import Image
 import tfrecord_io as tfr
 from servers import Bucket
 from tfrecord_io.cli import tfr as command
+from transfers import convert_flat
 
 BOXES = {1: [(8, 6, 16, 12), (0, 0, 4, 24)], 2: [(4, 0, 8, 24)], 3: [(20, 10, 30, 10)]}  # the last is beyond its image
 LEFT_OUT = pytest.mark.filterwarnings("ignore:.*boxes left out")
@@ -55,7 +56,7 @@ def test_coco(folder: Path) -> None:
     """With shards, compression, columns and a filter, by the function and the command."""
     source, images, target = folder / "instances.json", folder / "photos", folder / "a.tfrecord"
     expected = tfr.formats.open_coco(source, images=images).read_all()
-    report = tfr.convert(source, target, src_format="coco", images=images)
+    report = tfr.convert(source, target, source_format="coco", source_options={"images": images})
     assert (report.records, report.columns) == (3, tuple(expected.column_names))
     assert tfr.read_table(target).to_pylist() == expected.to_pylist()
     shown = run(
@@ -65,8 +66,13 @@ def test_coco(folder: Path) -> None:
     assert (folder / "out-00001-of-00002.tfrecord.gz").read_bytes().startswith(b"\x1f\x8b")
     assert tfr.read_table(folder / "out@2.tfrecord").to_pylist() == expected.to_pylist()
     columns = ["image/source_id", "image/object/bbox/*"]
-    few = {"src_format": "coco", "images": images, "columns": columns, "filters": [("image/filename", "!=", "2.jpg")]}
-    assert tfr.convert(source, target, **few).records == 2  # type: ignore[arg-type]
+    few = {
+        "source_format": "coco",
+        "images": images,
+        "columns": columns,
+        "filters": [("image/filename", "!=", "2.jpg")],
+    }
+    assert convert_flat(source, target, **few).records == 2  # type: ignore[arg-type]
     assert tfr.read_table(target).column_names == expected.select(tfr.read_table(target).column_names).column_names
     assert tfr.read_table(target)["image/source_id"].to_pylist() == ["1", "3"]
 

@@ -17,6 +17,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from servers import Bucket
+from transfers import convert_flat
 
 HOSTILE = [
     "../x.png",
@@ -185,7 +186,7 @@ def test_filters_and_limits(tmp_path: Path) -> None:
 
 def test_buckets(tmp_path: Path, bucket: Bucket) -> None:
     tfr.write_tfrecord({"image": [b"\xff", b"\xfe"], "name": ["a/1.jpg", "../1.jpg"]}, tmp_path / "a.tfrecord")
-    keywords: dict[str, Any] = {"filename": "name", "dst_storage_options": bucket.storage_options}
+    keywords: dict[str, Any] = {"filename": "name", "storage_options": bucket.storage_options}
     with pytest.raises(tfr.errors.EncodeError):
         tfr.formats.write_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords)
     assert not bucket.fs.exists(bucket.url("out"))
@@ -223,7 +224,7 @@ def test_a_folder_of_files_and_back(files: dict[str, bytes]) -> None:
         overrides = {"file/encoded": "binary"}
         tfr.write_tfrecord(tfr.formats.open_file_folder(folder), Path(temporary, "a.tfrecord"))
         report = tfr.formats.write_file_folder(
-            Path(temporary, "a.tfrecord"), Path(temporary, "out"), table=None, schema_overrides=overrides
+            tfr.dataset(f"{temporary}/a.tfrecord", schema_overrides=overrides), Path(temporary, "out"), table=None
         )
         assert contents(Path(temporary, "out")) == contents(folder)
         assert (report.records, report.bytes) == (len(files), sum(map(len, files.values())))
@@ -242,7 +243,9 @@ def test_files_of_any_column(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path / "numbered")) == [*names, "metadata.csv"]
     assert (tmp_path / "numbered/metadata.csv").read_text().splitlines()[:2] == ['"file/name","n"', f'"{names[0]}",0']
     keywords: dict[str, Any] = {"columns": ["n"], "filters": [("n", ">", 3)]}
-    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "named", files="picture", filename="key", **keywords)
+    convert_flat(
+        tmp_path / "a.tfrecord", tmp_path / "named", files="picture", target_options={"filename": "key"}, **keywords
+    )
     assert contents(tmp_path / "named")["4/é"] == b"\xff"
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="columns of bytes: sound, picture"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="all")
@@ -250,12 +253,18 @@ def test_files_of_any_column(tmp_path: Path) -> None:
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="x")
     with pytest.raises(tfr.errors.SchemaError, match="reads text as bytes"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="key")
-    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "text", files="key", columns=[], schema_overrides={"key": "binary"})
+    tfr.convert(
+        tmp_path / "a.tfrecord",
+        tmp_path / "text",
+        files="key",
+        columns=[],
+        source_options={"schema_overrides": {"key": "binary"}},
+    )
     assert (tmp_path / "text/00000000.bin").read_text() == "0/é"
     with pytest.raises(ValueError, match="files="):
         tfr.convert(tmp_path / "numbered", tmp_path / "b.tfrecord", files="sound")
-    with pytest.raises(TypeError, match="filename= is only for"):
-        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out.parquet", filename="key")
+    with pytest.raises(TypeError, match=r"has .filename., which Parquet"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out.parquet", target_options={"filename": "key"})
     tfr.formats.write_file_folder(
         tmp_path / "a.tfrecord", tmp_path / "again", file="sound", filename="key", columns=["n"]
     )

@@ -58,7 +58,7 @@ def test_directories_hidden_members_and_several_archives(tmp_path: Path, bucket:
     archive(tmp_path / "1.tar", [("a/1.jpg", b"2")])
     for i in range(2):
         bucket.fs.pipe(bucket.url(f"w/{i}.tar"), (tmp_path / f"{i}.tar").read_bytes())
-    tfr.convert(bucket.url("w"), tmp_path / "a.tfrecord", src_storage_options=bucket.storage_options)
+    tfr.convert(bucket.url("w"), tmp_path / "a.tfrecord", storage_options=bucket.storage_options)
     assert tfr.read_table(tmp_path / "a.tfrecord", schema={"jpg": "binary"})["jpg"].to_pylist() == [b"1", b"2"]
 
 

@@ -20,6 +20,7 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
+from transfers import convert_flat, transfer
 
 SHARDS = 40
 TABLE = pa.table({"x": range(SHARDS * 10), "p": [f"{at // 10:02d}" for at in range(SHARDS * 10)]})
@@ -141,15 +142,15 @@ def test_tools_take_a_read_for_each_source_and_an_upload_for_each_target(
 
 def test_a_resumed_conversion_looks_for_nothing_that_it_writes(s3: Bucket, requests: Requests) -> None:
     """Each part is a read, an upload, a note of it, and a copy by the store to its name."""
-    options = {"src_storage_options": s3.storage_options, "dst_storage_options": s3.storage_options}
+    options = {"storage_options": s3.storage_options}
     tfr.write_tfrecord(TABLE, s3.url("s/train@20"), storage_options=s3.storage_options)
-    made = counted(requests, lambda: tfr.convert(s3.url("s/train-*"), s3.url("r/"), resume=True, **options))
+    made = counted(requests, lambda: convert_flat(s3.url("s/train-*"), s3.url("r/"), resume=True, **options))
     assert made["copy_object"] == 20
     assert made.total() <= 4 * 20 + 48, made
     assert made["delete_object"] <= 1
     assert requests.most > 1
     assert tfr.read_table(s3.url("r/"), storage_options=s3.storage_options).equals(TABLE)
-    made = counted(requests, lambda: tfr.convert(s3.url("s/train-*"), s3.url("r/"), resume=True, **options))
+    made = counted(requests, lambda: convert_flat(s3.url("s/train-*"), s3.url("r/"), resume=True, **options))
     assert made.total() <= 20 + 24, made  # whether all shards are there
 
 
@@ -375,9 +376,13 @@ def test_a_copy_takes_a_read_and_an_upload_for_each_file(
     source = f"{tmp_path}/d/" if way == "from the disk" else s3.url("d/")
     target = f"{tmp_path}/e/" if way == "to the disk" else s3.url("e/")
     tfr.write_tfrecord(TABLE, f"{source}train@{SHARDS}", write_index=True, **({} if way == "from the disk" else here))
-    options: dict[str, Any] = {"src_storage_options": None if way == "from the disk" else s3.storage_options}
-    options["dst_storage_options"] = {"across": there, "to the disk": None}.get(way, s3.storage_options)
-    copy = lambda **more: tfr.copy(source, target, **options, **more)  # noqa: E731
+    of_target = there if way == "across" else s3.storage_options
+
+    path, options = transfer(source, s3.storage_options, of_target)
+
+    def copy(**more: Any) -> object:
+        return tfr.copy(path, target, **options, **more)
+
     made = counted(requests, copy)
     files = 2 * SHARDS  # with their indexes
     assert made.total() <= (2 if way == "across" else 1) * files + 24, made

@@ -7,7 +7,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header, is_text_dtype
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.progress import ProgressMeter
@@ -39,7 +39,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FileMode, FilesLike, Path
+from tfrecord_io.typing import FileMode, FilesLike, OnError, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -48,26 +48,41 @@ _RAGGED = "an array holds rows of one shape" & say("read it with {read_arrays(ra
 
 
 @check_keywords
-@sign_keywords(ExportOptions)
 def write_npy(
-    source: FilesLike, target: Path, column: str | None = None, *, mode: FileMode | None = None, **keywords: Any
+    source: FilesLike,
+    target: Path,
+    column: str | None = None,
+    *,
+    mode: FileMode | None = None,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a column of TFRecord files, or several as a structured array, as a ``.npy`` file, row by row.
+
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": np.eye(3, dtype=np.float32)}, "eye.tfrecord")
+    >>> tfr.formats.write_npy("eye.tfrecord", "eye.npy").records
+    3
+    >>> np.load("eye.npy").shape
+    (3, 3)
 
     Parameters
     ----------
     source
-        TFRecord files, as in `tfrecord_io.read_table`.
+        TFRecord files, as for `tfrecord_io.dataset`.
     target : str or PathLike
         Written atomically; compressed according to its suffix (``x.npy.gz``).
     column : str, optional
         The column to write. Without it, several columns are written as a structured array, whose fields they are.
     mode : {"error", "overwrite"}, optional
         "error": an existing file is an error.
-    dst_storage_options : dict, optional
-        Options of the target's storage, if they are not the ``storage_options`` of the source.
-    **keywords
-        Those of `tfrecord_io.open_reader`.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As for `tfrecord_io.dataset`; `storage_options` also of the target.
 
     Returns
     -------
@@ -82,16 +97,14 @@ def write_npy(
         One long text makes the array larger than `max_expansion` allows: each row has the width of the longest.
     FeatureNotFoundError
         The column does not exist, or there is none.
-
-    Examples
-    --------
-    >>> import numpy as np, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": np.eye(3, dtype=np.float32)}, "eye.tfrecord")
-    >>> tfr.formats.write_npy("eye.tfrecord", "eye.npy").records
-    3
-    >>> np.load("eye.npy").shape
-    (3, 3)
     """
+    return to_npy(source, target, column, mode=mode, **ExportOptions.stated(write_npy, locals()))
+
+
+def to_npy(
+    source: FilesLike, target: Path, column: str | None = None, *, mode: FileMode | None = None, **keywords: Any
+) -> WriteReport:
+    """`write_npy` with all keywords of reading."""
     scan, storage = _scan(source, keywords)
     names = [field.name for field in leaf_fields(scan.schema)]
     if not names:
@@ -118,15 +131,32 @@ def write_npy(
 
 
 @check_keywords
-@sign_keywords(ExportOptions)
 def write_npz(
-    source: FilesLike, target: Path, *, compressed: bool = False, mode: FileMode | None = None, **keywords: Any
+    source: FilesLike,
+    target: Path,
+    *,
+    compressed: bool = False,
+    mode: FileMode | None = None,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write the columns of TFRecord files as the arrays of an ``.npz`` archive; the files are read for each column.
 
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": np.eye(3), "y": np.arange(3)}, "pair.tfrecord", float64="raw")
+    >>> tfr.formats.write_npz("pair.tfrecord", "pair.npz").columns
+    ('x', 'y')
+    >>> sorted(np.load("pair.npz"))
+    ['x', 'y']
+
     Parameters
     ----------
-    source, target, mode, dst_storage_options, **keywords
+    source, target, mode, columns, filters, schema, limit, on_error, storage_options, progress
         As in `write_npy`.
     compressed : bool
         Deflate the arrays, as ``numpy.savez_compressed`` does.
@@ -139,16 +169,14 @@ def write_npz(
     ------
     EncodeError, DecodeError
         As in `write_npy`; or the name of a column leads out of the archive (``../x``, ``/x``).
-
-    Examples
-    --------
-    >>> import numpy as np, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": np.eye(3), "y": np.arange(3)}, "pair.tfrecord", float64="raw")
-    >>> tfr.formats.write_npz("pair.tfrecord", "pair.npz").columns
-    ('x', 'y')
-    >>> sorted(np.load("pair.npz"))
-    ['x', 'y']
     """
+    return to_npz(source, target, compressed=compressed, mode=mode, **ExportOptions.stated(write_npz, locals()))
+
+
+def to_npz(
+    source: FilesLike, target: Path, *, compressed: bool = False, mode: FileMode | None = None, **keywords: Any
+) -> WriteReport:
+    """`write_npz` with all keywords of reading."""
     scan, storage = _scan(source, keywords)
     names = [field.name for field in leaf_fields(scan.schema)]
     for name in names:

@@ -78,8 +78,8 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
     files.selected(schema.names)
     if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:
-        advice = say("{src_format='coco'} with {images=} reads its boxes") & say(
-            "{src_format='json'} reads it as it is"
+        advice = say("{source_format='coco'} with {images=} reads its boxes") & say(
+            "{source_format='json'} reads it as it is"
         )
         raise ValueError(say("{}", f"'{printable(paths[0])}' looks like a COCO file") & advice)
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])

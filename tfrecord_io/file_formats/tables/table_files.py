@@ -19,7 +19,7 @@ from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable, say
 from tfrecord_io.format.format_registry import Format, load
-from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, ExportOptions, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
@@ -367,9 +367,9 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     assert format.writer is not None
     own = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
     open_writer = partial(load(format.writer), **own)
-    mode, target_options = keywords.pop("mode", None), keywords.pop("dst_storage_options", None)
-    options = ReadOptions.from_keywords(keywords, None, source)
-    storage = options.storage.with_options(target_options)
+    mode = keywords.pop("mode", None)
+    options = ExportOptions.from_keywords(keywords, None, source)
+    storage = options.target
     with open_path(source, options) as reader:
         refuse_types(reader.schema, open_writer, format.instead)
         if not format.compressed:

@@ -18,12 +18,13 @@ import numpy as np
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, EncodeError, MissingDependencyError, printable, say
-from tfrecord_io.options import MIB, FrameOptions, ReadOptions
-from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer
+from tfrecord_io.options import MIB, FrameOptions, ReadOptions, StorageOptions
+from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer, datasets_in
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
-from tfrecord_io.read.sources import RowStream
+from tfrecord_io.read.sources import RowStream, paths_of
 from tfrecord_io.remedies import Keyword, Written
+from tfrecord_io.storage.filesystem.locate import storage_for
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Origin, Source, total
@@ -33,7 +34,7 @@ from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
 COMPRESSIONS = ("zstd", "brotli", "snappy", "uncompressed")
-_PLACES = {"storage_options", "filesystem", "src_storage_options", "dst_storage_options"}
+_PLACES = {"storage_options", "filesystem"}
 _READ_BYTES = 4 * MIB  # that are read at once, by the size of the records before
 _FIRST_RECORDS = 64
 _OPEN = "readahead_buffer_size:1M,max_parallelism:0"
@@ -211,7 +212,7 @@ def to_array_record(
     mode : {"error", "overwrite"}, optional
         "error": an existing file is an error.
     **keywords
-        Those of `tfrecord_io.RecordReader`, and ``dst_storage_options``.
+        Those of `tfrecord_io.RecordReader`.
 
     Raises
     ------
@@ -225,7 +226,7 @@ def to_array_record(
         raise ValueError(
             say("{record_compression=}: expected a level, as in 'zstd:19'", record_compression=record_compression)
         )
-    storage = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()})
+    storage = TransferOptions.from_keywords({key: keywords.pop(key) for key in _PLACES & keywords.keys()}, None, source)
     if keywords.pop("record_type", None) not in (None, "bytes"):
         keywords["record_type"] = None
     progress = keywords.pop("progress", False)
@@ -239,7 +240,7 @@ def to_array_record(
         folder = os.path.dirname(target) if is_local(os.fspath(target), storage.target) else None
         with (
             tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as made,
-            RecordReader(source, **keywords, **storage.source.keywords) as records,
+            RecordReader(source, **keywords, **_storage_of(source, storage.source)) as records,
             ProgressMeter(progress, None, "records") as meter,
         ):
             written = os.path.join(made, "records")
@@ -252,6 +253,11 @@ def to_array_record(
         raise
     sink.commit()
     return WriteReport(os.fspath(target), count, sink.bytes, name, ("record",), {})
+
+
+def _storage_of(source: Any, storage: StorageOptions) -> dict[str, Any]:
+    """The keywords of the storage of files, which a dataset has itself."""
+    return {} if datasets_in(source) else storage_for(paths_of(source), storage).keywords
 
 
 def _write(path: str, options: str, records: Iterable[bytes], meter: ProgressMeter) -> int:

@@ -12,7 +12,7 @@ from tfrecord_io.options.checked_options import Options
 class TensorflowOptions(Options):
     """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
 
-    dst_split: str | None = field(
+    target_split: str | None = field(
         default=None, metadata=option_help("The split of a dataset of TFDS to write; train by default.", "NAME")
     )
     group_size: int | None = field(
@@ -52,6 +52,6 @@ TFDS = Format(
     records=lambda paths, keywords: (paths, keywords),
     reads=READING,
     write=f"{_CODE}write_tfds:convert_to_tfds",
-    writes=frozenset({"mode", "shards", "float64", "dst_split"}),
+    writes=frozenset({"mode", "shards", "float64", "target_split"}),
     options=TensorflowOptions,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,27 +13,50 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import name_advice
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.varint import varint
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.types import is_text_or_bytes
-from tfrecord_io.typing import OutputPath, TableLike
+from tfrecord_io.typing import Compression, Float64, OutputPath, ProgressLike, TableLike, WriteMode
 from tfrecord_io.write.payload_sink import PayloadSink
 from tfrecord_io.write.writer import Writer, WriteReport, write
 
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
-_STORAGE = {"storage_options", "filesystem"}
 _WRITING = {"compression", "shards", "max_shard_bytes", "write_index", "mode", "progress"}
 _BATCH_BYTES = 16 << 20
 _RECORDS = pa.schema([("record", pa.large_binary())])
 
 
-@document_keywords(WriteOptions, only=_ENCODING | _WRITING | _STORAGE)
+@check_keywords
 def write_elwc(
-    data: TableLike, path: OutputPath, *, by: str = "record", context: Sequence[str] | str = (), **keywords: Any
+    data: TableLike,
+    path: OutputPath,
+    *,
+    by: str = "record",
+    context: Sequence[str] | str = (),
+    column_encoding: Mapping[str, str] | None = None,
+    float64: Float64 | None = None,
+    nan_to_null: bool = True,
+    index: bool | None = None,
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: WriteMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write rows as lists of TensorFlow Ranking (ExampleListWithContext), a record for the rows of a list.
+
+    >>> import tfrecord_io as tfr
+    >>> rows = {"query": ["shoes", "shoes", "tea"], "document": ["a", "b", "c"], "clicks": [3, 0, 2]}
+    >>> tfr.formats.write_elwc(rows, "ranking.tfrecord", by="query").records
+    2
+    >>> tfr.formats.open_elwc("ranking.tfrecord").read_all().to_pylist()[2]
+    {'clicks': 2, 'document': 'c', 'position': 0, 'query': 'tea', 'record': 1}
 
     Parameters
     ----------
@@ -48,7 +71,9 @@ def write_elwc(
     context : sequence of str, optional
         Columns of the context, which are equal in all rows of a list: names, globs and ``!name`` to exclude. All others
         are features of the examples.
-    {keywords}
+    column_encoding, float64, nan_to_null, index, compression, shards, max_shard_bytes, write_index, mode, threads,
+    storage_options, filesystem, progress
+        As in `tfrecord_io.write_tfrecord`.
 
     Returns
     -------
@@ -72,17 +97,8 @@ def write_elwc(
     -----
     Streams in bounded memory, but for a list and the values of `by`, which are held to find lists that are apart. No
     schema is embedded, as these messages are no Examples: `open_elwc` infers the types.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> rows = {"query": ["shoes", "shoes", "tea"], "document": ["a", "b", "c"], "clicks": [3, 0, 2]}
-    >>> tfr.formats.write_elwc(rows, "ranking.tfrecord", by="query").records
-    2
-    >>> tfr.formats.open_elwc("ranking.tfrecord").read_all().to_pylist()[2]
-    {'clicks': 2, 'document': 'c', 'position': 0, 'query': 'tea', 'record': 1}
     """
-    options = WriteOptions.from_keywords(keywords, write_elwc)
+    options = WriteOptions.of_call(write_elwc, locals())
     encoding = WriteOptions(**{name: getattr(options, name) for name in _ENCODING}, embed_schema=False)
     writing = WriteOptions(**{name: getattr(options, name) for name in _WRITING}, record_type="bytes")
     source = open_input(data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding)

@@ -15,7 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions, WriteOptions
 from tfrecord_io.options.checked_options import check_mode
 from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
@@ -25,17 +25,15 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output
-from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, TableLike
+from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, TableLike
 from tfrecord_io.write.writer import WriteReport, write
 
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SPLIT = re.compile(r"\w[\w-]*")
-_WRITTEN = frozenset({"schema", "float64", "nan_to_null", "threads", "progress", "storage_options", "filesystem"})
 
 
 @check_keywords
-@document_keywords(WriteOptions, only=_WRITTEN)
 def write_tfds(
     data: TableLike,
     path: Path,
@@ -47,9 +45,22 @@ def write_tfds(
     class_names: Mapping[str, Sequence[str]] | None = None,
     prefix: str | None = None,
     mode: FileMode | None = None,
-    **keywords: Any,
+    schema: SchemaLike | None = None,
+    float64: Float64 | None = None,
+    nan_to_null: bool = True,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a table as a split of a dataset of TFDS, which ``tfds.builder_from_directory(path)`` reads.
+
+    >>> import tfrecord_io as tfr
+    >>> labels = {"label": ["cat", "dog"]}
+    >>> _ = tfr.formats.write_tfds({"n": [1, 2, 3], "label": [0, 1, 0]}, "out/mine/1.0.0", class_names=labels)
+    >>> _ = tfr.formats.write_tfds({"n": [4], "label": [1]}, "out/mine/1.0.0", split="test", class_names=labels)
+    >>> tfr.read_table("out/mine", split="train[1:]+test")["n"].to_pylist()
+    [2, 3, 4]
 
     Parameters
     ----------
@@ -80,7 +91,8 @@ def write_tfds(
         with ``prefix="steps"``.
     mode : {"error", "overwrite"}, optional
         "overwrite" replaces a split of this name, which otherwise is an error.
-    {keywords}
+    schema, float64, nan_to_null, threads, storage_options, filesystem, progress
+        As in `write_tfrecord`.
 
     Returns
     -------
@@ -99,20 +111,10 @@ def write_tfds(
         The split exists.
     ValueError
         `path`, `split` or `name` is no name that TFDS has.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> labels = {"label": ["cat", "dog"]}
-    >>> _ = tfr.formats.write_tfds({"n": [1, 2, 3], "label": [0, 1, 0]}, "out/mine/1.0.0", class_names=labels)
-    >>> _ = tfr.formats.write_tfds({"n": [4], "label": [1]}, "out/mine/1.0.0", split="test", class_names=labels)
-    >>> tfr.read_table("out/mine", split="train[1:]+test")["n"].to_pylist()
-    [2, 3, 4]
     """
     check_mode(mode)
-    options = WriteOptions.from_keywords(
-        {**keywords, "shards": shards, "mode": mode, "embed_schema": False, "compression": None}
-    )
+    keywords = WriteOptions.stated(write_tfds, locals())
+    options = WriteOptions.from_keywords({**keywords, "embed_schema": False, "compression": None})
     if options.float64 == "raw":
         raise ValueError(say("{float64='raw'} cannot be used: TFDS stores it as float32"))
     directory = _Version(path, options.storage, name)
@@ -140,7 +142,7 @@ def convert_to_tfds(
     source: FilesLike,
     target: Path,
     *,
-    dst_split: str = "train",
+    target_split: str = "train",
     shards: int = 1,
     mode: FileMode | None = None,
     float64: Float64 | None = None,
@@ -151,7 +153,7 @@ def convert_to_tfds(
     written: dict[str, Any] = {"shards": shards, "mode": mode, "float64": float64}
     written |= options.target.keywords
     with open_path(source, options) as reader:
-        return write_tfds(reader, target, split=dst_split, **written)
+        return write_tfds(reader, target, split=target_split, **written)
 
 
 class _Version:

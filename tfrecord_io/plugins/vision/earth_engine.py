@@ -31,7 +31,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.typing import FilesLike, Path
+from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike
 from tfrecord_io.write.writer import WriteReport, write
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 Mixer = Path | Mapping[str, Any]
 _PIXELS = 1 << 33  # of an image, at most: Earth Engine exports fewer
 _WITHOUT = {"batch_size", "batch_bytes", "limit", "offset", "on_error", "filters", "include_file_paths", "record_type"}
-_WRITTEN = {"compression", "filesystem", "float64", "mode", "progress", "storage_options", "threads"}
 _ONE = "pass a mixer file for the files of one export"
 
 
@@ -117,9 +116,29 @@ def read_earth_engine(
 
 
 @check_keywords
-@document_keywords(WriteOptions, only=_WRITTEN)
-def write_earth_engine(dataset: xr.Dataset, path: Path, mixer: Mixer, **keywords: Any) -> WriteReport:
+def write_earth_engine(
+    dataset: xr.Dataset,
+    path: Path,
+    mixer: Mixer,
+    *,
+    compression: Compression | None = "infer",
+    float64: Float64 | None = None,
+    mode: FileMode | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> WriteReport:
     """Write an xarray Dataset as patches, in the order of a mixer file: what ``earthengine upload image`` takes.
+
+    >>> import numpy as np, tfrecord_io as tfr, xarray as xr
+    >>> mixer = {"projection": {"crs": "EPSG:4326", "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]}}}
+    >>> mixer |= {"patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 4}
+    >>> classes = xr.Dataset({"class": (("y", "x"), np.arange(8).reshape(2, 4))})
+    >>> tfr.formats.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records
+    4
+    >>> tfr.read_table("predictions.tfrecord.gz")["class"].to_pylist()
+    [[0, 1], [2, 3], [4, 5], [6, 7]]
 
     Parameters
     ----------
@@ -131,7 +150,8 @@ def write_earth_engine(dataset: xr.Dataset, path: Path, mixer: Mixer, **keywords
         The TFRecord file: ``predictions.tfrecord.gz``. It is uploaded together with the mixer file.
     mixer : str, PathLike or dict
         The mixer file of the export that the predictions were made of, or its content.
-    {keywords}
+    compression, float64, mode, threads, storage_options, filesystem, progress
+        As in `write_tfrecord`.
 
     Returns
     -------
@@ -146,19 +166,8 @@ def write_earth_engine(dataset: xr.Dataset, path: Path, mixer: Mixer, **keywords
         The mixer file is damaged.
     EncodeError, FileExistsError
         As in `write_tfrecord`.
-
-    Examples
-    --------
-    >>> import numpy as np, tfrecord_io as tfr, xarray as xr
-    >>> mixer = {"projection": {"crs": "EPSG:4326", "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]}}}
-    >>> mixer |= {"patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 4}
-    >>> classes = xr.Dataset({"class": (("y", "x"), np.arange(8).reshape(2, 4))})
-    >>> tfr.formats.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records
-    4
-    >>> tfr.read_table("predictions.tfrecord.gz")["class"].to_pylist()
-    [[0, 1], [2, 3], [4, 5], [6, 7]]
     """
-    options = replace(WriteOptions.from_keywords(keywords, write_earth_engine), embed_schema=False)
+    options = replace(WriteOptions.of_call(write_earth_engine, locals()), embed_schema=False)
     layout = _Layout.of_mixer(mixer, options.storage)
     for name, variable in dataset.data_vars.items():
         layout.checked(str(name), variable)

@@ -18,7 +18,6 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
 from tfrecord_io.plugins.vision.annotated_rows import AnnotatedRow, AnnotatedRows, DetectedObject, pixels_of, shortest
@@ -44,8 +43,6 @@ _EDGE = 1e-5  # what is so little beyond an edge is rounded
 Files = list[tuple[str, Any]]  # names and contents: bytes, or a buffer
 
 
-@check_keywords
-@sign_keywords(ExportOptions, without={"columns"})
 def to_coco(
     source: FilesLike,
     target: Path,
@@ -67,7 +64,7 @@ def to_coco(
     columns
         The columns to use: names, globs and ``!name`` to exclude.
     **keywords
-        Those of `tfrecord_io.open_reader`, and ``dst_storage_options``.
+        Those of `tfrecord_io.open_reader`.
 
     Raises
     ------
@@ -77,8 +74,6 @@ def to_coco(
     return _write(source, target, _Coco, columns, class_names, keywords)
 
 
-@check_keywords
-@sign_keywords(ExportOptions, without={"columns"})
 def to_pascal_voc(
     source: FilesLike,
     target: Path,
@@ -99,8 +94,6 @@ def to_pascal_voc(
     return _write(source, target, partial(_Voc, image_set=image_set), columns, class_names, keywords)
 
 
-@check_keywords
-@sign_keywords(ExportOptions, without={"columns"})
 def to_yolo(
     source: FilesLike,
     target: Path,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -17,7 +17,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, p
 from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ExportOptions, ReadOptions
 from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
@@ -31,7 +31,7 @@ from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FilesLike, Path
+from tfrecord_io.typing import FilesLike, OnError, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = {
@@ -53,7 +53,6 @@ _TABLE_ADVICE = say("exclude the column with {columns=}") | say(
 
 
 @check_keywords
-@sign_keywords(ExportOptions, without={"columns"})
 def write_image_folder(
     source: FilesLike,
     target: Path,
@@ -62,14 +61,32 @@ def write_image_folder(
     filename: str | None = "image/filename",
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
-    **keywords: Any,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write the images of TFRecord files as files of a folder, and the other columns as a CSV file in it.
+
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> data = {"image/encoded": [b"GIF89a", b"BM"], "image/filename": ["a/1.gif", "b/1.bmp"], "label": [0, 1]}
+    >>> _ = tfr.write_tfrecord(data, "two.tfrecord")
+    >>> tfr.formats.write_image_folder("two.tfrecord", "two").records
+    2
+    >>> sorted(os.listdir("two")), open("two/b/1.bmp").read()
+    (['a', 'b', 'metadata.csv'], 'BM')
+    >>> print(open("two/metadata.csv").read(), end="")
+    "image/filename","label"
+    "a/1.gif",0
+    "b/1.bmp",1
 
     Parameters
     ----------
     source
-        TFRecord files, as in `tfrecord_io.read_table`.
+        TFRecord files, as for `tfrecord_io.dataset`.
     target : str or PathLike
         A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
     image : str, optional
@@ -83,10 +100,8 @@ def write_image_folder(
         ``.jsonl``, which also holds lists and bytes. None: no table.
     columns : sequence of str, optional
         The other columns to write: names, globs and ``!name`` to exclude.
-    dst_storage_options : dict, optional
-        Options of the target's storage, if they are not the ``storage_options`` of the source.
-    **keywords
-        Those of `tfrecord_io.open_reader`.
+    filters, schema, limit, on_error, storage_options, progress
+        As for `tfrecord_io.dataset`; `storage_options` also of the target.
 
     Returns
     -------
@@ -102,28 +117,23 @@ def write_image_folder(
         There is no such column, or it is not clear which one has the images.
     FileExistsError
         The folder exists and is not empty.
-
-    Examples
-    --------
-    >>> import os
-    >>> import tfrecord_io as tfr
-    >>> data = {"image/encoded": [b"GIF89a", b"BM"], "image/filename": ["a/1.gif", "b/1.bmp"], "label": [0, 1]}
-    >>> _ = tfr.write_tfrecord(data, "two.tfrecord")
-    >>> tfr.formats.write_image_folder("two.tfrecord", "two").records
-    2
-    >>> sorted(os.listdir("two")), open("two/b/1.bmp").read()
-    (['a', 'b', 'metadata.csv'], 'BM')
-    >>> print(open("two/metadata.csv").read(), end="")
-    "image/filename","label"
-    "a/1.gif",0
-    "b/1.bmp",1
     """
-    kind = _Kind("image", "image/encoded", "image/filename")
-    return _write_folder(source, target, kind, image, filename, table, columns, keywords)
+    keywords = ExportOptions.stated(write_image_folder, {**locals(), "columns": None})
+    return _write_folder(
+        source, target, _Kind("image", "image/encoded", "image/filename"), image, filename, table, columns, keywords
+    )
+
+
+def to_image_folder(
+    source: FilesLike, target: Path, *, filename: str | None = "image/filename", columns: Any = None, **keywords: Any
+) -> WriteReport:
+    """`write_image_folder` with all keywords of reading."""
+    return _write_folder(
+        source, target, _Kind("image", "image/encoded", "image/filename"), None, filename, TABLE_NAME, columns, keywords
+    )
 
 
 @check_keywords
-@sign_keywords(ExportOptions, without={"columns"})
 def write_file_folder(
     source: FilesLike,
     target: Path,
@@ -132,9 +142,23 @@ def write_file_folder(
     filename: str | None = "file/name",
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
-    **keywords: Any,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a column of bytes, such as audio, as files of a folder: the twin of `open_file_folder`.
+
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> data = {"audio": [b"RIFF....WAVE", b"fLaC"], "key": ["yes/1.wav", "no/1.flac"], "label": [1, 0]}
+    >>> _ = tfr.write_tfrecord(data, "words.tfrecord")
+    >>> tfr.formats.write_file_folder("words.tfrecord", "words", filename="key").records
+    2
+    >>> sorted(os.listdir("words")), open("words/no/1.flac").read()
+    (['metadata.csv', 'no', 'yes'], 'fLaC')
 
     Parameters
     ----------
@@ -146,7 +170,7 @@ def write_file_folder(
     filename : str, optional
         The column with their names, relative to the folder. None, or if there is no column ``file/name``: files are
         numbered, with a suffix by their content or ``.bin``.
-    table, columns, dst_storage_options, **keywords
+    table, columns, filters, schema, limit, on_error, storage_options, progress
         As in `write_image_folder`.
 
     Returns
@@ -158,20 +182,25 @@ def write_file_folder(
     ------
     EncodeError, FeatureNotFoundError, FileExistsError
         As from `write_image_folder`.
-
-    Examples
-    --------
-    >>> import os
-    >>> import tfrecord_io as tfr
-    >>> data = {"audio": [b"RIFF....WAVE", b"fLaC"], "key": ["yes/1.wav", "no/1.flac"], "label": [1, 0]}
-    >>> _ = tfr.write_tfrecord(data, "words.tfrecord")
-    >>> tfr.formats.write_file_folder("words.tfrecord", "words", filename="key").records
-    2
-    >>> sorted(os.listdir("words")), open("words/no/1.flac").read()
-    (['metadata.csv', 'no', 'yes'], 'fLaC')
     """
+    keywords = ExportOptions.stated(write_file_folder, {**locals(), "columns": None})
     return _write_folder(
         source, target, _Kind("file", "file/encoded", "file/name"), file, filename, table, columns, keywords
+    )
+
+
+def to_file_folder(
+    source: FilesLike,
+    target: Path,
+    *,
+    file: str | None = None,
+    filename: str | None = "file/name",
+    columns: Any = None,
+    **keywords: Any,
+) -> WriteReport:
+    """`write_file_folder` with all keywords of reading."""
+    return _write_folder(
+        source, target, _Kind("file", "file/encoded", "file/name"), file, filename, TABLE_NAME, columns, keywords
     )
 
 

@@ -105,7 +105,7 @@ YOLO = Format(
     extra="yolo",
 )
 LEROBOT = Format(
-    *("lerobot", "LeRobot", "a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; ``fps=`` is needed"),
+    *("lerobot", "LeRobot", "a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; it needs ``fps``"),
     write=f"{_CODE}lerobot:convert_to_lerobot",
     writes=frozenset({"fps", "task"}),
     options=VisionOptions,
@@ -114,7 +114,7 @@ LEROBOT = Format(
 IMAGES = Format(
     *("images", "a folder of images", "a folder of images, as by `tfrecord_io.formats.open_image_folder`"),
     open=f"{_CODE}from_folder:open_image_folder",
-    write=f"{_CODE}to_folder:write_image_folder",
+    write=f"{_CODE}to_folder:to_image_folder",
     reads=_IMAGES | {"class_names"},
     writes=frozenset({"filename"}),
     looks=("a PNG image", "a JPEG image", "a GIF image", "a WebP image", "a TIFF image"),
@@ -125,7 +125,7 @@ IMAGES = Format(
 FILES = Format(
     *("files", "a folder of files", "a folder of files of any kind, as by `tfrecord_io.formats.open_file_folder`"),
     open=f"{_CODE}from_folder:open_file_folder",
-    write=f"{_CODE}to_folder:write_file_folder",
+    write=f"{_CODE}to_folder:to_file_folder",
     reads=_FILES | {"class_names"},
     writes=frozenset({"filename"}),
     options=VisionOptions,

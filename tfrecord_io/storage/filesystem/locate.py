@@ -8,6 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.display import did_you_mean
@@ -21,9 +23,6 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.filesystem.retries import s3_options
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
-_ONE_SIDE = say("{src_storage_options=} and {dst_storage_options=} are for the source and the target alone") & say(
-    "{a_storage_options=} and {b_storage_options=} are for one of both"
-)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _NO_BUCKET = re.compile(r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)")
 _S3 = re.compile(r"s3a?://")
@@ -66,8 +65,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
             raise _unknown_protocol(text) or error from error
         except TypeError as error:
             raise refused_option(error, storage.storage_options or {}, text) or error from error
-    if storage.storage_options:
-        raise ValueError(say("{storage_options=} is for URLs, and '{}' is a local path", printable(text)) & _ONE_SIDE)
+    if storage.storage_options and not storage.of_both:
+        raise ValueError(say("{storage_options=} is for URLs, and '{}' is a local path", printable(text)))
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
     return LocalFileSystem(), system.current.plain_name(text)
@@ -80,6 +79,11 @@ def _refuse_surrogates(path: str) -> None:
     except UnicodeEncodeError:
         reason = "the path has a lone surrogate, which no file name can have: pass the name as os.listdir gives it"
         raise ValueError(f"'{printable(path)}': {reason}") from None
+
+
+def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions) -> StorageOptions:
+    """The storage of some paths, without options for URLs where none is one."""
+    return storage if any(map(is_url, paths)) else replace(storage, storage_options=None)
 
 
 def is_url(path: str | os.PathLike[str]) -> bool:
