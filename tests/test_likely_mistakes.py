@@ -239,7 +239,9 @@ def test_appending(keywords: dict[str, Any]) -> None:
 def test_an_operator_that_does_not_exist() -> None:
     filters = [("label", "=>", 1)]
     refused(
-        ValueError, "'=>' is no operator; use one of ==,", by=lambda: tfr.read_table("train.tfrecord", filters=filters)
+        ValueError,
+        "'=>' is not an operator; use one of ==,",
+        by=lambda: tfr.read_table("train.tfrecord", filters=filters),
     )
 
 

@@ -131,7 +131,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     tfr.write_tfrecord({"x": [1, 2, 3]}, "damaged.tfrecord")
     Path("damaged.tfrecord").write_bytes(Path("damaged.tfrecord").read_bytes()[:-2])
-    Path("text.tfrecord").write_text("hello, this is no TFRecord file\n" * 10)
+    Path("text.tfrecord").write_text("hello, this is not a TFRecord file\n" * 10)
     Path("pointer.tfrecord").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
     tfr.write_tfrecord({"x": [1, 2]}, "zipped.tfrecord.gz")
     Path("zipped.tfrecord.gz").write_bytes(Path("zipped.tfrecord.gz").read_bytes()[:-5])

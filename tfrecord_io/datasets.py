@@ -243,7 +243,7 @@ class Dataset(_Shown):
         return True
 
     def __iter__(self) -> NoReturn:
-        """A dataset is no iterator: there are several forms to read it in."""
+        """A dataset is not an iterator: there are several forms to read it in."""
         raise TypeError("iterate over to_batches()" | say("over {iter_arrays(batch_size=…)} in training"))
 
     def __getitem__(self, rows: object) -> NoReturn:
@@ -575,9 +575,9 @@ def mix(
     Raises
     ------
     SchemaError
-        The datasets have different columns, or the source column; `balance` is no column of classes.
+        The datasets have different columns, or the source column; `balance` is not a column of classes.
     FeatureNotFoundError
-        `balance` is no column, or a row has no value in it.
+        `balance` is not a column, or a row has no value in it.
     TypeError, ValueError
         The value of a keyword is invalid.
 

@@ -627,7 +627,7 @@ def test_resized_masks_have_no_new_numbers(height: int, width: int, fit: str) ->
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "LA", "L16", "RGB16"])
 def test_pixels_that_are_no_numbers_of_classes(tmp_path: Path, mode: str) -> None:
-    with pytest.raises(tfr.errors.DecodeError, match="its pixels are no numbers of classes") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="its pixels are not numbers of classes") as caught:
         numbers_of(tmp_path / "a", [mask()[0], image_of(mode)])
     assert caught.value.record == 1
 

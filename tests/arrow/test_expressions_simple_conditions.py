@@ -74,7 +74,7 @@ def test_floats_are_compared_as_arrow_does(values: list[float | None], literal: 
         f("small") <= 100,
         pc.scalar(1) < f("n"),
         f("x") > 0.5,
-        f("x") > 0.1,  # which is no float32
+        f("x") > 0.1,  # which is not a float32
         f("x") != 1e300,
         f("x").is_valid(),
         f("raw") == b"a",

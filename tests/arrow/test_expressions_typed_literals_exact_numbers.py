@@ -60,7 +60,7 @@ def number(value: Any, type_: pa.DataType) -> Any:
     """A number for Python, compared with a column of a type.
 
     Floats are as they are written among decimals, and the nearest float of the column's type among floats, as decimals
-    are that are no integers.
+    are that are not integers.
     """
     if isinstance(value, float) and (math.isnan(value) or math.isinf(value)):
         return value

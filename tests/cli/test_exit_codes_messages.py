@@ -178,7 +178,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tfr.write_tfrecord({"x": [1, 2, 3]}, "damaged.tfrecord")
     Path("damaged.tfrecord").write_bytes(Path("damaged.tfrecord").read_bytes()[:-2])
-    Path("text.tfrecord").write_text("hello, this is no TFRecord file\n" * 10)
+    Path("text.tfrecord").write_text("hello, this is not a TFRecord file\n" * 10)
     tfr.write_tfrecord({"x": [1, 2]}, "zipped.tfrecord.gz")
     Path("zipped.tfrecord.gz").write_bytes(Path("zipped.tfrecord.gz").read_bytes()[:-5])
     tfr.write_tfrecord({"x": ["a" * 3_000_000]}, "bomb.tfrecord.gz")

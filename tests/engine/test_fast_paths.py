@@ -277,7 +277,7 @@ def odd_texts(size: int, odd: bytes) -> list[bytes]:
 
 @pytest.mark.parametrize("odd", [b"\xff", b"\x7f", b"\n", b"\xc3\xa9", b"\xc2\x85", b"\xf0\x9f\x98", b" "])
 def test_text_of_every_length_is_checked_alike(odd: bytes) -> None:
-    """One column for each position of the odd byte, as the first one that is no text ends the check of a column."""
+    """One column for each position of the odd byte, as the first one that is not text ends the check of a column."""
     for size in SIZES:
         cells = odd_texts(size, odd) or [b"t" * size]
         usual = example(*(entry(b"c%d" % i, 1, b"u" * (size % 200)) for i in range(len(cells))))

@@ -117,7 +117,7 @@ def folder_in(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> tup
 def test_each_side_has_options_of_its_own(
     source: str, target: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """From every store to every store, whatever the formats; each side's options are no keywords of the other."""
+    """From every store to every store, whatever the formats; each side's options are not keywords of the other."""
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "made.tfrecord")
     to, to_options = folder_in(target, request, tmp_path)
     for suffix in FORMATS_OF_NUMBERS:

@@ -161,7 +161,7 @@ class Copied:
             is_done = False
         found = self.readable()
         is_old = not is_done and plain(found) == plain(old)  # whose indexes are removed before it is replaced
-        assert found in self.versions or is_old, "it is no version, or none that is expected"
+        assert found in self.versions or is_old, "it is not a version, or none that is expected"
         if self.damaged:
             self.write()
         self.plain_copy(update=True)

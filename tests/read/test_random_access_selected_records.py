@@ -104,7 +104,7 @@ def test_a_closed_file_and_unknown_columns(path: Path) -> None:
     records = tfr.open_random(path)
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="names a column that does not exist"):
         records.select(f("absent") == 1)
-    with pytest.raises(tfr.errors.SchemaError, match="is no condition"):
+    with pytest.raises(tfr.errors.SchemaError, match="is not a condition"):
         records.select(f("label"))
     records.close()
     with pytest.raises(ValueError, match="closed"):

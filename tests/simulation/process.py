@@ -1,6 +1,6 @@
 """What a process has of its own: its clock, its number, its random bytes, and one thread, which makes its requests too.
 
-`installed` replaces these calls in the whole interpreter; in threads that are no actors they stay what they are.
+`installed` replaces these calls in the whole interpreter; in threads that are not actors they stay what they are.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def _merged(target: Target) -> list[int]:
 def _salvaged(target: Target) -> list[int]:
     copy = target.copy()
     report = tfr.salvage(target.read, copy, **target.options)
-    if not report.ok:  # what is kept of a dataset that is incomplete is no version of it
+    if not report.ok:  # what is kept of a dataset that is incomplete is not a version of it
         raise tfr.errors.CorruptRecordError("; ".join(report.loss_lines()))
     return _rows(tfr.read_table(copy, **target.options))
 

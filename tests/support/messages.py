@@ -60,7 +60,7 @@ def foreign_options(text: str, command: click.Command) -> list[str]:
 
 
 def message_strings() -> Iterator[tuple[str, str]]:
-    """The texts with spaces in the package that are no docstrings, and where they are; ``{}`` are values."""
+    """The texts with spaces in the package that are not docstrings, and where they are; ``{}`` are values."""
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
         if name == "keyword_docs.py" or name in (

@@ -162,6 +162,6 @@ def plain_value(value: Any) -> Any:
 
 def values_of(column: pa.ChunkedArray) -> list[Any]:
     chunks = column.chunks
-    if int(pa.__version__.split(".")[0]) < 25 and has_union(column.type):  # slices may show None; a copy is no slice
+    if int(pa.__version__.split(".")[0]) < 25 and has_union(column.type):  # slices may show None; a copy is not a slice
         chunks = [pa.concat_arrays([chunk, chunk]).slice(0, len(chunk)) for chunk in chunks]
     return [plain_value(value) for chunk in chunks for value in python_values(chunk)]

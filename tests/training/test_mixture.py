@@ -356,7 +356,7 @@ def test_a_mixture_without_an_end(folder: Path) -> None:
         mixture.count_rows()
     with pytest.raises(TypeError, match="has no end"):
         len(mixture.iter_arrays(batch_size=2))
-    with pytest.raises(ValueError, match="is no table"):
+    with pytest.raises(ValueError, match="is not a table"):
         mixture.to_table()
     assert mixture.head(250).num_rows == 250
 

@@ -131,7 +131,7 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
     streams: list[BatchStream] = []
     options = ReadOptions.from_keywords(keywords)
     with duckdb.connect() as connection:
-        connection.execute("SET python_enable_replacements = false")  # variables of this program are no tables
+        connection.execute("SET python_enable_replacements = false")  # variables of this program are not tables
         try:
             names, urls = _named_in(connection, sql)
             local = replace(options, storage_options=None) if urls or is_url(target or "") else options

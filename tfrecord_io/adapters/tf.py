@@ -203,7 +203,7 @@ def _image_values(decoder: ImageDecoder) -> Array:
     if decoder.in_lists and decoder.size is not None:
         return np.empty((0, *decoder.size), np.uint8)
     advice = say("declare {tfr.image(resize=(height, width))}") | "its whole shape" & say('or pass {ragged="pad"}')
-    raise SchemaError("images whose size varies are no tensor of TensorFlow", feature=decoder.feature, advice=advice)
+    raise SchemaError("images whose size varies are not a tensor of TensorFlow", feature=decoder.feature, advice=advice)
 
 
 def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[int | None, ...]:

@@ -262,7 +262,7 @@ def row_options(options: ReadOptions, **representation: Any) -> RepresentationOp
 def row_numbers(rows: Any, count: int) -> Array:
     """Numbers of rows, of which negative ones count from the end; IndexError if one of `count` rows is out of range.
 
-    TypeError if they are no integers.
+    TypeError if they are not integers.
     """
     found = np.asarray(rows)
     if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):

@@ -35,7 +35,7 @@ from tfrecord_io.typing import InputPath
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
 _MANY_ROWS = 16_384  # the chunks of columns with fewer are joined at once before they are represented
 _VALUE_BYTES = 8  # of a number, at most
-_BATCH_BYTES = 1024 * MIB  # one thread makes one batch of a file of usual size, whose arrays are no copies
+_BATCH_BYTES = 1024 * MIB  # one thread makes one batch of a file of usual size, whose arrays are not copies
 _OUT_BATCH_BYTES = 8 * MIB
 OF_ARRAYS = frozenset(RepresentationOptions.__dataclass_fields__) - frozenset(ReadOptions.__dataclass_fields__)
 

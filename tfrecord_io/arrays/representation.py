@@ -386,7 +386,7 @@ def varies(type_: pa.DataType) -> bool:
 
 
 def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
-    """Raise FeatureNotFoundError or SchemaError if options name what is no column of lists."""
+    """Raise FeatureNotFoundError or SchemaError if options name what is not a column of lists."""
     types, layouts = {field.name: field.type for field in fields}, options.layouts()
     images = {field.name for field in fields if IMAGE_KEY in (field.metadata or {})}
     for name, layout in layouts.items():

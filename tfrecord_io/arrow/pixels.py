@@ -151,7 +151,7 @@ class PixelReader:
             if image.mode not in _INDEX_MODES:
                 got = f"{image.mode}, of {bits_of(image, data)} bits"
                 reason = (
-                    f"its pixels are no numbers of classes: expected a palette, or grey of at most 8 bits, got {got}"
+                    f"its pixels are not numbers of classes: expected a palette, or grey of at most 8 bits, got {got}"
                 )
                 raise fault(reason, expected="a palette, or grey of at most 8 bits", got=got)
         elif image.mode == "F" or (image.mode == "I" and image.format != "PNG"):

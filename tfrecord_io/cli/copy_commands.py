@@ -13,7 +13,7 @@ from tfrecord_io.cli.process import echo
 
 def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
     if "-" in paths:
-        raise click.BadParameter("standard input is no file that can be looked up: copy a file")
+        raise click.BadParameter("standard input is not a file that can be looked up: copy a file")
     return with_stdin(ctx, argument, paths)
 
 

@@ -129,7 +129,7 @@ class PlanColumn:
     text: Text = Text.TRACK
     required: bool = False
     steps: bool = False  # a feature list; kind, layout and text are those of its steps
-    splits: bool = False  # values of other kinds are no fault, and make `ColumnBuffers.others`
+    splits: bool = False  # values of other kinds are not a fault, and make `ColumnBuffers.others`
 
 
 @dataclass(frozen=True, slots=True)

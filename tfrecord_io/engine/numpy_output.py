@@ -1,4 +1,4 @@
-"""Arrays of NumPy that are no plain buffers: text, ``bytes`` objects, views and runs of rows, columns of many batches.
+"""Arrays of NumPy that are not plain buffers: text, ``bytes`` objects, views and runs of rows, columns of many batches.
 
 They are made by the kernel, or, with the reference engine, in plain Python, which is the oracle of the tests.
 """

@@ -129,7 +129,7 @@ def usable_index(
     """The index of a file, or None and the text of a StaleIndexWarning if it does not match.
 
     If the caller `named` the index, this is a CorruptRecordError. An index that was removed since it was listed, as
-    happens while its file is replaced, is no index.
+    happens while its file is replaced, is not an index.
     """
     try:
         read = partial(read_index, index_source, source, file)
@@ -279,7 +279,7 @@ def _check_records(index: RecordIndex, index_source: Source, source: Source, fil
 
 
 def _fits(header: Array, size: int) -> bool | None:
-    """Whether a record of a size has this header; None if it is no header."""
+    """Whether a record of a size has this header; None if it is not a header."""
     _, fault = get_engine().scan(header, check_crc=False, final=False)
     return None if fault is not None else frame_size(header) == size
 

@@ -274,7 +274,7 @@ def _remedy(name: str) -> str:
 
 
 def check_integer(name: str, value: object, least: int, most: int | None = None, *, optional: bool = False) -> None:
-    """Raise TypeError or ValueError for what is no integer, or out of range."""
+    """Raise TypeError or ValueError for what is not an integer, or out of range."""
     if optional and value is None:
         return
     if isinstance(value, bool) or not hasattr(value, "__index__"):

@@ -46,7 +46,7 @@ def condition_of(filters: Any) -> Condition:
     Raises
     ------
     TypeError, ValueError
-        `filters` is no filter, or refers to columns by their position.
+        `filters` is not a filter, or refers to columns by their position.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def condition_of(filters: Any) -> Condition:
             raise ValueError(f"filters: a list of {types}: expected tuples (column, operator, value)")
         if not alternatives or not all(alternatives):
             raise ValueError(
-                say("{filters=}: an empty list is no condition", filters=Written(printable(repr(filters))))
+                say("{filters=}: an empty list is not a condition", filters=Written(printable(repr(filters))))
             )
         return Condition.any_of([Condition.all_of([_condition(*term) for term in terms]) for terms in alternatives])
     raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
@@ -90,7 +90,7 @@ def _condition(column: str, symbol: str, value: Any) -> Condition:
         return Condition.parsed(members if symbol == "in" else ~members)
     if symbol not in _FUNCTIONS:
         operators = ", ".join(_OPERATORS)
-        raise ValueError(f"filters: {printable(repr(symbol))} is no operator; use one of {operators}")
+        raise ValueError(f"filters: {printable(repr(symbol))} is not an operator; use one of {operators}")
     scalar = _scalar(column, symbol, value)
     if not scalar.is_valid:
         if symbol not in ("==", "=", "!="):
@@ -134,7 +134,7 @@ def _members(column: str, symbol: str, values: Any) -> list[pa.Array | pa.Chunke
 
 
 def _arrays_of_numbers(values: list[Any]) -> list[pa.Array]:
-    """Floats, integers and decimals apart, nulls with one of them; values that are no numbers in one array."""
+    """Floats, integers and decimals apart, nulls with one of them; values that are not numbers in one array."""
     kinds: tuple[type, ...] = (float, int, Decimal)
     stored = list(map(_storable, values))
     if any(value is not None and (isinstance(value, bool) or not isinstance(value, kinds)) for value in stored):

@@ -509,7 +509,7 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
                     records = cast(Array, file.records)[record : record + count][~np.all(passes, axis=0)]
                     if np.isin(records, found.records).any():
                         wrong[found] = "a record that it names does not fulfil the filter"
-    except TFRecordError as error:  # if it is no mistake of an index, reading the files reports it
+    except TFRecordError as error:  # if it is not a mistake of an index, reading the files reports it
         wrong = {found: str(error) for _, _, found in asked}
     advice = f"{REWRITE_COLUMNS}, or delete it; the index is not used"
     texts = [(printable(found.file.path), wrong[found]) for _, _, found in asked if found in wrong]

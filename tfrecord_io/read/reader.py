@@ -558,7 +558,7 @@ class Reader(BatchStream):
 
 
 def _fails(early: Scan, columns: Mapping[str, ColumnBuffers]) -> bool:
-    """Whether the one row of these columns is known not to pass the filter: what does not fit in it is no error."""
+    """Whether the one row of these columns is known not to pass the filter: what does not fit in it is not an error."""
     assert early.row_filter is not None
     return not early.row_filter.may_pass(early.compiled.builder, early.options.max_expansion, columns, 1)[0]
 

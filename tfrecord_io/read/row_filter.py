@@ -74,7 +74,7 @@ class RowFilter:
             It does not apply to the types of the columns, or is not a condition. Text that is compared with a column of
             dates or times is none.
         TypeError, ValueError
-            `filters` is no filter.
+            `filters` is not a filter.
         """
         condition = condition_of(filters)
         named, names = condition.columns, schema.names
@@ -89,7 +89,7 @@ class RowFilter:
             error.of_argument = True
             raise
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
-            raise SchemaError(f"the filter '{condition.text}' is no condition: its values are {type_}, not bool")
+            raise SchemaError(f"the filter '{condition.text}' is not a condition: its values are {type_}, not bool")
         return cls(condition, tuple(name for name in names if name in named))
 
     def __and__(self, other: RowFilter) -> RowFilter:

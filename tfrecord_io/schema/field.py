@@ -352,7 +352,7 @@ def check_names(fields: Sequence[Field]) -> None:
 
 
 def check_columns(columns: Sequence[str], features: Iterable[str] = ()) -> None:
-    """Raise SchemaError where two columns have the same name, or a name is no str or has a lone surrogate."""
+    """Raise SchemaError where two columns have the same name, or a name is not a str or has a lone surrogate."""
     names = [*columns, *features]
     try:
         "".join(names).encode()

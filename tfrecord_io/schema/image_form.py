@@ -93,7 +93,7 @@ class ImageForm:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, column: str) -> Self | None:
-        """What the metadata of a column states; None if it is no column of images, SchemaError if it is damaged."""
+        """What the metadata of a column states; None if it is not a column of images, SchemaError if it is damaged."""
         if not metadata or IMAGE_KEY not in metadata:
             return None
         try:

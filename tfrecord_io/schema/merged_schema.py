@@ -251,7 +251,7 @@ def _common_tensor(a: pa.Field, b: pa.Field) -> pa.Field | None:
 
 
 def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:
-    """The type of both columns, which are no tensors."""
+    """The type of both columns, which are not tensors."""
     x, y = a.type, b.type
     if x.equals(y, check_metadata=True):
         return x

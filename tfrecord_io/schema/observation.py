@@ -85,7 +85,7 @@ def join_columns(
     """Join column by column, where a missing column is null.
 
     Columns are joined by name, so that of several contradictions in one record always the same one is reported. With
-    `contested`, two kinds of a feature that `may_differ` are no error: the name becomes a key of it, and the column
+    `contested`, two kinds of a feature that `may_differ` are not an error: the name becomes a key of it, and the column
     stays that of `a`.
     """
     if not a:

@@ -82,7 +82,7 @@ def compact(
     Raises
     ------
     ValueError
-        This is no dataset with a manifest, or several: see `merge`.
+        This is not a dataset with a manifest, or several: see `merge`.
     CorruptRecordError, TruncatedRecordError, CompressionError
         A shard is damaged; nothing is changed.
     OSError

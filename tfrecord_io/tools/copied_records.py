@@ -382,7 +382,7 @@ class FolderFeatures:
             yield data[start + begin : start + begin + size].tobytes()
 
     def check(self, data: Array, walker: BlockWalker, source: Source) -> None:
-        """Raise an error if a record of `data`, at which the walker stands, has such a feature, or is no Example."""
+        """Raise an error if a record of `data`, where the walker stands, has such a feature or is not an Example."""
         decoder = get_engine().decoder(self._plan)
         fault = decoder.feed(data).fault
         if fault is not None:
@@ -453,7 +453,7 @@ def _no_example(error: TFRecordError) -> TFRecordError:
 
 
 def _features(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """Where the content of the first field of each payload begins in it, and its bytes; −1 and 0 if it is no features.
+    """Where the content of the first field of each payload begins in it, and its bytes; −1 and 0 if it is not features.
 
     A length of more than five bytes, which no writer makes, is not taken for one.
     """

@@ -204,7 +204,7 @@ def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage
     ValueError
         A target is its own source, or `dst` has the suffix of another format, or is a shard spec.
     FileExistsError
-        A file that is no shard would be put into the directory of a dataset with a manifest.
+        A file that is not a shard would be put into the directory of a dataset with a manifest.
     """
     text = os.fspath(dst)
     fs, name = locate(dst, storage)

@@ -105,7 +105,7 @@ def merge(
     SchemaError
         The embedded schemas of two files state different types of a column, or a feature and a folder have one name.
     SchemaError, DecodeError
-        `schema` does not describe the records, or records in folders are no Examples.
+        `schema` does not describe the records, or records in folders are not Examples.
     FileExistsError
         As `write_tfrecord`.
 

@@ -65,7 +65,7 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
     DecodeError
         A row has no value in it.
     SchemaError
-        Its values are no classes.
+        Its values are not classes.
     ValueError
         There are no rows; or rows have no number: a file is compressed, or a dataset has an `on_error`.
     """

@@ -172,7 +172,7 @@ class Mixture(RowSource):
     def to_table(self) -> pa.Table:
         """The rows of an epoch as a table; ValueError if it never ends."""
         if self.stop == "never":
-            raise ValueError(say('{stop="never"}: a mixture without an end is no table'))
+            raise ValueError(say('{stop="never"}: a mixture without an end is not a table'))
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def rows_of(self, lookups: Sequence[RowLookup], datasets: Array, rows: Array) -> pa.Table:

@@ -149,7 +149,7 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
     Raises
     ------
     EncodeError
-        It is no value of the column.
+        It is not a value of the column.
     """
     try:
         array = pa.array([value]).cast(field.type)

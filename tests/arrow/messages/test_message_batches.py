@@ -256,7 +256,7 @@ def test_a_message_in_itself_is_bytes(tmp_path: Path) -> None:
         ({"i32": [1, 2**40]}, tfr.errors.EncodeError, "record 1: feature 'i32'"),
         ({"nothing": [1]}, tfr.errors.SchemaError, "has no such field"),
         ({"text": [1]}, tfr.errors.SchemaError, "cannot become string"),
-        ({"color": ["RED", "PINK"]}, tfr.errors.EncodeError, "'PINK' is no value of the enum; it has: RED, GREEN"),
+        ({"color": ["RED", "PINK"]}, tfr.errors.EncodeError, "'PINK' is not a value of the enum; it has: RED, GREEN"),
         ({"number": [1], "name": ["x"]}, tfr.errors.EncodeError, "'number' and 'name' are members of one oneof"),
         (pa.table({"texts": [["a", None]]}), tfr.errors.EncodeError, "an element is null"),
         (pa.table({"inner": [{"b": 1}]}), tfr.errors.SchemaError, "has no field 'b'"),

@@ -150,10 +150,10 @@ def test_the_least_value_is_an_error_beside_missing_ones(tmp_path: Path, type_: 
         ({"x": [b"a"]}, {"images": {"x": "CMYK"}}, "unknown image mode 'CMYK'"),
         ({"x": [1]}, {"prefix": "steps"}, "no column has this prefix"),
         ({"steps/x": [1]}, {"prefix": "steps"}, "a column of steps is a list"),
-        ({"x": [2]}, {"class_names": {"x": ["a", "b"]}}, "2 is no number of 2 classes"),
+        ({"x": [2]}, {"class_names": {"x": ["a", "b"]}}, "2 is not a number of 2 classes"),
         ({"x": [1]}, {"split": "all"}, "the name of a split"),
         ({"x": [1]}, {"split": "../x"}, "the name of a split"),
-        ({"x": [1]}, {"name": "../x"}, "is no name of a dataset"),
+        ({"x": [1]}, {"name": "../x"}, "is not a name of a dataset"),
         ({"x": [1]}, {"float64": "raw"}, "cannot be used"),
     ],
 )

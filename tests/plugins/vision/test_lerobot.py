@@ -220,7 +220,7 @@ def test_tasks_that_are_none(tmp_path: Path) -> None:
         lerobot(steps_of([png(1)]), tmp_path)
     (tmp_path / "b").mkdir()
     bad = {"steps/goal": pa.array([[b"\xff"]], pa.list_(pa.binary()))}
-    with pytest.raises(tfr.errors.EncodeError, match="a task is no text"):
+    with pytest.raises(tfr.errors.EncodeError, match="a task is not text"):
         lerobot(steps_of([png(1)], **bad), tmp_path / "b", task="goal")
 
 

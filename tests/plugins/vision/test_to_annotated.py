@@ -234,8 +234,8 @@ def test_what_voc_states_of_objects_comes_back(tmp_path: Path) -> None:
         ("coco", {"attributes": ["{", ""]}, "is not JSON"),
         ("coco", {"class/supercategory": ["a", "b"]}, "the label 1 has two supercategories"),
         ("voc", {"part": ["[", ""]}, "is not JSON"),
-        ("voc", {"part": ["{}", ""]}, "a part of object 0 is no name with a box"),
-        ("voc", {"part": ['[{"name": "a", "bndbox": {"x": 1}}]', ""]}, "is no name with a box"),
+        ("voc", {"part": ["{}", ""]}, "a part of object 0 is not a name with a box"),
+        ("voc", {"part": ['[{"name": "a", "bndbox": {"x": 1}}]', ""]}, "is not a name with a box"),
     ],
 )
 def test_values_of_objects_that_are_none(tmp_path: Path, format: str, more: dict[str, Any], reason: str) -> None:

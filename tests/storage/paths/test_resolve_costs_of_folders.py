@@ -113,7 +113,7 @@ def test_requests_but_for_the_content_do_not_depend_on_the_folders(
         act(s3.url(f"{folders}{slash}"), **storage)
         found.append(counts.total())
         assert of_data.total() == (folders * of_file or int("filter" in use))
-    assert found[0] == found[1] <= most + (not slash)  # without it, one more tells that it is no file
+    assert found[0] == found[1] <= most + (not slash)  # without it, one more tells that it is not a file
 
 
 PATHS = {  # the requests, with that for the manifest

@@ -106,7 +106,7 @@ class Conformer:
         bad = changed if self.rounded is None else infinite
         if np.any(bad):
             row = int(bad.argmax())
-            reason = f"{before[row]} is no float of 32 bits"
+            reason = f"{before[row]} is not a float of 32 bits"
             raise RowFault(row, reason, feature=field.path, error=EncodeError, advice=say('pass {float64="round"}'))
         if self.rounded is not None and np.any(changed):
             self.rounded(field.path, int(np.count_nonzero(changed)))
@@ -189,7 +189,7 @@ def enum_numbers(column: pa.Array, field: MessageField) -> Array:
         if number is None:
             row = int(np.flatnonzero(np.asarray(encoded.indices.fill_null(-1)) == at)[0])
             names = ", ".join(list(field.enum.numbers)[:8])
-            reason = f"'{printable(text)}' is no value of the enum"
+            reason = f"'{printable(text)}' is not a value of the enum"
             raise RowFault(row, reason, feature=field.path, error=EncodeError, got=text, advice=f"it has: {names}")
         numbers[at] = number
     return numbers[np.asarray(encoded.indices.fill_null(len(encoded.dictionary)))]

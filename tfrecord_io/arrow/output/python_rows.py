@@ -143,7 +143,7 @@ def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
     hidden = [(feature, slots[feature]) for feature in companions(field.feature) if feature in slots]
     if not is_plain or not shape or len(hidden) not in (0, 2):
         return None
-    of_shape = _INTEGERS if len(shape) > 1 else _INTEGER  # a feature with one value in each record is no list
+    of_shape = _INTEGERS if len(shape) > 1 else _INTEGER  # a feature with one value in each record is not a list
     forms = [RowForm(field.column, slots[field.feature], _BINARY, None)]
     forms += [
         RowForm(feature + LIST_MARK, slot, form, dtype)

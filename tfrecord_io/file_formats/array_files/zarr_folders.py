@@ -152,7 +152,7 @@ def _converted(values: Array) -> Values:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the library's warnings: of types that Zarr 3 has not specified, and of files that are no arrays."""
+    """Without the library's warnings: of types that Zarr 3 has not specified, and of files that are not arrays."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

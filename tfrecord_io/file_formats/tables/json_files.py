@@ -308,7 +308,7 @@ def count_fields(block: bytes, most: int) -> tuple[int, int]:
 
 
 def _values(block: bytes, **hooks: Any) -> Iterator[Any]:
-    """The values of a block, which may take several lines, up to what is no JSON; `hooks` are those of a decoder."""
+    """The values of a block, which may take several lines, up to what is not JSON; `hooks` are those of a decoder."""
     text = block.decode("utf-8", "surrogateescape")
     text = text.replace("Infinity", "Inf").replace("Inf", "Infinity")  # pyarrow parses both
     decode = json.JSONDecoder(**hooks, strict=False).raw_decode

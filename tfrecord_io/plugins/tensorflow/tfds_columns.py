@@ -474,7 +474,7 @@ def _codes(leaf: LeafColumn, array: pa.Array) -> pa.Array:
         extent = pc.min_max(codes).as_py()
         if len(array) > array.null_count and not -1 <= extent["min"] <= extent["max"] < len(leaf.names):
             got = extent["min"] if extent["min"] < -1 else extent["max"]
-            raise EncodeError(f"{got} is no number of {len(leaf.names)} classes", feature=leaf.name, got=got)
+            raise EncodeError(f"{got} is not a number of {len(leaf.names)} classes", feature=leaf.name, got=got)
         return pc.fill_null(codes, -1)
     numbers = [leaf.names.setdefault(name, len(leaf.names)) for name in array.dictionary.to_pylist()]
     for name in leaf.names:

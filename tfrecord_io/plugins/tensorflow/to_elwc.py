@@ -96,7 +96,7 @@ def write_elwc(
     Notes
     -----
     Streams in bounded memory, but for a list and the values of `by`, which are held to find lists that are apart. No
-    schema is embedded, as these messages are no Examples: `open_elwc` infers the types.
+    schema is embedded, as these messages are not Examples: `open_elwc` infers the types.
     """
     options = WriteOptions.of_call(write_elwc, locals())
     encoding = WriteOptions(**{name: getattr(options, name) for name in _ENCODING}, embed_schema=False)

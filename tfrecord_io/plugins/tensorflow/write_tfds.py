@@ -85,7 +85,7 @@ def write_tfds(
         images of the column; grey beside colour is colour. Pixels are uint16 if those of the PNGs are. The package
         pillow reads the headers.
     class_names : dict of str to sequence of str, optional
-        The names of the classes of columns with their numbers; −1 and missing values are no class.
+        The names of the classes of columns with their numbers; −1 and missing values are not a class.
     prefix : str, optional
         The columns ``<prefix>/…`` are steps of episodes, lists with a value for each step: a nested dataset, as in RLDS
         with ``prefix="steps"``.
@@ -110,7 +110,7 @@ def write_tfds(
     FileExistsError
         The split exists.
     ValueError
-        `path`, `split` or `name` is no name that TFDS has.
+        `path`, `split` or `name` is not a name that TFDS has.
     """
     check_mode(mode)
     keywords = WriteOptions.stated(write_tfds, locals())
@@ -168,7 +168,7 @@ class _Version:
         self._config = above if name not in (None, above) else None
         if not _NAME.fullmatch(self.name):
             expected = "expected letters, digits and underscores, beginning with a letter" & say("pass {name=}")
-            raise ValueError(say("'{}' is no name of a dataset of TFDS: {}", printable(self.name), expected))
+            raise ValueError(say("'{}' is not a name of a dataset of TFDS: {}", printable(self.name), expected))
         self._folder = Directory(self.path, storage)
         self._copied: dict[str, bytes] = {}  # the names of classes of a dataset that is copied
         self._about: Json = {}

@@ -432,6 +432,6 @@ def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader:
 
 
 _KERNEL = say("pass {kernel_size=}, the kernelSize of the export, if patches overlap") & say(
-    "exclude what is no band with {columns=}"
+    "exclude what is not a band with {columns=}"
 )
 _TABLE = say("exclude it with {columns=}") & "a table is read by read_table"

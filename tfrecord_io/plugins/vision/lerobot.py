@@ -105,7 +105,7 @@ class _Feature:
         self._note(pixels.reshape(-1, self.shape[-1]) / 255, 1)
 
     def _check_image(self, data: bytes, row: int) -> None:
-        """Refuse an image that is not like the first, or has pixels that are no colours of 8 bits."""
+        """Refuse an image that is not like the first, or has pixels that are not colours of 8 bits."""
         try:
             header = image_header(data, "", self.column)
         except DecodeError as error:
@@ -246,7 +246,7 @@ class _Frames:
             try:
                 texts.append(text.decode() if isinstance(text, bytes) else text or "")
             except UnicodeDecodeError as error:
-                reason = f"a task is no text: {printable(str(error), 120)}"
+                reason = f"a task is not text: {printable(str(error), 120)}"
                 advice = say("{task=} (--task) names the column of text with the tasks")
                 raise EncodeError(reason, feature=self._task, record=int(records[row]), advice=advice) from None
         return texts

@@ -90,7 +90,7 @@ def _in_pixels(segmentation: Any, height: int, width: int, *, fractions: bool) -
 
 
 def check_segmentation(segmentation: Any, height: int | None = None, width: int | None = None) -> None:
-    """Raise ValueError, with the reason as a clause, if it is no mask of an image of this size."""
+    """Raise ValueError, with the reason as a clause, if it is not a mask of an image of this size."""
     if not segmentation and segmentation in (None, []):
         return
     if isinstance(segmentation, Mapping):
@@ -182,7 +182,7 @@ def draw(segmentation: Any, height: int, width: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        It is no mask of an image of this size.
+        It is not a mask of an image of this size.
     """
     if height * width > _MOST_PIXELS:
         raise ValueError(f"a mask of {height}×{width} pixels is too large to be drawn")

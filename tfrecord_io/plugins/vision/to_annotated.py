@@ -403,7 +403,7 @@ def _parts(each: DetectedObject, row: AnnotatedRow) -> str:
         box = part.get("bndbox") if isinstance(part, dict) else None
         name = part.get("name") if isinstance(part, dict) else None
         if not isinstance(name, str) or not isinstance(box, dict) or not box.keys() <= {*CORNERS}:
-            raise row.error(f"a part of object {each.number} is no name with a box", f"{OBJECT}part")
+            raise row.error(f"a part of object {each.number} is not a name with a box", f"{OBJECT}part")
         corners = "".join(_element(side, str(value), row) for side, value in box.items())
         made.append(f"<part>{_element('name', name, row)}<bndbox>{corners}</bndbox></part>")
     return "".join(made)

@@ -90,7 +90,7 @@ def open_yolo(
     Raises
     ------
     DecodeError
-        A line is no label, or its class has no name; file and line are named. A path leads out of the folder. Or an
+        A line is not a label, or its class has no name; file and line are named. A path leads out of the folder. Or an
         image is damaged.
     FileNotFoundError
         There are no images, or no names of classes, or no image has a file of labels.

@@ -269,7 +269,7 @@ def _has_first_record(source: Source) -> bool:
 
 
 def first_embedded(walker: BlockWalker) -> bytes | None:
-    """The content of the embedded schema of the next record of a walk; None if it has none, or is no message.
+    """The content of the embedded schema of the next record of a walk; None if it has none, or is not a message.
 
     Raises
     ------
@@ -290,7 +290,7 @@ def first_embedded(walker: BlockWalker) -> bytes | None:
 
 
 def embedded_in(frame: Array) -> bytes | None:
-    """The content of the embedded schema of a framed record; None if it has none, or is no message."""
+    """The content of the embedded schema of a framed record; None if it has none, or is not a message."""
     plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
     embedded = get_engine().decoder(plan).feed(frame).embedded
     return embedded[0] if embedded else None

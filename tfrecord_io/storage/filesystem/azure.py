@@ -53,7 +53,7 @@ class Blob:
             return str(answer["etag"])
 
     async def put_block(self, block: str, body: bytes | bytearray) -> None:
-        """Store a block, which is no part of the blob before `commit`."""
+        """Store a block, which is not a part of the blob before `commit`."""
         with raise_os_errors(self._path):
             await self._client.stage_block(block, bytes(body), length=len(body))
 

@@ -21,7 +21,7 @@ files of the old dataset; afterwards, those that could not be removed. "replaced
 whose shards were replaced: so a writer whose answer was lost knows that it had added them. ``"complete": false``
 means that files are being replaced one by one, as in a bucket. A manifest may be hostile: it is plain JSON of limited
 size, and each name must be that of a shard of this dataset, in this directory or in folders of its partition columns.
-The dataset ``part`` may also have files that `tfrecord_io.adopt` found: TFRecord files that are no shards of another.
+The dataset ``part`` may also have files that `tfrecord_io.adopt` found: TFRecord files that are not shards of another.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class _Parser:
         shard = parse_shard(base)
         if shard is not None and shard.stem == dataset:
             return name
-        # `adopt` names the files of other tools: in a directory those that are no shard of another dataset.
+        # `adopt` names the files of other tools: in a directory those that are not a shard of another dataset.
         if dataset != DIRECTORY_STEM or not is_record_file(base) or (shard is not None and not folders):
             _refuse(self._path, f"it names '{printable(name)}', which is not a shard of '{printable(dataset)}'")
         return name

@@ -106,7 +106,7 @@ def check_suffix(path: str, *, stated: bool = False, directory: bool = False) ->
     suffix = known or (None if stated or directory else unknown_suffix(path))
     if suffix is None:
         return
-    is_other = "is the suffix of another format" if known else "is no suffix of its files"
+    is_other = "is the suffix of another format" if known else "is not a suffix of its files"
     similar = known or similar_suffix(suffix)
     advice = f"end the name in {_SUFFIX}"
     row = None if similar is None else FORMATS.of_path(f"x{similar}")

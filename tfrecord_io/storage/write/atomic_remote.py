@@ -606,7 +606,7 @@ class S3Output(PartedOutput):
 
 
 class AzureOutput(PartedOutput):
-    """A blob of Azure, from blocks if it is large: they are no blob before a list of them is committed.
+    """A blob of Azure, from blocks if it is large: they are not a blob before a list of them is committed.
 
     Azure removes blocks that were not committed after a week.
     """

@@ -30,7 +30,7 @@ Change = Callable[[Manifest | None], Manifest]
 class Place(ABC):
     """A directory, with its slash, and the manifest `name` of one dataset in it. Names of shards may have folders."""
 
-    replaces_damaged = False  # whether a manifest that cannot be used names no file, and is no error
+    replaces_damaged = False  # whether a manifest that cannot be used names no file, and is not an error
     is_exclusive = False  # whether other writers are kept away now
     side_by_side = False  # whether threads may open and write shards at the same time
     stages_all = False  # whether also the shards of a new dataset are staged: moves are renames

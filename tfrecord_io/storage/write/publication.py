@@ -324,7 +324,7 @@ class Publication:
         """Put the shards where the new manifest names them, replace the manifest, and settle what follows from it.
 
         If that fails before the manifest is replaced, nothing of the shards is left; an error after it says that they
-        are published. Old files that cannot be removed are no error, but `left`: call `warn_of_left`.
+        are published. Old files that cannot be removed are not an error, but `left`: call `warn_of_left`.
         """
         self._has_shards = bool(shards)
         own = self._own_manifest(shards, schema)
