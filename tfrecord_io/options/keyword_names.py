@@ -132,11 +132,15 @@ def meant_keywords(name: str) -> list[str]:
     return [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
 
 
+_ALWAYS_CHECKED = ("on_error", "check_crc")  # all damage is reported, whatever a dataset states
+
+
 def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
     """How a call that reads a source passes the keywords of reading to `tfrecord_io.dataset`, by name."""
     if next(iter(inspect.signature(call).parameters), None) not in _SOURCES:
         return {}
-    return {name: f"tfr.dataset(…, {name}={{}})" for name in OF_DATASETS}
+    without = _ALWAYS_CHECKED if call.__name__ in ("verify", "salvage") else ()
+    return {name: f"tfr.dataset(…, {name}={{}})" for name in OF_DATASETS if name not in without}
 
 
 def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> str | None:
