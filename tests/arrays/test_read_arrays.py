@@ -319,7 +319,7 @@ def test_a_step_without_a_value_is_an_error(tmp_path: Path, engine: str, step: b
     with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 3"):
         assert len(tfr.read_arrays(path, schema=schema, on_error="stop")["x"]) == 3
     with pytest.raises(tfr.errors.EncodeError, match=r"record 3: feature 'x': one of its steps has no value"):
-        tfr.formats.write_npy(path, tmp_path / "x.npy", offset=0, schema=schema)
+        tfr.formats.write_npy(tfr.dataset(path, offset=0, schema=schema), tmp_path / "x.npy")
 
 
 def test_a_truncated_file_is_an_error_or_stops_early(tmp_path: Path) -> None:

@@ -107,8 +107,9 @@ def in_bucket(contents: list[bytes], size: int) -> Iterator[tuple[list[str], dic
 
 
 def told(error: Exception) -> Any:
-    """The error without the notes and traces of how it was raised."""
-    return type(error).__name__, str(error), {k: v for k, v in vars(error).items() if not k.startswith("__")}
+    """The error without the notes and traces of how it was raised, and the call that words it."""
+    seen = {k: v for k, v in vars(error).items() if not k.startswith("__") and k != "speakers"}
+    return type(error).__name__, str(error), seen
 
 
 def table(paths: list[str], **keywords: Any) -> Iterator[Any]:

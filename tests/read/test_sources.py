@@ -386,9 +386,9 @@ def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
     source = tfr.dataset(files / "a")
     source = replace(source, options=replace(source.options, split="train"))
     for call in (tfr.salvage, tfr.copy):
-        with pytest.raises(ValueError, match=f"{call.__name__} works on whole files, and takes no split='train'"):
+        with pytest.raises(ValueError, match=rf"{call.__name__} works on whole files, and takes no .*split='train'"):
             call(source, "out")
-    with pytest.raises(ValueError, match="delete works on whole files, and takes no split='train'"):
+    with pytest.raises(ValueError, match=r"delete works on whole files, and takes no .*split='train'"):
         tfr.delete(source, filters=f("n") > 2)
 
 

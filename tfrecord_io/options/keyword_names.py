@@ -132,6 +132,11 @@ def meant_keywords(name: str) -> list[str]:
     return [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
 
 
+_OF_WHOLE_FILES = (
+    *("adopt", "build_index", "check_indexes", "compact", "copy", "delete", "open_random", "read_earth_engine"),
+    *("salvage", "verify", "write_indexes"),
+)
+_ROWS = ("limit", "offset")
 _ALWAYS_CHECKED = ("on_error", "check_crc")  # all damage is reported, whatever a dataset states
 
 
@@ -139,7 +144,9 @@ def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
     """How a call that reads a source passes the keywords of reading to `tfrecord_io.dataset`, by name."""
     if next(iter(inspect.signature(call).parameters), None) not in _SOURCES:
         return {}
-    without = _ALWAYS_CHECKED if call.__name__ in ("verify", "salvage") else ()
+    without: tuple[str, ...] = _ROWS if call.__name__ in _OF_WHOLE_FILES else ()
+    if call.__name__ in ("verify", "salvage"):
+        without += _ALWAYS_CHECKED
     return {name: f"tfr.dataset(…, {name}={{}})" for name in OF_DATASETS if name not in without}
 
 

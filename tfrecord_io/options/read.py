@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -138,7 +138,7 @@ class ReadOptions(FrameOptions):
         raise TypeError(say("{columns=}: expected names, globs and !names", columns=self.columns))
 
 
-OF_DATASETS.update(ReadOptions.__dataclass_fields__.keys() - ReadOptions.internal)
+OF_DATASETS.update(f.name for f in fields(ReadOptions) if f.name not in ReadOptions.internal)
 
 
 @dataclass(frozen=True, kw_only=True)

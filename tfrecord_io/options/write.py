@@ -97,9 +97,7 @@ class WriteOptions(RecordOptions):
             raise ValueError(say("{partition_by=}: a column is named twice", partition_by=columns))
         if columns and self.shards is not None:
             advice = say("a folder has as many shards as {max_shard_bytes=} makes")
-            raise ValueError(
-                say("{shards=} is for a dataset without {partition_by=}", shards=self.shards) & say(advice)
-            )
+            raise ValueError(say("{shards=} is for a dataset without {partition_by=}", shards=self.shards) & advice)
         if columns and self.write_index:
             advice = say("write the indexes afterwards: {tfr.build_index(path)|tfr index PATH}")
             raise ValueError(say("{write_index=True} is for a dataset without {partition_by=}") & advice)

@@ -261,7 +261,7 @@ def test_a_message_in_itself_is_bytes(tmp_path: Path) -> None:
         (pa.table({"texts": [["a", None]]}), tfr.errors.EncodeError, "an element is null"),
         (pa.table({"inner": [{"b": 1}]}), tfr.errors.SchemaError, "has no field 'b'"),
         ({"json": ["{", "1"]}, tfr.errors.EncodeError, "not the JSON of a google.protobuf.Struct"),
-        ({"real": [1e300]}, tfr.errors.EncodeError, "no float of 32 bits"),
+        ({"real": [1e300]}, tfr.errors.EncodeError, "is not a float of 32 bits"),
     ],
 )
 def test_what_messages_do_not_hold_is_an_error(tmp_path: Path, data: Any, error: type[Exception], match: str) -> None:
@@ -303,7 +303,7 @@ def test_floats_are_rounded_with_a_warning(tmp_path: Path) -> None:
     with pytest.warns(tfr.errors.PrecisionWarning):
         report = tfr.write_tfrecord({"real": [0.5, 0.1]}, path, record_type=made)
     assert report.rounded == {"real": 1}
-    with pytest.raises(tfr.errors.EncodeError, match="no float of 32 bits"):
+    with pytest.raises(tfr.errors.EncodeError, match="is not a float of 32 bits"):
         tfr.write_tfrecord({"real": [0.5, 0.1]}, path, record_type=made, float64="error")
 
 
