@@ -189,7 +189,7 @@ def test_jedi_completes_public_names() -> None:
         ("tfr.open_random('x', in", {"include_file_paths", "index", "infer_text"}),
         ("tfr.write_tfrecord({}, 'x', shar", {"shards"}),
         ("tfr.open_writer('x', float", {"float64"}),
-        ("tfr.convert('x', 'y', comp", {"compressed", "compression"}),
+        ("tfr.convert('x', 'y', comp", {"compression"}),
         ("tfr.count('x', check", {"check_crc"}),
         ("tfr.RecordReader('x', on", {"on_error"}),
     ],

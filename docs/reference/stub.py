@@ -77,9 +77,10 @@ class Names(dict[str, Any]):
                     self._nodes[node.targets[0].id].append(node)
 
     def has_keywords(self, name: str) -> bool:
-        """Whether the signature of a function or class is not what its source shows."""
+        """Whether the signature or docstring of a function or class is not what its source shows."""
         decorators = [d for node in self._nodes[name] for d in getattr(node, "decorator_list", ())]
-        return any("document_keywords" in ast.unparse(d) or "sign_keywords" in ast.unparse(d) for d in decorators)
+        makers = ("document_keywords", "sign_keywords", "list_formats")
+        return any(maker in ast.unparse(decorator) for decorator in decorators for maker in makers)
 
     def __missing__(self, name: str) -> Any:
         if name in self.imported:

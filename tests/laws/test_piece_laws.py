@@ -142,8 +142,9 @@ class WatchedFiles(MemoryFileSystem):
 
 
 @pytest.mark.parametrize("shards", [1, 20, 10_000])
-def test_splitting_takes_no_request(shards: int) -> None:
+def test_splitting_takes_no_request(shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for one listing, to find column indexes, if there is a filter; nor do tasks look for an index again."""
+    set_limits(monkeypatch, least_piece_bytes=1 << 20)  # all files are smaller
     found = WatchedFiles()
     found.store.clear()
     content = framed(*[tfr.encode_example({"n": [number]}) for number in range(20)])
