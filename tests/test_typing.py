@@ -50,7 +50,8 @@ def test_the_stub_has_the_signatures_and_docstrings_of_the_run_time(stub: Path, 
     for name, nodes in written.items():
         item = getattr(module, name)
         init = vars(item).get("__init__", item) if inspect.isclass(item) else item
-        assert bool(nodes) == hasattr(init, "__signature__"), name
+        is_made = hasattr(init, "__signature__") or name == "convert"  # whose docstring lists the formats
+        assert bool(nodes) == is_made, name
         assert (name in imported) == (not nodes), name
         for node in nodes:
             assert ast.get_docstring(node) == inspect.cleandoc(item.__doc__).strip(), name
