@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from tfrecord_io.entry_points import FRAMES, find_point
-from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, WriteOptions, raises, stops
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, WriteOptions, raises, stops
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -18,7 +18,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve_output import check_outside
-from tfrecord_io.typing import DtypeBackend, InputPath, OutputPath, SchemaLike, TableLike
+from tfrecord_io.typing import DtypeBackend, InputPath, OnError, OutputPath, ProgressLike, SchemaLike, TableLike
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,17 +26,69 @@ if TYPE_CHECKING:
     from tfrecord_io.write.writer import Writer, WriteReport
 
 
-@document_keywords(ReadOptions, streaming=False)
-def read_tfrecord(path: InputPath, *, dtype_backend: DtypeBackend | None = None, **keywords: Any) -> pd.DataFrame:
+@check_keywords
+def read_tfrecord(
+    source: InputPath,
+    *,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+    dtype_backend: DtypeBackend | None = None,
+) -> pd.DataFrame:
     """Read TFRecord files of tf.train.Example into a pandas DataFrame.
+
+    >>> import pandas as pd, tfrecord_io as tfr
+    >>> df = pd.DataFrame({"label": [1, 0], "name": ["cat", None]})
+    >>> _ = tfr.write_tfrecord(df, "pets.tfrecord")
+    >>> tfr.read_tfrecord("pets.tfrecord")
+       label name
+    0      1  cat
+    1      0  NaN
 
     Parameters
     ----------
-    {path}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or
+        ``name@*``. Files are read in natural order, records in file order. A `dataset` says more of how they are read,
+        and brings the columns and rows that it selects.
+    columns : sequence of str, optional
+        Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped,
+        not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
+        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may
+        name columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which
+        no row can fulfil it are not opened.
+    schema : Schema, pyarrow.Schema, dict or "infer", optional
+        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or
+        a Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition
+        folders (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is
+        used; a file without one has its types inferred from the values, and bytes with companion features ``x/shape``
+        and ``x/dtype`` become tensors. "infer" ignores embedded schemas and companion features.
+    limit : int, optional
+        Maximum number of rows to read. Types are inferred from exactly these rows.
+    on_error : {"raise", "stop", "skip"} or callable
+        At damaged data, fail, use the records before it, or leave it out. "stop" returns the intact records before the
+        first damage, with a StoppedEarlyWarning. "skip" leaves out what is damaged, with a DamagedDataWarning of the
+        sums; a reader's ``report.skipped`` has each region. A callable gets each error, with its ``region``, and
+        returns True to leave that out, or False to raise the error. Where values of a feature have several feature
+        types, the records with the less frequent ones are left out.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of
+        the call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
     dtype_backend : {None, "numpy_nullable", "pyarrow"}
         As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
         and ``str`` for text. If the file stores the dtypes of the DataFrame it was written from, these are restored.
-    {keywords}
 
     Returns
     -------
@@ -50,37 +102,44 @@ def read_tfrecord(path: InputPath, *, dtype_backend: DtypeBackend | None = None,
     Raises
     ------
     FileNotFoundError
-        Nothing matches `path`.
+        Nothing matches `source`.
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged; the ``records_intact`` rows before the damage can be read with ``on_error="stop"``.
     DecodeError
         A record is not an Example, or a value does not fit the schema.
     SchemaError
         Records or files contradict each other, or an entry of `columns` matches nothing.
-
-    Examples
-    --------
-    >>> import pandas as pd, tfrecord_io as tfr
-    >>> df = pd.DataFrame({"label": [1, 0], "name": ["cat", None]})
-    >>> _ = tfr.write_tfrecord(df, "pets.tfrecord")
-    >>> tfr.read_tfrecord("pets.tfrecord")
-       label name
-    0      1  cat
-    1      0  NaN
     """
-    options = ReadOptions.from_keywords(keywords, read_tfrecord, path)
-    with open_path(path, options, whole=True, with_index=True) as reader:
+    options = ReadOptions.of_call(read_tfrecord, locals(), source)
+    with open_path(source, options, whole=True, with_index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
 
-@document_keywords(ReadOptions, streaming=False)
-def read_table(path: InputPath, **keywords: Any) -> pa.Table:
+@check_keywords
+def read_table(
+    source: InputPath,
+    *,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+) -> pa.Table:
     """Read TFRecord files of tf.train.Example into a pyarrow Table.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2], "tags": [["a"], []]}, "tagged.tfrecord")
+    >>> tfr.read_table("tagged.tfrecord", schema="infer").schema.types
+    [ListType(list<item: string>), DataType(int64)]
 
     Parameters
     ----------
-    {path}
-    {keywords}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
 
     Returns
     -------
@@ -94,26 +153,46 @@ def read_table(path: InputPath, **keywords: Any) -> pa.Table:
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2], "tags": [["a"], []]}, "tagged.tfrecord")
-    >>> tfr.read_table("tagged.tfrecord", schema="infer").schema.types
-    [ListType(list<item: string>), DataType(int64)]
     """
-    with open_path(path, ReadOptions.from_keywords(keywords, read_table, path), whole=True) as reader:
+    with open_path(source, ReadOptions.of_call(read_table, locals(), source), whole=True) as reader:
         return reader.read_all()
 
 
-@document_keywords(ReadOptions)
-def open_reader(path: InputPath, **keywords: Any) -> Reader:
+@check_keywords
+def open_reader(
+    source: InputPath,
+    *,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+    batch_size: int = 65_536,
+    batch_bytes: int = 64 * MIB,
+) -> Reader:
     """Open TFRecord files as a stream of Arrow record batches with one schema, in bounded memory.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(5))}, "five.tfrecord")
+    >>> with tfr.open_reader("five.tfrecord", batch_size=2) as reader:
+    ...     [batch.num_rows for batch in reader]
+    [2, 2, 1]
 
     Parameters
     ----------
-    {path}
-    {keywords}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read, such as from how many records their schema
+        is inferred. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Limit of the payload bytes of a batch, of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload, and of those of its scalars, which absent ones take, too. A batch has at least one row; it may end
+        earlier, where the integers of the next record might exceed the limit.
 
     Returns
     -------
@@ -126,16 +205,8 @@ def open_reader(path: InputPath, **keywords: Any) -> Reader:
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`; the iterator raises them after all rows before the damage.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": list(range(5))}, "five.tfrecord")
-    >>> with tfr.open_reader("five.tfrecord", batch_size=2) as reader:
-    ...     [batch.num_rows for batch in reader]
-    [2, 2, 1]
     """
-    return open_path(path, ReadOptions.from_keywords(keywords, open_reader, path))
+    return open_path(source, ReadOptions.of_call(open_reader, locals(), source))
 
 
 @document_keywords(WriteOptions)
@@ -253,14 +324,31 @@ def open_writer(path: OutputPath, schema: SchemaLike | None = None, **keywords: 
     return Writer(path, WriteOptions.from_keywords({**keywords, "schema": schema}, open_writer))
 
 
-@document_keywords(ReadOptions, streaming=False, without={"schema", "filters"})
-def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
+@check_keywords
+def infer_schema(
+    source: InputPath,
+    *,
+    columns: Sequence[str] | str | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+) -> InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [[1], [2, 3], None]}, "lists.tfrecord")
+    >>> tfr.infer_schema("lists.tfrecord")
+    Schema inferred from 3 records
+    column  type               feature type  records  values  evidence
+    x       list<item: int64>  int64_list    2        1–2     list: lists.tfrecord record 1
 
     Parameters
     ----------
-    {path}
-    {keywords}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    columns, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
 
     Returns
     -------
@@ -275,18 +363,9 @@ def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [[1], [2, 3], None]}, "lists.tfrecord")
-    >>> tfr.infer_schema("lists.tfrecord")
-    Schema inferred from 3 records
-    column  type               feature type  records  values  evidence
-    x       list<item: int64>  int64_list    2        1–2     list: lists.tfrecord record 1
     """
-    given = ReadOptions.from_keywords(keywords, infer_schema, path)
-    sources, options = selection_of(path, replace(given.for_inspection(), schema="infer"), as_records=True)
+    given = ReadOptions.of_call(infer_schema, locals(), source)
+    sources, options = selection_of(source, replace(given.for_inspection(), schema="infer"), as_records=True)
     planned = plan_scan(sources, options, whole=True, with_evidence=True)
     planned.close()
     if planned.error is not None and not stops(options.on_error):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, get_args, overload
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -26,12 +26,30 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable, say
 from tfrecord_io.keyword_docs import check_keywords, document_keywords
-from tfrecord_io.options import INT64_MAX, IterOptions, ReadOptions, RepresentationOptions, check_integer
+from tfrecord_io.options import (
+    DEFAULT_LIMITS,
+    INT64_MAX,
+    MIB,
+    IterOptions,
+    Limits,
+    ReadOptions,
+    RepresentationOptions,
+    check_integer,
+)
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.keyword_names import unknown_attribute
 from tfrecord_io.read.explanation import Explanation, explained
 from tfrecord_io.read.explode import step_columns
-from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed, skipped
+from tfrecord_io.read.open_scan import (
+    count_scan,
+    filtered,
+    narrowed,
+    open_scan,
+    plan_dataset,
+    read_scan,
+    refreshed,
+    skipped,
+)
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.read.sources import is_source
 from tfrecord_io.remedies import Keyword
@@ -41,7 +59,20 @@ from tfrecord_io.training.mixed_rows import MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.windows import WindowForm, Windows
-from tfrecord_io.typing import DtypeBackend, FilesLike, MixStop, TableLike, WindowPad
+from tfrecord_io.typing import (
+    Compression,
+    DtypeBackend,
+    FilesLike,
+    InputPath,
+    MixStop,
+    OnError,
+    OnNew,
+    ProgressLike,
+    RecordTypeLike,
+    SchemaLike,
+    TableLike,
+    WindowPad,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,6 +115,9 @@ class _Shown(Report, Scan):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"
+
+
+_OF_SCANS = tuple(field.name for field in fields(Scan))
 
 
 class DatasetPiece(_Shown):
@@ -332,9 +366,41 @@ class Dataset(_Shown):
     to_hf = to_hf
     to_grain = to_grain
 
-    if not TYPE_CHECKING:  # by those of other packages, which type checkers do not know
+    @classmethod
+    def of(cls, source: InputPath, options: ReadOptions) -> Self:
+        """The dataset of a source, which is opened when its files or its schema are asked for."""
+        if isinstance(source, Scan):
+            return cls.from_scan(narrowed(source, options))
+        if not isinstance(source, str | PathLike) and isinstance(source, Iterable) and not hasattr(source, "read"):
+            source = list(source)
+            if any(isinstance(part, Scan) for part in source):
+                return cls.from_scan(plan_dataset(source, options))
+        self = object.__new__(cls)
+        object.__setattr__(self, "options", options)
+        object.__setattr__(self, "origin", (source, options))
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        try:
+            object.__getattribute__(self, "sources")
+        except AttributeError:
+            return False
+        return True
+
+    def _open(self) -> None:
+        """Look the files up, and find their schema."""
+        assert self.origin is not None
+        scan = plan_dataset(*self.origin)
+        for name in reversed(_OF_SCANS):  # the first one, the sources, tells other threads that the others are there
+            object.__setattr__(self, name, getattr(scan, name))
+
+    if not TYPE_CHECKING:  # what is not known before it is opened; methods of other packages
 
         def __getattr__(self, name: str) -> object:
+            if name in _OF_SCANS and not self.is_open:
+                self._open()
+                return object.__getattribute__(self, name)
             method = added_method(name) if name.startswith("to_") else None
             if method is None:
                 raise unknown_attribute(self, name, dir(self))
@@ -623,32 +689,43 @@ def _as_dataset(source: Any) -> Dataset:
     return dataset(source)
 
 
-@document_keywords(ReadOptions)
-def dataset(path: FilesLike, **keywords: Any) -> Dataset:
-    """Describe TFRecord files as a dataset with one schema, which is read later, in whole, in part or in pieces.
+@check_keywords
+def dataset(
+    source: InputPath,
+    *,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10_000,
+    on_new: OnNew = "raise",
+    record_type: RecordTypeLike | None = None,
+    compression: Compression | None = "infer",
+    offset: int = 0,
+    include_file_paths: str | None = None,
+    split: str | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    filesystem: Any = None,
+    batch_size: int = 65_536,
+    batch_bytes: int = 64 * MIB,
+) -> Dataset:
+    """Describe TFRecord files as a dataset, which is read later, in whole, in part or in pieces.
 
-    The schema is fixed when this call returns: from `schema`, from the first file, or from a `sample` of the first
-    records. A record that contradicts it raises an error when it is read.
+    All calls that read files take it, alone or in a list, with all that is said here of how they are read. It is opened
+    when its files or its schema are first needed. The schema is fixed then: from `schema`, from the first file, or from
+    a `sample` of the first records. A record that contradicts it raises an error when it is read; calls that return all
+    rows, such as `read_table`, infer types from all of them.
 
-    Parameters
-    ----------
-    {path}
-    {keywords}
-
-    Returns
-    -------
-    Dataset
-        All calls that read files take it, alone or in a list, with all that is said here of how they are read.
-
-    Raises
-    ------
-    TypeError
-        `path` is a file object or a pipe, which can be read only once.
-    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As in `read_tfrecord`.
-
-    Examples
-    --------
     >>> import pyarrow.compute as pc, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
     >>> letters = tfr.dataset("letters.tfrecord")
@@ -658,5 +735,70 @@ def dataset(path: FilesLike, **keywords: Any) -> Dataset:
     ['a', 'c']
     >>> [piece.read().num_rows for piece in letters.pieces(2)]
     [1, 2]
+
+    Parameters
+    ----------
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file; a dataset of it, or of
+        a file object, is read once, by a call that takes it.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    record_type : {None, "example", "sequence_example", "bytes"}, message class or (descriptor set, name)
+        What each record is; detected by default. "bytes" returns the payloads in one binary column, ``record``. The
+        class of a protobuf message returns its fields; a descriptor set, as a path or bytes, with the name of a
+        message, too.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    offset : int, default 0
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are
+        decoded, and damaged ones do not count.
+    include_file_paths : str, optional
+        Name of a column to add, with the path of each row's file.
+    split : str, optional
+        Rows of a dataset that TFDS (tensorflow_datasets) wrote, by its splits, such as ``train[:80%]``. Others are
+        ``train``, ``train+test``, ``train[-100:]``, ``train[2shard]``, ``all``. `path` is the directory of the dataset;
+        of several versions the newest is read, and of several configurations TFDS's default.
+    allow_missing_shards : bool, default False
+        Read the existing files if shards are missing or duplicated.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    limits : Limits, optional
+        What a file that is not trusted may take: bytes of a record, names of features, memory beyond what is read,
+        decompressed bytes. More is an error.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    threads : int, optional
+        Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is
+        returned or raised depends on it.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Limit of the payload bytes of a batch, of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload, and of those of its scalars, which absent ones take, too. A batch has at least one row; it may end
+        earlier, where the integers of the next record might exceed the limit.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `read_tfrecord`, when it is opened.
+    TypeError
+        When it is opened, and not read by a call that takes it: `source` is a file object or a pipe.
     """
-    return Dataset.from_scan(plan_dataset(path, ReadOptions.from_keywords(keywords, dataset, path)))
+    return Dataset.of(source, ReadOptions.of_call(dataset, locals(), source))

@@ -104,7 +104,7 @@ class TFRecordError(Exception):
     advice : str or None
         The same as a text.
     of_memory : bool
-        The record may be intact, but `max_expansion` leaves no room for it.
+        The record may be intact, but `Limits.expansion_bytes` leaves no room for it.
     of_argument : bool
         An argument is wrong, whatever the records are.
     region : SkippedRegion or None

@@ -106,18 +106,9 @@ READ = {
     a reader's ``report.skipped`` has each region. A callable gets each error, with its ``region``, and returns True to
     leave that out, or False to raise the error. Where values of a feature have several feature types, the records with
     the less frequent ones are left out.""",
-    "max_record_bytes": """int, default 2**31 - 1
-    A longer record is an error.""",
-    "max_features": """int, default 100,000
-    More distinct feature names are an error.""",
-    "max_expansion": """int, default 256 MiB
-    Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
-    they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
-    wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
-    padded to the longest list, or have rows of missing lists, may take as much beyond their values.""",
-    "max_decompression_ratio": """float, optional
-    Refuse compressed files that decompress to more than this many times the bytes read of them. It is, beyond 1 MiB, a
-    CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.""",
+    "limits": """Limits, optional
+    What a file that is not trusted may take: bytes of a record, names of features, memory beyond what is read,
+    decompressed bytes. More is an error.""",
     "large_offsets": """bool, default False
     Infer large_string, large_binary and large_list, which have 64-bit offsets.""",
     "threads": """int, optional

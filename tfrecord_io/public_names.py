@@ -44,6 +44,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "adapters.polars": "scan_polars",
         "adapters.duckdb": "register_duckdb",
         "errors": "TFRecordError",
+        "options.checked_options": "Limits",
     },
     "formats": {
         "file_formats.array_files.from_numpy_files": "open_npy open_npz open_idx",

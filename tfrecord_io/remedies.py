@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
-_KEYWORD = re.compile(r"(\w+)=(.*)", re.DOTALL)
+_KEYWORD = re.compile(r"([\w.]+)=(.*)", re.DOTALL)
 
 
 class Keyword(NamedTuple):
     """A keyword of the caller; `value` is the source of its value, None if that is for the caller to choose.
 
-    `text` is how it is written where another call or an option takes it.
+    `text` is how it is written where another call or an option takes it. ``limits.features`` is a part of the keyword
+    `limits`, a `Limits`.
     """
 
     name: str
@@ -31,7 +32,8 @@ class Keyword(NamedTuple):
     text: str | None = None
 
     def __str__(self) -> str:
-        return self.text or f"{self.name}={self.value or ''}"
+        name, _, part = self.name.partition(".")
+        return self.text or (f"{name}=tfr.Limits({part}={self.value or '…'})" if part else f"{name}={self.value or ''}")
 
 
 class Call(NamedTuple):
@@ -73,6 +75,8 @@ class Caller:
         if isinstance(part, Call):
             return part
         part = part._replace(name=self.names.get(part.name, part.name))
+        if "." in part.name:
+            part = Keyword(part.name.partition(".")[0], str(part).partition("=")[2])
         if part.name in self.without:
             return None
         if self.keywords is None or part.name in self.keywords:
@@ -181,6 +185,7 @@ def say(template: str, *values: object, **keywords: object) -> Message:
 
 
 def _source(keywords: dict[str, object], name: str) -> str | None:
+    name = name.rpartition(".")[2]
     if name not in keywords:
         return None
     value = keywords[name]

@@ -128,7 +128,7 @@ def _rows(scan: Scan) -> _IndexedRows | _SequentialRows:
     compression = scan.options.compression
     if compression not in (None, "infer") or (compression and any(map(_is_compressed, sources))):
         return _SequentialRows(scan, count_scan(scan))
-    files = IndexedFiles(sources, find_indexes(sources), scan.options.max_record_bytes)
+    files = IndexedFiles(sources, find_indexes(sources), scan.options.limits.record_bytes)
     files.forget()
     return _IndexedRows(files, scan)
 

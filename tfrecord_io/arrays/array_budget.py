@@ -1,6 +1,6 @@
-"""The limit `max_expansion` of what arrays take beyond the values in them: padding, and rows of missing lists.
+"""The limit `Limits.expansion_bytes` of what arrays take beyond the values in them: padding, and rows of missing lists.
 
-A record with one long list makes the rows of all others as long. The arrays of a batch may take `max_expansion` bytes,
+A record with one long list makes the rows of all others as long. The arrays of a batch may take `Limits.expansion_bytes` bytes,
 and `RATIO` bytes for each byte that its rows were read from, more than their values.
 """
 
@@ -24,7 +24,7 @@ class ArrayBudget:
     Parameters
     ----------
     limit : int
-        The option `max_expansion`.
+        The option `Limits.expansion_bytes`.
     row_bytes : float64 ndarray
         The bytes that each row was read from.
     batch_rows : int, optional

@@ -110,7 +110,7 @@ class ScanLookup(PartLookup):
                 say("{on_error=} cannot be combined with access by number: rows that are left out have none")
             )
         sources, own = list(self.scan.sources), self.scan.options
-        self._files = IndexedFiles(sources, find_indexes(sources), own.max_record_bytes)
+        self._files = IndexedFiles(sources, find_indexes(sources), own.limits.record_bytes)
         self._files.forget()
         self._numbers: Array | range  # of the records
         if self.scan.row_filter is None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import MIB, ArrayOptions, ReadOptions, RepresentationOptions, stops
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.open_scan import open_path, open_scan
@@ -30,7 +30,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Written
-from tfrecord_io.typing import InputPath
+from tfrecord_io.typing import ArrayLayout, InputPath, Lengths, Missing, OnError, ProgressLike, SchemaLike
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
 _MANY_ROWS = 16_384  # the chunks of columns with fewer are joined at once before they are represented
@@ -40,14 +40,71 @@ _OUT_BATCH_BYTES = 8 * MIB
 OF_ARRAYS = frozenset(RepresentationOptions.__dataclass_fields__) - frozenset(ReadOptions.__dataclass_fields__)
 
 
-@document_keywords(ArrayOptions, streaming=False)
-def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]:
+@check_keywords
+def read_arrays(
+    source: InputPath,
+    *,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+    ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+    missing: Missing = "error",
+    out: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> dict[str, npt.NDArray[Any]]:
     """Read TFRecord files of tf.train.Example into NumPy arrays, one per column, with a row for each record.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [1, 0], "box": [[1, 2, 3, 4], [5, 6, 7, 8]]}, "boxes.tfrecord")
+    >>> arrays = tfr.read_arrays("boxes.tfrecord")
+    >>> arrays["box"].shape, arrays["label"].dtype
+    ((2, 4), dtype('int64'))
+    >>> import numpy as np
+    >>> box = np.zeros((2, 4), np.int64)
+    >>> _ = tfr.read_arrays("boxes.tfrecord", out={"box": box})
+    >>> box[1]
+    array([5, 6, 7, 8])
+    >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, "texts.tfrecord")
+    >>> texts = tfr.read_arrays("texts.tfrecord", max_length=2, pad_to=2, pad_value={"t": -1})
+    >>> texts["t"].tolist(), texts["t/length"]
+    ([[1, 2], [4, -1], [5, 6]], array([2, 1, 2]))
 
     Parameters
     ----------
-    {path}
-    {keywords}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
+    ragged : {None, "object", "offsets", "pad"} or dict
+        Representation of lists without a declared length, and of tensors whose shapes vary. None: a regular array if
+        all rows have the same shape, else as "object"; in batches, lists that ``schema=`` declares are always as
+        "object". "object": an object array of arrays. "offsets": a tuple (values, offsets), where row i is
+        ``values[offsets[i]:offsets[i + 1]]``. "pad": a regular array, padded with `pad_value`. "offsets" and "pad" add
+        an array ``<name>/shape`` of shape [rows, rank] for tensors, and "pad" an array ``<name>/length`` for lists,
+        both int64. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.
+    pad_value : scalar or dict, default 0
+        Padding for "pad", also by column: ``{"labels": -100}``; of columns that are not padded it is an error. Text and
+        bytes are padded with empty values unless it is text or bytes.
+    max_length : int, (int, "left") or dict, optional
+        Truncate longer lists, and tensors along their first axis, to their first values, or with "left" to their last
+        ones; also by column: ``{"tokens": 512}``.
+    pad_to : int, (int, "multiple") or dict, optional
+        Pad to this length, or with "multiple" to the next multiple of it, in place of the longest list of a batch; also
+        by column: ``{"tokens": 512}``. A longer list is an error, also with ``on_error="skip"``, as no data is damaged;
+        `max_length` truncates it.
+    missing : {"error", "mask"}
+        What to do with missing values in columns of numbers, bools, times or tensors, which cannot represent them.
+        "mask" returns such a column as a ``numpy.ma.MaskedArray``; of images there is an array ``<name>/mask``, a bool
+        for each row. In object arrays and text, missing values are None.
+    out : dict of ndarray, optional
+        Arrays to fill, by column, such as ``numpy.memmap``: with the dtype and shape of the column, and a row for each
+        record. Without `columns`, only these columns are read. The files are streamed: memory holds a few batches.
 
     Returns
     -------
@@ -65,29 +122,12 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
         See `read_tfrecord`.
     DecodeError
         A record has no value for a column of numbers, bools, times or tensors; see `missing`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [1, 0], "box": [[1, 2, 3, 4], [5, 6, 7, 8]]}, "boxes.tfrecord")
-    >>> arrays = tfr.read_arrays("boxes.tfrecord")
-    >>> arrays["box"].shape, arrays["label"].dtype
-    ((2, 4), dtype('int64'))
-    >>> import numpy as np
-    >>> box = np.zeros((2, 4), np.int64)
-    >>> _ = tfr.read_arrays("boxes.tfrecord", out={"box": box})
-    >>> box[1]
-    array([5, 6, 7, 8])
-    >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, "texts.tfrecord")
-    >>> texts = tfr.read_arrays("texts.tfrecord", max_length=2, pad_to=2, pad_value={"t": -1})
-    >>> texts["t"].tolist(), texts["t/length"]
-    ([[1, 2], [4, -1], [5, 6]], array([2, 1, 2]))
     """
-    options = ArrayOptions.from_keywords(keywords, read_arrays, path)
+    options = ArrayOptions.of_call(read_arrays, locals(), source)
     if options.out is not None:
-        return fill_arrays(path, options, options.out)
+        return fill_arrays(source, options, options.out)
     plain = replace(reader_options(options), batch_bytes=_BATCH_BYTES)
-    with open_path(path, plain, whole=True) as reader:
+    with open_path(source, plain, whole=True) as reader:
         return arrays_of(reader, options)
 
 
@@ -110,11 +150,11 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
     failure: RowFault | None = None
     while True:
         try:
-            arrays = _arrays(representation, table, row_bytes, options.max_expansion)
+            arrays = _arrays(representation, table, row_bytes, options.limits.expansion_bytes)
             break
         except RowFault as fault:
             if reader.goes_on:
-                failure, table = _fitting(reader, representation, table, row_bytes, options.max_expansion)
+                failure, table = _fitting(reader, representation, table, row_bytes, options.limits.expansion_bytes)
             else:
                 failure, table = fault, table.slice(0, fault.row)
             if failure is not None and not stops(options.on_error):

@@ -152,7 +152,7 @@ class ColumnRepresentation:
             if equal is not None:
                 return joined(equal, self.options.thread_count)
         if self.decoder is not None and not self.options.declares_schema:
-            self.decoder.refuse_expansion(arrays, Expansion(self.options.max_expansion))
+            self.decoder.refuse_expansion(arrays, Expansion(self.options.limits.expansion_bytes))
         if self.decoder is None and is_bytes(self.field.type):
             return bytes_rows(arrays, self.options.thread_count)
         if len(arrays) > 1 and is_text(self.field.type) and sum(array.nbytes for array in arrays) < _MOST_TEXT:

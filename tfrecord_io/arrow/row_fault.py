@@ -25,7 +25,7 @@ class RowFault(Exception):
     error : type
         Class of the exception.
     of_memory : bool
-        The row may be intact, but there is no room for it under `max_expansion`.
+        The row may be intact, but there is no room for it under `Limits.expansion_bytes`.
     """
 
     row: int

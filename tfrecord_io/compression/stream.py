@@ -55,7 +55,7 @@ def open_decompressed(
 
     `raw` is closed with the stream; if it can seek, damaged data is read twice to return all bytes before the damage.
     `head` are the first bytes of the file, if they have been read from `raw` already. If the file ends before `size`,
-    that is an error, as files may shrink and connections break. `max_ratio` is the option `max_decompression_ratio`.
+    that is an error, as files may shrink and connections break. `max_ratio` is `Limits.decompression_ratio`.
 
     Raises
     ------
@@ -182,7 +182,7 @@ class DecompressedStream:
         if total > LIMITS.ratio_free_bytes + most * used:
             reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
             reason += f", more than {most:g} times as many and {LIMITS.ratio_free_bytes}"
-            advice = say("pass a larger {max_decompression_ratio=} if you trust the file")
+            advice = say("pass a larger {limits.decompression_ratio=} if you trust the file")
             ratio = total / max(used, 1)
             self._refuse(
                 CompressionError(

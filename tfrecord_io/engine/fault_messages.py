@@ -45,7 +45,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
     FaultCode.LENGTH_TOO_LARGE: (
         CorruptRecordError,
         "its length {f.got} is over the limit of {f.expected} bytes",
-        say("raise {max_record_bytes=} if such records are intended (protobuf's own limit is 2147483647)"),
+        say("raise {limits.record_bytes=} if such records are intended (protobuf's own limit is 2147483647)"),
     ),
     FaultCode.KIND: (
         FeatureTypeError,
@@ -80,7 +80,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
     FaultCode.TOO_MANY_FEATURES: (
         SchemaError,
         "more than {f.expected} different feature names",
-        say("raise {max_features=} if they are intended"),
+        say("raise {limits.features=} if they are intended"),
     ),
     FaultCode.NAME_IN_BOTH: (SchemaError, "the name is used in the context and in the feature lists", None),
 }
@@ -126,7 +126,7 @@ def _reason(fault: Fault) -> str:
     if fault.code is FaultCode.KIND:
         return f"expected {Kind(fault.expected).description}, got {Kind(fault.got).description}"
     if fault.code is FaultCode.TOO_MANY_FEATURES:
-        return say("more than {max_features=} different feature names", max_features=fault.expected)
+        return say("more than {limits.features=} different feature names", features=fault.expected)
     length = f", length {fault.byte}" if fault.byte >= 0 else ""
     return _FAULTS[fault.code][1].format(f=fault, length=length)
 

@@ -135,7 +135,7 @@ def convert(
         Options of the formats. Those of TFRecord are the other keywords of `dataset` and `write_tfrecord`, and
         ``embed``, ``embed_folder`` and ``missing_files`` (`columns`, `folder` and `missing` of `formats.embed_files`);
         those of folders are the keywords of their calls in `formats`. Tables have ``schema_overrides``,
-        ``max_features`` and ``max_expansion``. ``storage_options`` and ``filesystem`` are of one side alone.
+        and ``limits``. ``storage_options`` and ``filesystem`` are of one side alone.
     columns, filters, schema, limit, on_error, progress
         As for `dataset`, `limit` and `on_error` of sources that have them. `schema` is that of the target, and the
         types of CSV and JSON lines, which are otherwise inferred from the first 8 MiB.

@@ -142,8 +142,8 @@ EMBEDDING = ("embed", "embed_folder", "missing_files")
 _STORAGE = {"storage_options", "filesystem"}
 READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
 WRITING = frozenset(f.name for f in fields(WriteOptions)) - WriteOptions.internal - _STORAGE - {"record_dim"}
-ORDERED = frozenset({"filters", "progress", "schema", "schema_overrides", "max_features", "max_expansion"})
-_LABELLED = frozenset({"filters", "max_expansion", "record_dim", "decode_cf"})
+ORDERED = frozenset({"filters", "progress", "schema", "schema_overrides", "limits"})
+_LABELLED = frozenset({"filters", "limits", "record_dim", "decode_cf"})
 _CELLS = {"delimiter", "null_values"}
 _CODE = "tfrecord_io.file_formats."
 

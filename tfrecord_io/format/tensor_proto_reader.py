@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtypes import MAX_AXES, STRING, Array, declared_name, element
 from tfrecord_io.format.protobuf import enum_values, message_classes, parsed
-from tfrecord_io.options import LIMITS, MAX_EXPANSION
+from tfrecord_io.options import DEFAULT_LIMITS, LIMITS, Limits
 from tfrecord_io.options.expansion import Expansion
 
 # From tensorflow/core/framework/tensor.proto and tensor_shape.proto. Floats are declared as their bits: fixed32 and
@@ -80,7 +80,7 @@ class ParsedTensor(NamedTuple):
     values: Array
 
 
-def parse_tensor(serialized: Any, out_type: Any = None, *, max_expansion: int = MAX_EXPANSION) -> Array:
+def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> Array:
     """Parse a serialized TensorProto, as ``tf.io.parse_tensor`` does.
 
     Parameters
@@ -89,7 +89,7 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, max_expansion: int = 
         The output of ``tf.io.serialize_tensor`` or `serialize_tensor`, or another serialized TensorProto.
     out_type : str or dtype, optional
         The expected dtype: a name ("float32", "string"), a dtype of NumPy or of TensorFlow. None: any.
-    max_expansion : int, default 256 MiB
+    limits : Limits, optional
         Bytes that the values may take beyond 512 times the length of `serialized`: a few bytes can state a large tensor
         of one repeated value.
 
@@ -105,7 +105,7 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, max_expansion: int = 
         The data is not a TensorProto, has another dtype than `out_type`, or one that no array has (quantized numbers,
         resources, variants); its shape is unknown, negative or too large; its values do not fit the shape or the dtype.
         TensorFlow truncates values that are too many or too large, and returns zeros for values of another dtype: these
-        are errors here. So is a tensor of 2³¹ bytes or more, and one above `max_expansion`.
+        are errors here. So is a tensor of 2³¹ bytes or more, and one above `Limits.expansion_bytes`.
     SchemaError
         A tensor cannot have this `out_type`.
 
@@ -122,7 +122,7 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, max_expansion: int = 
     if not isinstance(serialized, bytes | bytearray | memoryview):
         raise TypeError(f"expected the bytes of a serialized tensor, not {type(serialized).__name__}")
     content = bytes(serialized)
-    tensor = parse_tensor_proto(content, declared, Expansion(max_expansion, len(content)))
+    tensor = parse_tensor_proto(content, declared, Expansion(limits.expansion_bytes, len(content)))
     return tensor.values.reshape(tensor.shape)
 
 

@@ -4,11 +4,15 @@ Defaults are defined here and nowhere else.
 """
 
 from tfrecord_io.options.checked_options import (
+    DEFAULT_LIMITS,
     DEFAULT_STORAGE,
     INT64_MAX,
+    MAX_EXPANSION,
     MAX_RECORD_BYTES,
+    MIB,
     Configured,
     FrameOptions,
+    Limits,
     Options,
     StorageOptions,
     TransferOptions,
@@ -25,8 +29,6 @@ from tfrecord_io.options.keyword_names import unknown_keyword
 from tfrecord_io.options.layouts import ColumnLayout
 from tfrecord_io.options.limits import LIMITS
 from tfrecord_io.options.read import (
-    MAX_EXPANSION,
-    MIB,
     AnnotationOptions,
     ArrayOptions,
     FileOptions,
@@ -38,6 +40,7 @@ from tfrecord_io.options.read import (
 from tfrecord_io.options.write import CopyOptions, ExportOptions, SalvageOptions, WriteOptions
 
 __all__ = [
+    "DEFAULT_LIMITS",
     "DEFAULT_STORAGE",
     "INT64_MAX",
     "LIMITS",
@@ -53,6 +56,7 @@ __all__ = [
     "FileOptions",
     "FolderOptions",
     "FrameOptions",
+    "Limits",
     "IterOptions",
     "Options",
     "ReadOptions",

@@ -18,7 +18,9 @@ from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, Prog
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
-MAX_RECORD_BYTES = 2**31 - 1
+MIB = 1 << 20
+MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
+MAX_EXPANSION = 256 * MIB
 _signature = cache(inspect.signature)
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
@@ -26,6 +28,18 @@ INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 def cpu_count() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_integer(name: str, value: object, least: int, most: int | None = None, *, optional: bool = False) -> None:
+    """Raise TypeError or ValueError for what is not an integer, or out of range."""
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(say("{}: expected an integer", Keyword(name, repr(value))))
+    if value.__index__() < least:
+        raise ValueError(say("{}: expected at least {}", Keyword(name, repr(value)), least))
+    if most is not None and value.__index__() > most:
+        raise ValueError(say("{}: expected at most {}", Keyword(name, repr(value)), most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +225,53 @@ class RecordOptions(Options):
         object.__setattr__(self, "progress", check_progress(self.progress))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What a file that is not trusted may take; more is an error.
+
+    Parameters
+    ----------
+    record_bytes : int, default 2**31 - 1
+        Bytes of a record.
+    features : int, default 100,000
+        Distinct names of features; in files of other formats, columns and fields.
+    expansion_bytes : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows
+        if they are read at once. A few bytes can state tensors of a repeated value, wide types or many columns; the
+        batches of a stream end earlier. Types in ``schema=`` do not count. Arrays that are padded to the longest list,
+        or have rows of missing lists, may take as much beyond their values.
+    decompression_ratio : float, optional
+        How many times the bytes read of a compressed file it may decompress to, beyond 1 MiB: a CompressionError after
+        the records before. None: no limit. Text that repeats may reach 1,000.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "foreign.tfrecord")
+    >>> limits = tfr.Limits(record_bytes=1 << 20, features=100, decompression_ratio=100)
+    >>> tfr.read_table(tfr.dataset("foreign.tfrecord", limits=limits))["x"].to_pylist()
+    [1, 2]
+    """
+
+    record_bytes: int = MAX_RECORD_BYTES
+    features: int = 100_000
+    expansion_bytes: int = MAX_EXPANSION
+    decompression_ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        check_integer("record_bytes", self.record_bytes, 1, MAX_RECORD_BYTES)
+        check_integer("features", self.features, 1, INT64_MAX)
+        check_integer("expansion_bytes", self.expansion_bytes, 1, INT64_MAX)
+        ratio = self.decompression_ratio
+        if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
+            raise TypeError(f"decompression_ratio={ratio!r}: expected a number or None")
+        if ratio is not None and not float(ratio) >= 1:
+            raise ValueError(f"decompression_ratio={ratio!r}: expected at least 1")
+
+
+DEFAULT_LIMITS = Limits()
+
+
 @dataclass(frozen=True, kw_only=True)
 class FrameOptions(RecordOptions):
     """Keywords of calls that go through the frames of records, whatever these contain."""
@@ -219,8 +280,7 @@ class FrameOptions(RecordOptions):
     allow_missing_shards: bool = False
     check_crc: bool = True
     on_error: OnError = "raise"
-    max_record_bytes: int = MAX_RECORD_BYTES
-    max_decompression_ratio: float | None = None
+    limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,12 +288,8 @@ class FrameOptions(RecordOptions):
         if self.split is not None:
             self._parse_split()
         self._check_flags("allow_missing_shards", "check_crc")
-        check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
-        ratio = self.max_decompression_ratio
-        if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
-            raise TypeError(say("{max_decompression_ratio=}: expected a number or None", max_decompression_ratio=ratio))
-        if ratio is not None and not float(ratio) >= 1:
-            raise ValueError(say("{max_decompression_ratio=}: expected at least 1", max_decompression_ratio=ratio))
+        if not isinstance(self.limits, Limits):
+            raise TypeError(say("{limits=}: expected tfr.Limits(…)", limits=self.limits))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,18 +327,6 @@ def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
 
 def _remedy(name: str) -> str:
     return f"tfr.dataset(path, {name}=…)"
-
-
-def check_integer(name: str, value: object, least: int, most: int | None = None, *, optional: bool = False) -> None:
-    """Raise TypeError or ValueError for what is not an integer, or out of range."""
-    if optional and value is None:
-        return
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(say("{}: expected an integer", Keyword(name, repr(value))))
-    if value.__index__() < least:
-        raise ValueError(say("{}: expected at least {}", Keyword(name, repr(value)), least))
-    if most is not None and value.__index__() > most:
-        raise ValueError(say("{}: expected at most {}", Keyword(name, repr(value)), most))
 
 
 def check_names(name: str, value: object) -> list[str]:

@@ -1,7 +1,7 @@
-"""The limit `max_expansion` of the memory that few bytes of a file may become.
+"""The limit `Limits.expansion_bytes` of the memory that few bytes of a file may become.
 
 A few bytes can state large values: a tensor of one repeated value, a type whose nulls are large, a name that makes a
-column. What is made of them has a budget: `max_expansion` bytes, and `RATIO` bytes for each byte read.
+column. What is made of them has a budget: `Limits.expansion_bytes` bytes, and `RATIO` bytes for each byte read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tfrecord_io.errors import say
-from tfrecord_io.options.read import MAX_EXPANSION
+from tfrecord_io.options.checked_options import MAX_EXPANSION
 from tfrecord_io.remedies import Written
 
 RATIO = 512  # plain values take at most 8 bytes for each that is read; sparse columns and tensors may take more
@@ -24,7 +24,7 @@ class Expansion:
     Attributes
     ----------
     limit : int
-        The option `max_expansion`.
+        The option `Limits.expansion_bytes`.
     room : int
         Bytes left; never negative.
     """
@@ -47,12 +47,15 @@ class Expansion:
 
     def excess(self, reason: str) -> str:
         """`reason`, which states a size that does not fit, with the limit."""
-        return reason & say("{max_expansion=} leaves room for {}", self.room, max_expansion=Written(self.limit))
+        return reason & say(
+            "{limits.expansion_bytes=} leaves room for {}", self.room, expansion_bytes=Written(self.limit)
+        )
 
     def advice(self, size: int) -> str:
         """What to do if `size` bytes do not fit but are intended."""
         return say(
-            "if this is intended, pass {max_expansion=} or more", max_expansion=Written(self.limit + size - self.room)
+            "if this is intended, pass {limits.expansion_bytes=} or more",
+            expansion_bytes=Written(self.limit + size - self.room),
         )
 
     @contextmanager

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from tfrecord_io.errors import FeatureTypeError, say
 from tfrecord_io.options.checked_options import (
     INT64_MAX,
+    MIB,
     FrameOptions,
     Options,
     check_choice,
@@ -40,9 +41,6 @@ from tfrecord_io.typing import (
     UnevenParts,
 )
 
-MIB = 1 << 20
-MAX_EXPANSION = 256 * MIB
-
 
 def is_of_other_type(error: Exception) -> bool:
     """Whether a value is of another feature type than its column, in a record that is intact: an ``on_error``."""
@@ -65,8 +63,6 @@ class ReadOptions(FrameOptions):
     offset: int = 0
     limit: int | None = None
     include_file_paths: str | None = None
-    max_features: int = 100_000
-    max_expansion: int = MAX_EXPANSION
     large_offsets: bool = False
     batch_size: int = 65_536
     batch_bytes: int = 64 * MIB
@@ -91,7 +87,7 @@ class ReadOptions(FrameOptions):
             check_integer("sample", self.sample, 1)
         check_integer("offset", self.offset, 0, INT64_MAX)
         check_integer("limit", self.limit, 0, INT64_MAX, optional=True)
-        for name in ("max_features", "max_expansion", "batch_size", "batch_bytes"):
+        for name in ("batch_size", "batch_bytes"):
             check_integer(name, getattr(self, name), 1, INT64_MAX)
 
     def for_inspection(self) -> Self:

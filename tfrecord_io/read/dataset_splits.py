@@ -23,7 +23,7 @@ from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import CopyOptions, FrameOptions, StorageOptions
 from tfrecord_io.options.split_slices import Split
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import record_sources
+from tfrecord_io.read.sources import given, record_sources
 from tfrecord_io.schema.formats.tfds_info import INFO, TfdsInfo, TfdsSplit, check_length, dataset_directory, read_info
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -62,6 +62,7 @@ def resolve_sources(
     """
     split: Any = options.split
     storage = storage or options.storage
+    path, options = given(path, options)
     if isinstance(path, Scan):
         return _of_datasets([path], options, as_they_are)
     is_list = isinstance(path, list | tuple)

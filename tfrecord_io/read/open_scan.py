@@ -34,7 +34,7 @@ from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import paths_of, record_sources
+from tfrecord_io.read.sources import given, paths_of, record_sources
 from tfrecord_io.read.splitting import aligned
 from tfrecord_io.schema.column_selection import entries_of, is_glob
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
@@ -49,6 +49,7 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
 
     A dataset is read under its schema, unless that is to be inspected.
     """
+    path, options = given(path, options, whole=whole)
     if isinstance(path, Scan):
         if not options.inspects:
             scan = narrowed(path, options)
@@ -117,6 +118,7 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
 
     With `as_records`, no other records are in the files, and what the files embed is not.
     """
+    path, options = given(path, options)
     if not isinstance(path, Scan):
         return resolve_sources(path, options), options
     scan = narrowed(path, options)
@@ -130,6 +132,7 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
 
 def scan_of(path: Any, options: ReadOptions) -> Scan:
     """The scan of what a call reads, which opens it later, once or several times."""
+    path, options = given(path, options)
     return narrowed(path, options) if isinstance(path, Scan) else plan_scan(path, options).close()
 
 
@@ -319,7 +322,7 @@ def count_scan(scan: Scan) -> int:
         with open_scan(scan.select([])) as reader:
             return sum(batch.num_rows for batch in reader)
     options = scan.options
-    known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
+    known = KnownCounts(options.compression, options.limits.record_bytes, options.limits.decompression_ratio)
     whole = [source for source in scan.sources if source.span is None]
     counts = list(count_each(whole, known.indexes(whole), known, threads=options.thread_count))
     parts = [source for source in scan.sources if source.span is not None]
@@ -373,7 +376,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         stated = None if source.shard is None else source.shard.manifest.schema
         return embedded_in(file.read(0, frame_size(file.read(0, HEADER_BYTES)))) if stated is None else stated
 
-    return WantedColumns(pa.schema(fields), covers, embedded, options.max_record_bytes)
+    return WantedColumns(pa.schema(fields), covers, embedded, options.limits.record_bytes)
 
 
 def _is_pattern(entry: str) -> bool:
@@ -526,7 +529,7 @@ def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[A
         if source.file_bytes is not None and found is not None:
             parts = [found.file.piece(*found.index.bounds[[0, -1]].tolist())]
         elif source.file_bytes is not None:
-            parts = aligned(parts, scan.options.max_record_bytes)
+            parts = aligned(parts, scan.options.limits.record_bytes)
         sources += parts
         kept += [found] * len(parts)
     return scan.over(sources), kept

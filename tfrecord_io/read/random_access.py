@@ -117,7 +117,7 @@ class RandomAccess(Closing, Shared):
         settings = self._scan.settings
         done = consumed = 0
         while done < rows:
-            expansion = Expansion(self._scan.options.max_expansion)
+            expansion = Expansion(self._scan.options.limits.expansion_bytes)
             decoder = settings.decoder()
             first, error = done, None
             while True:
@@ -667,8 +667,8 @@ def open_random(
     refuse_rows(path, "open_random", "records.select(filters) finds those that fulfil a condition")
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
-    recover = None if recovery is None else partial(index_around_damage, recovery, options.max_record_bytes)
-    files = IndexedFiles(sources, index_sources, options.max_record_bytes, named=index is not None, recover=recover)
+    recover = None if recovery is None else partial(index_around_damage, recovery, options.limits.record_bytes)
+    files = IndexedFiles(sources, index_sources, options.limits.record_bytes, named=index is not None, recover=recover)
     try:
         records = RandomAccess(files, plan_records(files, options), recovery)
         if key is not None:

@@ -174,7 +174,7 @@ class Reader(BatchStream):
         self._to_drop = scan.options.rows_to_drop
         self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
         self._revision: SchemaRevision | ForeignFeature | None = None
-        self._expansion = Expansion(scan.options.max_expansion)
+        self._expansion = Expansion(scan.options.limits.expansion_bytes)
         self.origins = RowOrigins()
         self.payload_bytes = 0
         self._begun: set[str] = set()  # files whose first record was read
@@ -297,7 +297,7 @@ class Reader(BatchStream):
                 chunk, self._builder, self._expansion, self._reader.recovery, planned.budget, fails
             )
         if chunk.ends_batch and not planned.whole:
-            self._expansion = Expansion(scan.options.max_expansion)
+            self._expansion = Expansion(scan.options.limits.expansion_bytes)
         error, rows = chunk.error, chunk.rows
         if fault is not None:
             chunk.revision, rows = None, chunk.row(fault.row)
@@ -560,7 +560,7 @@ class Reader(BatchStream):
 def _fails(early: Scan, columns: Mapping[str, ColumnBuffers]) -> bool:
     """Whether the one row of these columns is known not to pass the filter: what does not fit in it is not an error."""
     assert early.row_filter is not None
-    return not early.row_filter.may_pass(early.compiled.builder, early.options.max_expansion, columns, 1)[0]
+    return not early.row_filter.may_pass(early.compiled.builder, early.options.limits.expansion_bytes, columns, 1)[0]
 
 
 def _located(error: E, source: Source) -> E:

@@ -83,9 +83,9 @@ class RecordReader(ConsumedOnce[bytes]):
                 compression=options.compression,
                 recover=recovery is not None,
                 asks=True,
-                max_decompression_ratio=options.max_decompression_ratio,
+                max_decompression_ratio=options.limits.decompression_ratio,
             ),
-            max_record_bytes=options.max_record_bytes,
+            max_record_bytes=options.limits.record_bytes,
             recover=recovery,
         )
         self._ready: deque[bytes] = deque()  # threads take from it without the lock, which costs more than the rest

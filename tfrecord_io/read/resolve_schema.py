@@ -363,7 +363,7 @@ class _Planner:
 
         names = [field.name for field in type_.descriptor.fields]
         self._check_names(names)
-        tree = message_tree(type_.descriptor, self._projection.order(names), self.options.max_features)
+        tree = message_tree(type_.descriptor, self._projection.order(names), self.options.limits.features)
         schema = Schema.from_arrow(pa.schema([(field.name, field.type) for field in tree.fields]))
         return begin(self._scan(ResolvedSchema(schema, f"record_type={type_.name}")), reader, whole=self._whole)
 
@@ -483,7 +483,7 @@ class _Planner:
         reader.settings = DecodeSettings(plan)
         budget = row_budget(options, whole=self._whole)
         sample: list[DecodedChunk] = []
-        chunks = sampled_chunks(reader, budget, self._sample_size, options.max_expansion)
+        chunks = sampled_chunks(reader, budget, self._sample_size, options.limits.expansion_bytes)
         is_declared = self._newly_declared(assumptions)
         seen_columns = observe_chunks(  # while others are decoded
             chunks,

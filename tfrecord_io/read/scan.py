@@ -99,7 +99,7 @@ class _Compiled:
             from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder  # which imports protobuf
 
             self.builder = MessageBatchBuilder(
-                message, self.columns.names, max_features=options.max_features, threads=options.thread_count
+                message, self.columns.names, max_features=options.limits.features, threads=options.thread_count
             )
         else:
             self.builder = _builder(resolved, self.columns)
@@ -175,6 +175,11 @@ class Scan(Configured):
     def __post_init__(self) -> None:
         if self.compiled is None:
             object.__setattr__(self, "compiled", _Compiled(self))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its files were looked up, and its schema is known: see `tfrecord_io.dataset`."""
+        return True
 
     @property
     def added_index(self) -> Sequence[str]:
@@ -422,7 +427,7 @@ class Scan(Configured):
         """
         if all(source.file_bytes is None for source in self.sources):
             return self
-        return self.over(aligned(self.sources, self.options.max_record_bytes))
+        return self.over(aligned(self.sources, self.options.limits.record_bytes))
 
     def absolute(self) -> Self:
         """The same, for a process with another working directory."""
@@ -449,7 +454,7 @@ class Scan(Configured):
         names = {column.name for column in early.settings.plan.columns}
         if early.row_filter is None or all(column.name in names for column in settings.plan.columns):
             return settings
-        may_pass = partial(early.row_filter.may_pass, early.compiled.builder, self.options.max_expansion)
+        may_pass = partial(early.row_filter.may_pass, early.compiled.builder, self.options.limits.expansion_bytes)
         return replace(settings, prefilter=Prefilter(frozenset(names), may_pass))
 
     @property
@@ -519,7 +524,7 @@ def _builder(resolved: ResolvedSchema, columns: Schema) -> BatchBuilder:
 def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema) -> DecodeSettings:
     """How the features of the columns are decoded."""
     if takes_payloads(options.record_type):
-        plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
+        plan = Plan(check_crc=options.check_crc, max_record_bytes=options.limits.record_bytes)
         return DecodeSettings(plan, as_bytes=True)
     text = Text.STRICT if resolved.is_inferred else Text.UTF8
     is_declared = partial(resolved.declares, overrides=options.schema_overrides)

@@ -22,6 +22,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
+from tfrecord_io.options import Options, ReadOptions, TransferOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.embedded_schemas import embedded_in
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -33,6 +34,8 @@ from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+_SELECTION = ("columns", "filters", "offset", "limit")
 _WRITE_FIRST = "write them first, by tfr.write_tfrecord(dataset, path)"
 
 
@@ -64,6 +67,35 @@ def whole_files(source: Any, verb: str, *, splits: bool = False) -> Any:
     if source.origin is None:
         raise ValueError(f"{verb} works on whole files, and not on a piece of a dataset: pass the dataset, or a path")
     return source.origin[0]
+
+
+def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
+    """What a call reads: in place of a dataset that was not opened yet its path, and the options with its selection.
+
+    So what it reads is what it would read of the path. A `whole` read, whose types are those of all rows, is the same
+    of a dataset that was opened, unless its schema is stated: it gets the files.
+    """
+    if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
+        return source, options
+    path, own = source.origin
+    if source.is_open:
+        if not whole or not source.resolved.is_inferred or not _is_as_opened(source, own):
+            return source, options
+        path = list(source.sources)
+    selections = {name: getattr(own, name) for name in _SELECTION if getattr(own, name) != getattr(ReadOptions, name)}
+    if not selections:
+        return path, options
+    if not isinstance(options, ReadOptions) or any(
+        getattr(options, name) != getattr(ReadOptions, name) for name in _SELECTION
+    ):
+        return source, options  # both select
+    return path, options.changed(**selections)
+
+
+def _is_as_opened(scan: Scan, own: ReadOptions) -> bool:
+    """Whether all is read of a scan that its options say."""
+    changed = scan.row_filter is not None or scan.selected is not None or scan.picked is not None
+    return not changed and (scan.options.offset, scan.options.limit) == (own.offset, own.limit)
 
 
 def refuse_rows(source: Any, verb: str, advice: str) -> None:
@@ -222,9 +254,9 @@ class ChosenRecords:
             compression=options.compression,
             recover=recovery is not None,
             asks=True,
-            max_decompression_ratio=options.max_decompression_ratio,
+            max_decompression_ratio=options.limits.decompression_ratio,
         )
-        limit = options.max_record_bytes
+        limit = options.limits.record_bytes
         with (
             SourcePrefetcher([self._file]) as sources,
             closing(BlockWalker(sources, open_file, max_record_bytes=limit, recover=recovery)) as walker,

@@ -32,7 +32,7 @@ from tfrecord_io.write.writer import Writer
 _BYTES = np.dtype(np.uint8)
 _DECODING = {
     *("columns", "schema", "schema_overrides", "stable_types", "infer_text", "record_type", "on_error"),
-    *("max_features", "max_expansion", "large_offsets", "threads"),
+    *("limits", "large_offsets", "threads"),
 }
 _ENCODING = {
     *("schema", "record_type", "column_encoding", "float64", "nan_to_null", "index", "embed_schema", "threads")

@@ -24,7 +24,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import LIMITS, MAX_EXPANSION
+from tfrecord_io.options import DEFAULT_LIMITS, LIMITS, Limits
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.formats.tf_features import (
     KINDS,
@@ -56,7 +56,7 @@ _NUMBERS: dict[Kind, type] = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}
 
 @check_keywords
 def parse_example(
-    serialized: Any, features: Mapping[str, Any], *, max_expansion: int = MAX_EXPANSION
+    serialized: Any, features: Mapping[str, Any], *, limits: Limits = DEFAULT_LIMITS
 ) -> dict[str, Parsed]:
     """Parse serialized Examples by a feature description, like ``tf.io.parse_example``.
 
@@ -68,7 +68,7 @@ def parse_example(
     features : mapping of str to feature
         `FixedLenFeature`, `VarLenFeature`, `FixedLenSequenceFeature`, `RaggedFeature` and `SparseFeature`, of this
         package or of TensorFlow.
-    max_expansion : int, default 256 MiB
+    limits : Limits, optional
         Bytes that the padding of FixedLenSequenceFeatures may take beyond 512 times the bytes of the records.
 
     Returns
@@ -86,7 +86,7 @@ def parse_example(
         A record has the feature with another feature type.
     DecodeError
         A record has a wrong number of values, or indices or rows that do not fit them, or is not an Example; or padding
-        to the longest record takes more than `max_expansion` allows.
+        to the longest record takes more than `Limits.expansion_bytes` allows.
     SchemaError
         The description is one that TensorFlow rejects.
 
@@ -113,7 +113,7 @@ def parse_example(
     dtypes = _dtypes(described)
     single = isinstance(serialized, bytes | bytearray | memoryview)
     payloads = [bytes(serialized)] if single else _payloads(serialized)
-    expansion = Expansion(max_expansion, sum(map(len, payloads)))
+    expansion = Expansion(limits.expansion_bytes, sum(map(len, payloads)))
     parsers = {name: _parser(name, feature, expansion) for name, feature in described.items()}
     batch = decode(payloads, dtypes)
     return _parse(parsers, batch, single)
@@ -121,14 +121,14 @@ def parse_example(
 
 @check_keywords
 def parse_single_example(
-    serialized: bytes | bytearray | memoryview, features: Mapping[str, Any], *, max_expansion: int = MAX_EXPANSION
+    serialized: bytes | bytearray | memoryview, features: Mapping[str, Any], *, limits: Limits = DEFAULT_LIMITS
 ) -> dict[str, Parsed]:
     """Parse a serialized Example by a feature description, like ``tf.io.parse_single_example``.
 
     Parameters
     ----------
     serialized : bytes
-    features, max_expansion
+    features, limits
         As in `parse_example`.
 
     Returns
@@ -150,7 +150,7 @@ def parse_single_example(
     """
     if not isinstance(serialized, bytes | bytearray | memoryview):
         raise TypeError(f"expected the bytes of a record, got {type(serialized).__name__}; parse_example takes several")
-    return parse_example(serialized, features, max_expansion=max_expansion)
+    return parse_example(serialized, features, limits=limits)
 
 
 def _parse(parsers: Mapping[str, Callable[[Batch, bool], Parsed]], batch: Batch, single: bool) -> dict[str, Parsed]:

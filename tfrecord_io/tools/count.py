@@ -18,6 +18,7 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import count_scan
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import given
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath, Path
 
@@ -68,13 +69,14 @@ def count(
     3
     """
     options = FrameOptions.from_keywords(keywords, count, path, check_crc=check_crc)
+    path, options = given(path, options)
     if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
         path = replace(path, selected=None).over(columns=None)
         if index is None and not options.check_crc and raises(options.on_error):
             return count_scan(path)
     recovery = recovery_of(options.on_error)
     sources = resolve_sources(path, options)
-    known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
+    known = KnownCounts(options.compression, options.limits.record_bytes, options.limits.decompression_ratio)
     if index is not None and (options.check_crc or not known.may_be_plain):
         plain = say("{compression=}: only plain files have one", compression=options.compression)
         reason = say("{check_crc=True} reads all records") if options.check_crc else plain

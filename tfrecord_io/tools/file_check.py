@@ -383,15 +383,15 @@ class FileChecker:
         walker = BlockWalker(
             iter([self.source]),
             self._open,
-            max_record_bytes=self.options.max_record_bytes,
+            max_record_bytes=self.options.limits.record_bytes,
             progress=self.progress,
             recover=Recovery("skip"),
         )
-        checker = RecordChecker(self.contents, self.source.path, self.record_type, self.options.max_record_bytes)
+        checker = RecordChecker(self.contents, self.source.path, self.record_type, self.options.limits.record_bytes)
         end = 0
         try:
             with segment_pool(self.options.thread_count) as pool:
-                walk = SegmentWalk(pool, checker.part, checker.join, max_record_bytes=self.options.max_record_bytes)
+                walk = SegmentWalk(pool, checker.part, checker.join, max_record_bytes=self.options.limits.record_bytes)
                 while walker.load():
                     if self.stopped.is_set():
                         raise Stopped
@@ -416,7 +416,7 @@ class FileChecker:
         return begin + walker.bytes - before if records else 0
 
     def _open(self, source: Source) -> RecordFile:
-        ratio = self.options.max_decompression_ratio
+        ratio = self.options.limits.decompression_ratio
         # The manifest states the checksum of a file: a remote one is read once for that and its records.
         if source.shard is not None and source.remote is not None:
             self._summed = SummedFile(source.open(), get_engine().crc32c)
@@ -489,7 +489,7 @@ class FileChecker:
         """Compare an index file with the headers of all records."""
         try:
             with open_plain(self.source, "an index") as file:
-                compare_index(self.source, index, file, self.options.max_record_bytes)
+                compare_index(self.source, index, file, self.options.limits.record_bytes)
         except FileNotFoundError:  # of an index: it was removed since files were looked up, as by an overwrite
             self.source.check_unchanged()
         except TFRecordError as error:

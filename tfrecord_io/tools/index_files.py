@@ -47,7 +47,7 @@ ALL_SCALARS = "*scalars"
 _THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time
 _DECODED = 3  # times the bytes of a part of a file that its records take: as they are read, as columns, as an index
-_OF_OFFSETS = {"max_record_bytes", "split", "allow_missing_shards", "storage_options", "filesystem", "progress"}
+_OF_OFFSETS = {"limits", "split", "allow_missing_shards", "storage_options", "filesystem", "progress"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
 
         def write_one(source: Source) -> FileIndex:
             with open_plain(source, "an index") as ranges:
-                index = scan_index(source.path, ranges, options.max_record_bytes, meter)
+                index = scan_index(source.path, ranges, options.limits.record_bytes, meter)
             fs, target = source.remote or (None, source.path)
             write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
             logger.info("written: %s, the index of %d records", source.path + SUFFIX, len(index))
@@ -164,7 +164,7 @@ def build_index(path: FilesLike, *, columns: Sequence[str] | str, **keywords: An
     sources = resolve_sources(whole_files(path, "build_index", splits=True), options)
     _refuse_pipes(sources)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
-    with closing(IndexedFiles(sources, offsets, options.max_record_bytes)) as files:
+    with closing(IndexedFiles(sources, offsets, options.limits.record_bytes)) as files:
         if ALL_SCALARS in (entries := entries_of(columns)):
             every = plan_records(files, replace(options, columns=None))
             scalars = [field.name for field in indexed_fields(every, every.schema.names) if is_indexable(field)]
@@ -269,7 +269,7 @@ def check_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     sources = resolve_sources(whole_files(path, "check_indexes", splits=True), options)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (
-            partial(_check_one, source, file, options.max_record_bytes, meter)
+            partial(_check_one, source, file, options.limits.record_bytes, meter)
             for source, file in zip(sources, find_indexes(sources), strict=True)
         )
         return list(ordered(calls, _at_a_time(sources), "index"))

@@ -11,7 +11,7 @@ from typing import Any
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, SalvageOptions
+from tfrecord_io.options import DEFAULT_LIMITS, Limits, SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.recovery import SkippedRegion
 from tfrecord_io.read.sources import whole_files
@@ -125,8 +125,7 @@ def salvage(
     dry_run: bool = False,
     report: str | os.PathLike[str] | None = None,
     compression: Compression | None = "infer",
-    max_record_bytes: int = MAX_RECORD_BYTES,
-    max_decompression_ratio: float | None = None,
+    limits: Limits = DEFAULT_LIMITS,
     mode: FileMode | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
@@ -163,15 +162,15 @@ def salvage(
         A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
         compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together. Those in
         folders of columns (``day=1/``) are in the same folders then, under new names, in one compression.
-    max_decompression_ratio : float, optional
-        As in `read_tfrecord`; what a file decompresses to beyond that is left out.
+    limits : Limits, optional
+        As in `dataset`; what a file decompresses to beyond its ratio is left out.
     dry_run : bool, default False
         Write nothing but the `report`.
     report : str or os.PathLike, optional
         File for the report as JSON.
     mode : {"error", "overwrite"}, optional
         What happens to existing output. By default a file is replaced, and a sharded dataset is an error.
-    compression, max_record_bytes, storage_options, filesystem, progress
+    compression, storage_options, filesystem, progress
         As for `dataset`; a source with another storage is ``dataset(path, storage_options=…)``.
 
     Returns

@@ -71,7 +71,7 @@ class IntactRecords:
         self._source, self._options = source, options
         self._file: RecordFile | None = None
         self._gaps = 0  # of the damaged compressed file that were noted
-        longest, recovery = options.max_record_bytes, Recovery("skip")
+        longest, recovery = options.limits.record_bytes, Recovery("skip")
         self._walker = BlockWalker(
             iter([source]), self._open, max_record_bytes=longest, progress=progress, recover=recovery
         )
@@ -122,7 +122,7 @@ class IntactRecords:
             raise other_format
 
     def _open(self, source: Source) -> RecordFile:
-        ratio = self._options.max_decompression_ratio
+        ratio = self._options.limits.decompression_ratio
         self._file = RecordFile(source, self._options.compression, recover=True, max_decompression_ratio=ratio)
         self.compression = self._file.compression
         return self._file

@@ -124,7 +124,7 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
     record_type : {"example", "sequence_example", "bytes"}, optional
         Expected type of the records; "bytes" checks only framing. By default, records must parse as Examples or
         SequenceExamples.
-    max_decompression_ratio : float, optional
+    limits : Limits, optional
         As in `read_tfrecord`; what a file decompresses to beyond that is a problem of its compression.
     threads : int, optional
         Number of files checked at a time; if there are fewer files, large ones that are local and not compressed are

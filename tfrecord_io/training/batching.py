@@ -155,7 +155,7 @@ class Batching:
         self._arrange = arrangement(options) if options.arranges else None
         self._batch_size = options.batch_size if self._arrange is None else 1
         self._packs = options.pack is not None
-        self._max_expansion = options.max_expansion
+        self._max_expansion = options.limits.expansion_bytes
         self._drop_last = options.drop_last and self._arrange is None
         self._epoch_count = options.epochs
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]

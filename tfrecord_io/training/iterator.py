@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, say, warn
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions, stops
 from tfrecord_io.read.chunks.recovery import AskedOnce
 from tfrecord_io.read.open_scan import narrowed
@@ -27,12 +27,13 @@ from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import given
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import Epochs
 from tfrecord_io.training.files import Files, source_of
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.typing import FilesLike
+from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, ProgressLike, SchemaLike, UnevenParts
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
 OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
@@ -308,37 +309,36 @@ def _unpickle(
     return ArrayIterator(source, replace(options, state=state), lengths, damage, counts)
 
 
-@document_keywords(IterOptions)
-def iter_arrays(path: FilesLike, *, batch_size: int, **keywords: Any) -> ArrayIterator:
+@check_keywords
+def iter_arrays(
+    source: FilesLike,
+    *,
+    batch_size: int,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+    shuffle_buffer: int | None = None,
+    seed: int | None = None,
+    epochs: int | None = 1,
+    drop_last: bool = False,
+    worker: tuple[int, int] | None = None,
+    uneven: UnevenParts = "keep",
+    ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+    missing: Missing = "error",
+    bucket_by: Sequence[str] | str | None = None,
+    bucket_sizes: Sequence[int] | None = None,
+    pack: Mapping[str, int] | None = None,
+    state: Mapping[str, Any] | None = None,
+) -> ArrayIterator:
     """Iterate over TFRecord files in batches of NumPy arrays, shuffled by a seed, over epochs and workers.
 
-    Parameters
-    ----------
-    {path}
-        Not a file object: files are opened in each epoch.
-    {keywords}
-
-    Returns
-    -------
-    ArrayIterator
-        An iterator of dicts of arrays, as from `read_arrays`, of `batch_size` rows each; the last batch of an epoch may
-        have fewer, and so may one of which ``on_error`` left out rows that arrays cannot hold; its ``report`` has what
-        was left out. All batches have the same columns and dtypes: text has ``StringDType(na_object=None)``, as any
-        batch may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no
-        value is missing). ``state()`` returns its position as a dict for JSON, and ``restore(state)`` continues from
-        there with exactly the batches that would have followed.
-
-    Raises
-    ------
-    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As `read_tfrecord`; raised by the iterator after all records before the damage.
-    DecodeError
-        A record has no value for a column of numbers, bools, times or tensors; see `missing`.
-    ValueError
-        `state` is that of other files or options.
-
-    Examples
-    --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": list(range(10))}, "ten.tfrecord")
     >>> for batch in tfr.iter_arrays("ten.tfrecord", batch_size=4, shuffle_buffer=8, seed=1):
@@ -361,16 +361,88 @@ def iter_arrays(path: FilesLike, *, batch_size: int, **keywords: Any) -> ArrayIt
     [[1, 2, 3]] [3]
     [[5, 6, 0]] [2]
     [[4]] [1]
+
+    Parameters
+    ----------
+    source : str, PathLike, Dataset, or list of those
+        As in `read_tfrecord`, but for file objects: files are opened in each epoch. A `dataset` says more of how they
+        are read: its `sample` is the number of records from which the schema is inferred, and with ``ragged=None``
+        also which lists have a fixed length; with its ``threads=1``, all work is done in the calling thread, with more,
+        background threads read, decode and prepare batches, which do not depend on it.
+    batch_size : int
+        Number of records in a batch.
+    columns, filters, schema, on_error, storage_options, progress
+        As in `read_tfrecord`.
+    limit : int, optional
+        Number of records in an epoch, for all workers together. Files are then read in order, as with the `offset` of a
+        `dataset`.
+    shuffle_buffer : int, optional
+        Number of records to draw from: each record is drawn uniformly from a buffer of this size, and replaced by the
+        next one read, as in ``tf.data.Dataset.shuffle``. The order of files is shuffled too. 0 keeps the order of the
+        files.
+    seed : int, optional
+        Of `shuffle_buffer`, without which nothing is shuffled. The same seed gives the same order, for any `threads`.
+        None draws a seed; see the attribute ``seed``.
+    epochs : int or None, default 1
+        Number of passes over the records, each in a different order; None never ends.
+    drop_last : bool, default False
+        Omit the last batch of an epoch if it is not full.
+    worker : (int, int), optional
+        ``(i, n)``: read the i-th of n disjoint parts, which together hold all records. With at least n files, a part
+        consists of whole files, else of every n-th record; the order of the files is then that of the epoch alone,
+        whatever the `seed` is.
+    uneven : {"keep", "pad", "drop"}
+        Whether the parts of several workers may differ in size. With "pad" and "drop" all have the same number of
+        records and batches in each epoch, as synchronous training needs: part i is the i-th run of consecutive records.
+        "pad" repeats records from the start of the epoch to fill up the last parts, "drop" omits the last records,
+        fewer than n; torch's ``DistributedSampler`` does the same. The records are counted when the iterator is made:
+        from manifests and indexes, else from record headers; a compressed file without a manifest is read for it. With
+        `shuffle_buffer`, all workers need the same `seed`.
+    ragged, pad_value, max_length, pad_to, missing
+        As in `read_arrays`.
+    bucket_by : str or sequence of str, optional
+        Columns of lists: batches have rows of like length, that of the longest of these lists. A row waits for others
+        of its bucket; at the end of an epoch, buckets give batches that are not full. The lists are padded to the size
+        of their bucket.
+    bucket_sizes : sequence of int, optional
+        The greatest length of each bucket, ascending; a longer list is an error, as for `pad_to`. Batches of the last
+        bucket have `batch_size` rows, those of others as many as have about the same number of values.
+    pack : dict, optional
+        Pack the lists of several records into one row, by column its length: ``{"tokens": 2048}``. A batch has
+        `batch_size` such rows; a record goes to the first that has room for it, in every column, and begins the next
+        batch where none has. Arrays ``<name>/segment_ids`` and ``<name>/positions``, int32, state which record of its
+        row, from 1, a value is of, and which value of the record, from 0; both are 0 where `pad_value` is. All columns
+        have to be packed. A missing list is an error; with ``missing="mask"`` it counts as empty, and nothing is
+        masked.
+    state : dict, optional
+        The result of an iterator's ``state()``: continue with the batch after it.
+
+    Returns
+    -------
+    ArrayIterator
+        An iterator of dicts of arrays, as from `read_arrays`, of `batch_size` rows each; the last batch of an epoch may
+        have fewer, and so may one of which ``on_error`` left out rows that arrays cannot hold; its ``report`` has what
+        was left out. All batches have the same columns and dtypes: text has ``StringDType(na_object=None)``, as any
+        batch may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no
+        value is missing). ``state()`` returns its position as a dict for JSON, and ``restore(state)`` continues from
+        there with exactly the batches that would have followed.
+
+    Raises
+    ------
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As `read_tfrecord`; raised by the iterator after all records before the damage.
+    DecodeError
+        A record has no value for a column of numbers, bools, times or tensors; see `missing`.
+    ValueError
+        `state` is that of other files or options.
     """
-    if "batch_bytes" in keywords:
-        raise TypeError(
-            say("unexpected keyword argument 'batch_bytes': batches for training have {batch_size=} rows each")
-        )
-    options = IterOptions.from_keywords({**keywords, "batch_size": batch_size}, iter_arrays, path)
+    keywords = IterOptions.stated(iter_arrays, locals())
+    options = IterOptions.from_keywords(keywords, iter_arrays, source)
     _refuse_idle_seed(keywords)
+    path, options = given(source, options)
     if isinstance(path, Scan):
         own = {name: value for name, value in keywords.items() if name not in OF_FILES}
-        return iterate(narrowed(path, options), batch_size=batch_size, **own)
+        return iterate(narrowed(path, options), **own)
     options = replace(options, on_error=AskedOnce.wrap(options.on_error))
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_chunk_limits()))
     scan = planned.close()

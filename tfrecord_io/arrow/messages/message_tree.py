@@ -192,7 +192,7 @@ def message_tree(descriptor: Any, columns: Iterable[str] | None = None, most_fie
     columns : iterable of str, optional
         Those of its fields that are columns, in this order; by default all.
     most_fields : int
-        The option `max_features`.
+        The option `Limits.features`.
 
     Raises
     ------
@@ -245,7 +245,7 @@ class _Builder:
     def _field(self, one: Any, path: str, oneof: int, outer: Sequence[str]) -> MessageField:
         self._count += 1
         if self._count > self._most:
-            advice = say("raise {max_features=} if they are intended") | say("choose fewer {columns=}")
+            advice = say("raise {limits.features=} if they are intended") | say("choose fewer {columns=}")
             raise SchemaError(f"the message '{printable(outer[0])}' has more than {self._most} fields", advice=advice)
         repeated = _is_repeated(one)
         message, scalar, serialized = None, _SCALARS.get(one.type), ""

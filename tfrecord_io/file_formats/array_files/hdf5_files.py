@@ -37,7 +37,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
 )
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export
 from tfrecord_io.format.format_registry import HDF5
-from tfrecord_io.options import MAX_EXPANSION, Options
+from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.remedies import Written
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
@@ -64,7 +64,7 @@ def open_hdf5(
     path: Any,
     *,
     project: Project,
-    max_expansion: int = MAX_EXPANSION,
+    limits: Limits = DEFAULT_LIMITS,
     record_dim: str | None = None,
     decode_cf: bool = True,
     **keywords: Any,
@@ -101,7 +101,7 @@ def open_hdf5(
             if isinstance(dataset, str):
                 raise DecodeError(dataset, path=path, advice=_COPY)
             with library_errors(path):
-                return _array(dataset, path, size, max_expansion)
+                return _array(dataset, path, size, limits.expansion_bytes)
 
         return stream_of_group(
             *(dtypes, open, opened, source.path, project, labels), record_dim=record_dim, decode_cf=decode_cf

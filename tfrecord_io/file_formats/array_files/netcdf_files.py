@@ -13,7 +13,7 @@ from tfrecord_io.file_formats.array_files.hdf5_files import SINGLE, open_hdf5
 from tfrecord_io.file_formats.array_files.labelled_arrays import Label, Project, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.stored_arrays import StoredArray, library_errors, needs_extra
 from tfrecord_io.format.format_registry import HDF5, NETCDF
-from tfrecord_io.options import MAX_EXPANSION, Options
+from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 
@@ -24,7 +24,7 @@ def open_netcdf(
     path: Any,
     *,
     project: Project,
-    max_expansion: int = MAX_EXPANSION,
+    limits: Limits = DEFAULT_LIMITS,
     record_dim: str | None = None,
     decode_cf: bool = True,
     **keywords: Any,
@@ -44,7 +44,7 @@ def open_netcdf(
         raw = opened.enter_context(closing(open_file(source)))
         begin = raw.read(len(HDF5.magic[0]))
         if begin.startswith(HDF5.magic):
-            return open_hdf5(path, max_expansion=max_expansion, **options, **keywords)
+            return open_hdf5(path, limits=limits, **options, **keywords)
         if not begin.startswith(_CLASSIC):
             advice = "nccopy -k nc4 makes a NetCDF-4 file of it" if begin.startswith(NETCDF.magic) else None
             raise DecodeError("not a NetCDF-4 or classic NetCDF file", path=source.path, got=begin, advice=advice)
@@ -64,7 +64,7 @@ def open_netcdf(
                 read_rows=lambda begin, end: data[begin:end],
                 read_part=data.__getitem__,
                 stored_bytes=lambda: size,
-                max_expansion=max_expansion,
+                max_expansion=limits.expansion_bytes,
             )
 
         dtypes = {name: np.dtype(variable.data.dtype) for name, variable in file.variables.items()}

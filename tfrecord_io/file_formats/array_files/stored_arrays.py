@@ -121,10 +121,13 @@ class StoredArray(ArrayFile):
                 f"its shape {self.shape} of {self.dtype} takes {size} bytes or more, of {self.stored_bytes()} stored"
             )
             reason = reason & say(
-                "{max_expansion=} leaves room for {}", room, max_expansion=Written(self.max_expansion)
+                "{limits.expansion_bytes=} leaves room for {}", room, expansion_bytes=Written(self.max_expansion)
             )
             advice = (
-                say("if it is filled with one value, pass {max_expansion=}", max_expansion=Written(self.size)) | EXCLUDE
+                say(
+                    "if it is filled with one value, pass {limits.expansion_bytes=}", expansion_bytes=Written(self.size)
+                )
+                | EXCLUDE
             )
             raise DecodeError(reason, path=self.path, expected=room, got=size, advice=advice)
 

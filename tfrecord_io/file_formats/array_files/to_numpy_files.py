@@ -94,7 +94,7 @@ def write_npy(
         Rows differ in shape or are missing (missing dates and times are written as NaT), the values are bytes, which
         a ``.npy`` file can only store as pickles, or a text ends in a NUL, which NumPy takes for padding.
     DecodeError
-        One long text makes the array larger than `max_expansion` allows: each row has the width of the longest.
+        One long text makes the array larger than `Limits.expansion_bytes` allows: each row has the width of the longest.
     FeatureNotFoundError
         The column does not exist, or there is none.
     """
@@ -251,7 +251,11 @@ def _measured(scan: Scan, column: str, meter: ProgressMeter) -> tuple[np.dtype[A
         if is_text_dtype(block.dtype):
             _refuse_last_nuls(block, rows, column, reader)
             _refuse_padding(
-                block, rows, dtype.itemsize, Expansion(scan.options.max_expansion, reader.payload_bytes), column
+                block,
+                rows,
+                dtype.itemsize,
+                Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes),
+                column,
             )
         dtype = np.promote_types(dtype, _stored_dtype(block))  # the widest dtype of text
         rows += len(block)

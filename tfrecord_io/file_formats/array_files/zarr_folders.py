@@ -30,7 +30,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
 )
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export
 from tfrecord_io.format.format_registry import ZARR
-from tfrecord_io.options import MAX_EXPANSION, Options
+from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -52,7 +52,7 @@ def open_zarr(
     path: Any,
     *,
     project: Project,
-    max_expansion: int = MAX_EXPANSION,
+    limits: Limits = DEFAULT_LIMITS,
     record_dim: str | None = None,
     decode_cf: bool = True,
     **keywords: Any,
@@ -88,7 +88,7 @@ def open_zarr(
 
     def open(name: str) -> StoredArray:
         with library_errors(f"{shown}: {name}"):
-            return _array(found[name], f"{shown}: {name}", store, max_expansion)
+            return _array(found[name], f"{shown}: {name}", store, limits.expansion_bytes)
 
     with ExitStack() as opened:
         return stream_of_group(

@@ -84,7 +84,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
         raise ValueError(say("{}", f"'{printable(paths[0])}' looks like a COCO file") & advice)
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
 
-    most_rows = max(1, options.max_expansion // (BYTES_PER_CELL * max(1, _width(pa.struct(list(parsed))))))
+    most_rows = max(1, options.limits.expansion_bytes // (BYTES_PER_CELL * max(1, _width(pa.struct(list(parsed))))))
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         with closing(open_text_file(source, meter)) as file:
@@ -104,9 +104,9 @@ def _width(type_: pa.DataType) -> int:
 
 def _check_size(block: Block, path: str, options: SourceOptions) -> None:
     """Refuse fields that pyarrow would make too many columns of: each has a place in each row."""
-    rows, fields = count_fields(block.data, options.max_features)
+    rows, fields = count_fields(block.data, options.limits.features)
     options.check_count(fields, path)
-    expansion, size = Expansion(options.max_expansion, len(block.data)), rows * fields * BYTES_PER_CELL
+    expansion, size = Expansion(options.limits.expansion_bytes, len(block.data)), rows * fields * BYTES_PER_CELL
     if size > expansion.room:
         reason = expansion.excess(f"{rows} rows of {fields} different fields, mostly absent, take {size} bytes")
         advice = say("{}", expansion.advice(size)) | "convert the objects to lists of keys and values"

@@ -61,11 +61,10 @@ class SourceOptions:
     schema_overrides: Mapping[str, Any] | None = None  # types of single columns, for formats that have none
     progress: ProgressLike = False  # of formats whose files are read in order
     named: bool = False  # the caller named the format: the suffixes and the content of files do not matter
-    max_features: int = ReadOptions.max_features  # columns, or fields of nested ones
-    max_expansion: int = ReadOptions.max_expansion  # of rows with few of many columns
+    limits: Limits = DEFAULT_LIMITS  # of columns, or fields of nested ones, and of rows with few of many columns
 
     def __post_init__(self) -> None:
-        ReadOptions(max_features=self.max_features, max_expansion=self.max_expansion)  # checks them
+        ReadOptions(limits=self.limits)  # checks them
 
     def projection(self, names: Sequence[str]) -> Projection:
         """The columns to read of these: the selected ones, and those of the filter; all, if it names others."""
@@ -75,11 +74,11 @@ class SourceOptions:
         return Projection(with_filter_columns(self.columns, needed) if needed else self.columns)
 
     def check_count(self, count: int, path: str) -> None:
-        """Raise SchemaError if a file has more than `max_features` columns or fields, of which `count` are known."""
-        if count > self.max_features:
-            reason = f"more than {self.max_features} different columns or fields"
-            advice = say("raise {max_features=} if they are intended")
-            raise SchemaError(reason, path=path, expected=self.max_features, got=count, advice=advice)
+        """Raise SchemaError if a file has more than ``limits.features`` columns or fields, of which `count` are known."""
+        if count > self.limits.features:
+            reason = f"more than {self.limits.features} different columns or fields"
+            advice = say("raise {limits.features=} if they are intended")
+            raise SchemaError(reason, path=path, expected=self.limits.features, got=count, advice=advice)
 
     def meter(self, sources: Sequence[Source]) -> ProgressMeter:
         """The progress of reading these files."""

@@ -60,8 +60,7 @@ def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source
     changed = {
         "compression": None,
         "check_crc": False,
-        "max_record_bytes": MAX_RECORD_BYTES,
-        "max_decompression_ratio": None,
+        "limits": replace(options.limits, record_bytes=MAX_RECORD_BYTES, decompression_ratio=None),
         "progress": False,
     }
     _module()
@@ -102,7 +101,7 @@ class ArrayRecordRows:
         for source in self._sources:
             self._firsts.append(before)
             with _on_this_machine(source) as file:
-                for payloads in _payloads(file, source.path, self._options.max_record_bytes):
+                for payloads in _payloads(file, source.path, self._options.limits.record_bytes):
                     before += len(payloads)
                     yield np.frombuffer(engine.frame(payloads), np.uint8)
             self._progress.advance(source.size or 0)
@@ -139,9 +138,9 @@ def _payloads(file: str, path: str, max_record_bytes: int) -> Generator[list[byt
             largest = max(map(len, payloads))
             if largest > max_record_bytes:
                 reason = say(
-                    "a record has {} bytes, more than {max_record_bytes=}",
+                    "a record has {} bytes, more than {limits.record_bytes=}",
                     largest,
-                    max_record_bytes=Written(max_record_bytes),
+                    record_bytes=Written(max_record_bytes),
                 )
                 raise CorruptRecordError(reason, path=path, record=at)
             yield payloads

@@ -78,7 +78,7 @@ class _ListSplitter:
         self._options, self._part, self._origins = options, part, origins
         self._engine = get_engine()
         self._names = FeatureNames(options, part, self._engine)
-        self._expansion = Expansion(options.max_expansion)
+        self._expansion = Expansion(options.limits.expansion_bytes)
         self._lists = 0  # so far, of all files
 
     def frames(self, sources: Sequence[Source], progress: ProgressMeter) -> Generator[Array]:
@@ -86,9 +86,9 @@ class _ListSplitter:
         options = self._options
         prefetcher = SourcePrefetcher(list(sources))
         open_file = partial(
-            RecordFile, compression=options.compression, max_decompression_ratio=options.max_decompression_ratio
+            RecordFile, compression=options.compression, max_decompression_ratio=options.limits.decompression_ratio
         )
-        walker = BlockWalker(prefetcher, open_file, max_record_bytes=options.max_record_bytes, progress=progress)
+        walker = BlockWalker(prefetcher, open_file, max_record_bytes=options.limits.record_bytes, progress=progress)
         try:
             while walker.load():
                 error = walker.error
@@ -214,10 +214,10 @@ class FeatureNames:
     """The names so far, of the columns that are read."""
 
     def __init__(self, options: ReadOptions, part: str | None, engine: Engine) -> None:
-        self._engine, self._limit = engine, options.max_features
+        self._engine, self._limit = engine, options.limits.features
         self._added = {RECORD} if part == "context" else {RECORD, POSITION}
         self._is_read = Projection(options.columns)
-        self._contexts, self._examples = (_Names(engine, options.max_features) for _ in range(2))
+        self._contexts, self._examples = (_Names(engine, options.limits.features) for _ in range(2))
 
     def check(self, block: ListBlock) -> ListFault | None:
         """The first fault of a block, whose names are added."""
@@ -369,7 +369,7 @@ def open_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = 
         A feature that is read is in a context and in an example, or is named ``record`` or ``position``.
     DecodeError
         A record is not an ExampleListWithContext; it and the byte are named. Or its context, repeated for each example,
-        takes more than `max_expansion` allows.
+        takes more than `Limits.expansion_bytes` allows.
     ValueError
         The files are in folders such as ``label=3``, which make a column: read one folder.
     Others
@@ -414,8 +414,7 @@ def elwc_rows(
         "record_type": "example",
         "compression": None,
         "check_crc": False,
-        "max_record_bytes": MAX_RECORD_BYTES,
-        "max_decompression_ratio": None,
+        "limits": replace(options.limits, record_bytes=MAX_RECORD_BYTES, decompression_ratio=None),
         "progress": False,
     }
     return [Source(first.path, None, False, origin=rows.origins, derived=rows)], {**keywords, **changed}

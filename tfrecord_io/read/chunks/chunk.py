@@ -190,9 +190,9 @@ def plan_limits(options: ReadOptions) -> dict[str, Any]:
     """The fields of a `Plan` that options state."""
     return {
         "check_crc": options.check_crc,
-        "max_record_bytes": options.max_record_bytes,
-        "max_features": options.max_features,
-        "max_expansion": options.max_expansion,
+        "max_record_bytes": options.limits.record_bytes,
+        "max_features": options.limits.features,
+        "max_expansion": options.limits.expansion_bytes,
     }
 
 
@@ -203,7 +203,7 @@ def first_record_settings(options: ReadOptions) -> DecodeSettings:
             unknown="skip",
             record_type=RecordType.DETECT,
             check_crc=options.check_crc,
-            max_record_bytes=options.max_record_bytes,
+            max_record_bytes=options.limits.record_bytes,
             stop_at_embedded=True,
         )
     )

@@ -98,7 +98,7 @@ class ChunkReader:
         self._walker = BlockWalker(
             self._prefetcher,
             self._open,
-            max_record_bytes=options.max_record_bytes,
+            max_record_bytes=options.limits.record_bytes,
             progress=self._progress,
             recover=self.recovery,
         )
@@ -479,7 +479,7 @@ class ChunkReader:
             ahead=ahead,
             recover=self.recovery is not None,
             asks=True,
-            max_decompression_ratio=options.max_decompression_ratio,
+            max_decompression_ratio=options.limits.decompression_ratio,
         )
 
 
