@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from tfrecord_io.entry_points import FRAMES, find_point
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, WriteOptions, raises, stops
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
@@ -18,7 +18,19 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve_output import check_outside
-from tfrecord_io.typing import DtypeBackend, InputPath, OnError, OutputPath, ProgressLike, SchemaLike, TableLike
+from tfrecord_io.typing import (
+    Compression,
+    DtypeBackend,
+    Float64,
+    InputPath,
+    OnError,
+    OutputPath,
+    ProgressLike,
+    RecordTypeLike,
+    SchemaLike,
+    TableLike,
+    WriteMode,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,9 +221,39 @@ def open_reader(
     return open_path(source, ReadOptions.of_call(open_reader, locals(), source))
 
 
-@document_keywords(WriteOptions)
-def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteReport:
+@check_keywords
+def write_tfrecord(
+    data: TableLike,
+    path: OutputPath,
+    *,
+    schema: SchemaLike | None = None,
+    record_type: RecordTypeLike | None = None,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: Float64 | None = None,
+    nan_to_null: bool = True,
+    index: bool | None = None,
+    record_dim: str | None = None,
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: WriteMode | None = None,
+    evolve: bool = False,
+    partition_by: str | Sequence[str] | None = None,
+    overwrite_where: Mapping[str, Any] | None = None,
+    embed_schema: bool = True,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> WriteReport:
     """Write a table to TFRecord files of tf.train.Example, one record per row.
+
+    >>> import tfrecord_io as tfr
+    >>> tfr.write_tfrecord({"x": [1, 2, 3]}, "x.tfrecord").records
+    3
+    >>> [file.path for file in tfr.write_tfrecord({"x": [1, 2, 3]}, "x@2").files]
+    ['x-00000-of-00002', 'x-00001-of-00002']
 
     Parameters
     ----------
@@ -228,7 +270,79 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
         ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears
         complete when the call returns, or not at all. A file object is written to directly. A suffix that is
         not TFRecord's (``.parquet``, ``.data``) is a ValueError; versions (``.v2``), numbers and dates are none.
-    {keywords}
+    schema : pyarrow.Schema, Schema or dict, optional
+        Columns to write, in this order, cast to these types; a SchemaWarning names the others. A value that cannot be
+        cast back, such as a timestamp with a time of day declared as date, is an EncodeError; floats declared as
+        narrower floats are rounded as `float64` says, numbers in text are parsed if Python or Arrow would write them
+        so. By default, the data's own schema.
+    record_type : {None, "example", "sequence_example", "bytes"}, message class or (descriptor set, name)
+        "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the
+        values of one binary column as payloads. The class of a protobuf message, or a descriptor set (a path or bytes)
+        with the name of one, writes columns as its fields.
+    column_encoding : dict, optional
+        By column: "list" (the values; default of plain columns), "raw" (little-endian bytes in C order, with companion
+        features ``x/shape`` and ``x/dtype``; lossless, and the default of arrays with two or more dimensions),
+        "tensor_proto" (as ``tf.io.serialize_tensor``) or "npy" (as ``numpy.save``); "nested" (several features) or
+        "json" (text) of structs and lists of lists; "jpeg" (of quality 95), "png" or "webp" (lossless): uint8 arrays
+        [height, width] or [height, width, channels] as encoded images, which are declared as `tfrecord_io.image`.
+    float64 : {None, "round", "error", "raw"}
+        TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error"
+        raises if a value would change, "raw" stores all float64 columns as raw bytes, losslessly.
+    nan_to_null : bool, default True
+        Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value; that of
+        ``decimal.Decimal`` is always missing, as Arrow's decimals have none.
+    index : bool, optional
+        Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex without a name is
+        kept in the embedded schema, any other index is written as columns, of which `WriteReport.index` has the names.
+        Of files that are read together, an index that some lack becomes ordinary columns; levels without a name are
+        left out.
+    record_dim : str, optional
+        The dimension of xarray objects whose positions are the rows; by default the first that all variables share.
+        Coordinates are columns; those without this dimension are repeated in each row, as single values are.
+    compression : str or None, default "infer"
+        "infer" goes by the suffix: ``.gz``, ``.gzip``, ``.zlib``, ``.zz``, ``.zst``, ``.zstd`` or ``.lz4``. TensorFlow
+        reads gzip and zlib only.
+    shards : int, optional
+        Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows. A stream
+        of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
+        `max_shard_bytes` needs none.
+    max_shard_bytes : int, optional
+        Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
+        their number, ``name-00000.tfrecord``.
+    write_index : bool, default False
+        Write the record offsets of the file to ``<path>.index``, for random access and counting. Not for compressed
+        files.
+    mode : {"error", "overwrite", "append", "overwrite_partitions"}, optional
+        What happens to existing output: it is an error, or it is replaced. By default a file is replaced, and a sharded
+        dataset is an error. If a writer is killed while it replaces a sharded dataset, readers get the old or the new
+        one. In a bucket the store copies the new shards, which are not sent again. "append" adds shards to a dataset,
+        or begins one: its rows follow those that are there, and are read once all are written. They may have other
+        columns or wider types only with `evolve`. A single file cannot be appended to. "overwrite_partitions" replaces
+        the folders of `partition_by` that the data has rows for, all at once, and leaves the others.
+    evolve : bool, default False
+        Allow what is appended to have columns that the dataset lacks, or wider types. Rows without a column have null.
+    partition_by : str or sequence of str, optional
+        Columns whose values become folders, ``day=1/country=nl/``, instead of features; `path` is a directory. Values
+        are escaped so that Spark and pyarrow read them, null is ``__HIVE_DEFAULT_PARTITION__``. Rows may come in any
+        order: few files are open at a time, and what does not fit in memory waits in a temporary file.
+    overwrite_where : dict, optional
+        With ``mode="overwrite_partitions"``: values of some columns of `partition_by`, such as ``{"day":
+        "2026-11-24"}``. All folders that have them are replaced, those that the data has no rows for too; rows of other
+        folders are an error.
+    embed_schema : bool, default True
+        Store the schema in the first record of each file, in a field that TensorFlow ignores.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool or callable, default False
+        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
+        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of
+        the call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
+        published.
 
     Returns
     -------
@@ -249,18 +363,10 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
         error, nothing is published.
     SchemaWarning
         Data without rows was written to one file, which cannot keep the columns; a sharded dataset can.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> tfr.write_tfrecord({"x": [1, 2, 3]}, "x.tfrecord").records
-    3
-    >>> [file.path for file in tfr.write_tfrecord({"x": [1, 2, 3]}, "x@2").files]
-    ['x-00000-of-00002', 'x-00001-of-00002']
     """
     from tfrecord_io.write.writer import write  # for a program that only reads, it would be half of what is imported
 
-    options = WriteOptions.from_keywords(keywords, write_tfrecord)
+    options = WriteOptions.of_call(write_tfrecord, locals())
     if (write_frame := _frame_writer(type(data))) is not None:
         return write_frame(data, path, options)
     if isinstance(data, Scan):
@@ -283,16 +389,49 @@ def _frame_writer(table: type) -> Callable[[Any, OutputPath, WriteOptions], Writ
     return None
 
 
-@document_keywords(WriteOptions)
-def open_writer(path: OutputPath, schema: SchemaLike | None = None, **keywords: Any) -> Writer:
+@check_keywords
+def open_writer(
+    path: OutputPath,
+    schema: SchemaLike | None = None,
+    *,
+    record_type: RecordTypeLike | None = None,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: Float64 | None = None,
+    nan_to_null: bool = True,
+    index: bool | None = None,
+    record_dim: str | None = None,
+    compression: Compression | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    mode: WriteMode | None = None,
+    evolve: bool = False,
+    partition_by: str | Sequence[str] | None = None,
+    overwrite_where: Mapping[str, Any] | None = None,
+    embed_schema: bool = True,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> Writer:
     """Open a TFRecord file or a sharded dataset, to write one table after the other.
+
+    >>> import tfrecord_io as tfr
+    >>> with tfr.open_writer("parts.tfrecord") as writer:
+    ...     writer.write({"x": [1, 2]})
+    ...     writer.write({"x": [3]})
+    >>> writer.report.records
+    3
 
     Parameters
     ----------
     path : str, PathLike, URL or binary file object
         As in `write_tfrecord`. The output appears complete when the ``with`` block ends, and not at all if an
         exception ends it.
-    {keywords}
+    schema, record_type, column_encoding, float64, nan_to_null, index, record_dim, compression, shards, max_shard_bytes
+        As in `write_tfrecord`.
+    write_index, mode, evolve, partition_by, overwrite_where, embed_schema, threads, storage_options, filesystem
+        As in `write_tfrecord`; so is `progress`.
 
     Returns
     -------
@@ -309,19 +448,11 @@ def open_writer(path: OutputPath, schema: SchemaLike | None = None, **keywords: 
     ------
     EncodeError, SchemaError
         By ``write``.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> with tfr.open_writer("parts.tfrecord") as writer:
-    ...     writer.write({"x": [1, 2]})
-    ...     writer.write({"x": [3]})
-    >>> writer.report.records
-    3
     """
+    options = WriteOptions.of_call(open_writer, locals())
     from tfrecord_io.write.writer import Writer
 
-    return Writer(path, WriteOptions.from_keywords({**keywords, "schema": schema}, open_writer))
+    return Writer(path, options)
 
 
 @check_keywords

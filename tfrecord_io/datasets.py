@@ -20,12 +20,12 @@ from tfrecord_io.adapters.polars import to_polars
 from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
-from tfrecord_io.arrays.read_arrays import OF_ARRAYS, scan_arrays
+from tfrecord_io.arrays.read_arrays import scan_arrays
 from tfrecord_io.arrow.c_stream import BatchStream, export_stream
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable, say
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import (
     DEFAULT_LIMITS,
     INT64_MAX,
@@ -54,16 +54,19 @@ from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.read.sources import is_source
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.training.balanced_rows import BalancedEpochs
-from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
+from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.windows import WindowForm, Windows
 from tfrecord_io.typing import (
+    ArrayLayout,
     Compression,
     DtypeBackend,
     FilesLike,
     InputPath,
+    Lengths,
+    Missing,
     MixStop,
     OnError,
     OnNew,
@@ -71,6 +74,7 @@ from tfrecord_io.typing import (
     RecordTypeLike,
     SchemaLike,
     TableLike,
+    UnevenParts,
     WindowPad,
 )
 
@@ -325,31 +329,60 @@ class Dataset(_Shown):
             return reader.read_pandas(dtype_backend)
 
     @check_keywords
-    @document_keywords(RepresentationOptions, only=OF_ARRAYS)
-    def to_arrays(self, **keywords: Any) -> dict[str, npt.NDArray[Any]]:
+    def to_arrays(
+        self,
+        *,
+        ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+        pad_value: Any = 0,
+        max_length: Lengths | Mapping[str, Lengths] | None = None,
+        pad_to: Lengths | Mapping[str, Lengths] | None = None,
+        missing: Missing = "error",
+    ) -> dict[str, npt.NDArray[Any]]:
         """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`.
 
         Parameters
         ----------
-        {keywords}
+        ragged, pad_value, max_length, pad_to, missing
+            As in `read_arrays`.
         """
-        return scan_arrays(self, **keywords)
+        return scan_arrays(self, **RepresentationOptions.stated(Dataset.to_arrays, locals()))
 
     @check_keywords
-    @document_keywords(IterOptions, without=OF_FILES)
-    def iter_arrays(self, *, batch_size: int, **keywords: Any) -> ArrayIterator:
+    def iter_arrays(
+        self,
+        *,
+        batch_size: int,
+        shuffle_buffer: int | None = None,
+        seed: int | None = None,
+        epochs: int | None = 1,
+        drop_last: bool = False,
+        worker: tuple[int, int] | None = None,
+        uneven: UnevenParts = "keep",
+        ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+        pad_value: Any = 0,
+        max_length: Lengths | Mapping[str, Lengths] | None = None,
+        pad_to: Lengths | Mapping[str, Lengths] | None = None,
+        missing: Missing = "error",
+        bucket_by: Sequence[str] | str | None = None,
+        bucket_sizes: Sequence[int] | None = None,
+        pack: Mapping[str, int] | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> ArrayIterator:
         """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
 
         Parameters
         ----------
-        {keywords}
+        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, bucket_by, bucket_sizes, pack, state
+            As in `tfrecord_io.iter_arrays`.
+        ragged, pad_value, max_length, pad_to, missing
+            As in `read_arrays`.
 
         Notes
         -----
         Workers share the rows of a filter evenly, but each reads all files, unless there are as many files as workers
         and no `limit` and no ``uneven=``.
         """
-        return iterate(self, batch_size=batch_size, **keywords)
+        return iterate(self, **IterOptions.stated(type(self).iter_arrays, locals()))
 
     # By adapters: a line for each row of adapters/libraries.py -------------------------------------------------------
 
@@ -451,15 +484,36 @@ class _DerivedDataset(RowSource):
         return self.to_table().to_pandas()
 
     @check_keywords
-    @document_keywords(IterOptions, without=OF_FILES)
-    def iter_arrays(self, *, batch_size: int, **keywords: Any) -> ArrayIterator:
+    def iter_arrays(
+        self,
+        *,
+        batch_size: int,
+        shuffle_buffer: int | None = None,
+        seed: int | None = None,
+        epochs: int | None = 1,
+        drop_last: bool = False,
+        worker: tuple[int, int] | None = None,
+        uneven: UnevenParts = "keep",
+        ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+        pad_value: Any = 0,
+        max_length: Lengths | Mapping[str, Lengths] | None = None,
+        pad_to: Lengths | Mapping[str, Lengths] | None = None,
+        missing: Missing = "error",
+        bucket_by: Sequence[str] | str | None = None,
+        bucket_sizes: Sequence[int] | None = None,
+        pack: Mapping[str, int] | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> ArrayIterator:
         """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
 
         Parameters
         ----------
-        {keywords}
+        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, bucket_by, bucket_sizes, pack, state
+            As in `tfrecord_io.iter_arrays`.
+        ragged, pad_value, max_length, pad_to, missing
+            As in `read_arrays`.
         """
-        return iterate(self, batch_size=batch_size, **keywords)
+        return iterate(self, **IterOptions.stated(type(self).iter_arrays, locals()))
 
     to_torch = to_torch
     to_torch_map = to_torch_map

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.format_registry import FORMATS
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
@@ -38,7 +38,7 @@ from tfrecord_io.schema.types import is_list_like, relist, types_within
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.resolve_output import without_compression
-from tfrecord_io.typing import FilesLike
+from tfrecord_io.typing import FilesLike, OnError, ProgressLike, SchemaLike
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,48 +52,58 @@ _COPY = re.compile(r"\s*copy\b", re.IGNORECASE)
 _MISSING_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
 
-@document_keywords(ReadOptions)
+@check_keywords
 def register_duckdb(
-    connection: duckdb.DuckDBPyConnection, path: FilesLike, *, name: str | None = None, **keywords: Any
+    connection: duckdb.DuckDBPyConnection,
+    source: FilesLike,
+    *,
+    name: str | None = None,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> None:
     """Make TFRecord files a table of a DuckDB connection: SQL queries read only the columns and rows that they need.
 
     Each query looks up the files again: it has the rows that were added since, and goes on to work after `compact`. The
     columns stay those of the first look.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-    {path}
-    name : str, optional
-        Of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
-    {keywords}
-
-    Raises
-    ------
-    MissingDependencyError
-        duckdb is not installed.
-    ValueError
-        There is no `name`, and `path` is a list, or differs from the name of a view only in case.
-    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As in `tfrecord_io.dataset`. Queries raise DuckDB's own errors, with the same text.
-
-    Examples
-    --------
     >>> import duckdb, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
     >>> connection = duckdb.connect()
     >>> tfr.register_duckdb(connection, "letters.tfrecord")
     >>> connection.sql("SELECT name FROM 'letters.tfrecord' WHERE label = 3 ORDER BY name").fetchall()
     [('a',), ('c',)]
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+    source : str, PathLike, Dataset, or list of those
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    name : str, optional
+        Of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
+
+    Raises
+    ------
+    MissingDependencyError
+        duckdb is not installed.
+    ValueError
+        There is no `name`, and `source` is a list, or differs from the name of a view only in case.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`. Queries raise DuckDB's own errors, with the same text.
     """
     if name is None:
-        if not hasattr(path, "__fspath__") and not isinstance(path, str):
+        if not hasattr(source, "__fspath__") and not isinstance(source, str):
             raise ValueError(say("only a path has a name for a table: pass {name=}"))
-        name = str(path)
+        name = str(source)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
-    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, register_duckdb, path))
+    scan = plan_dataset(source, ReadOptions.of_call(register_duckdb, locals(), source))
     connection.register(name, _arrow_dataset(scan, live=LiveScan(scan)))
 
 

@@ -6,18 +6,19 @@ Grain takes any object with a length and items by number, so nothing of it is im
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import ArraysByNumber
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
+from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
 from tfrecord_io.training.row_source import RowSource
+from tfrecord_io.typing import Lengths, Missing
 
 
 class GrainSource:
@@ -53,9 +54,27 @@ class GrainSource:
 
 
 @check_keywords
-@document_keywords(IterOptions, only=BY_NUMBER)
-def to_grain(scan: Scan | RowSource, *, batch_size: int | None = None, **keywords: Any) -> GrainSource:
+def to_grain(
+    scan: Scan | RowSource,
+    *,
+    batch_size: int | None = None,
+    seed: int | None = None,
+    drop_last: bool = False,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+    missing: Missing = "error",
+    bucket_by: Sequence[str] | str | None = None,
+    bucket_sizes: Sequence[int] | None = None,
+    pack: Mapping[str, int] | None = None,
+) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True)
+    >>> source = tfr.dataset("words.tfrecord").to_grain()
+    >>> len(source), source[2]
+    (3, {'x': np.int64(3), 'word': None})
 
     Parameters
     ----------
@@ -63,7 +82,10 @@ def to_grain(scan: Scan | RowSource, *, batch_size: int | None = None, **keyword
         With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
     seed : int, optional
         With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
-    {keywords}
+    drop_last, bucket_by, bucket_sizes, pack
+        As in `iter_arrays`.
+    pad_value, max_length, pad_to, missing
+        As in `read_arrays`.
 
     Returns
     -------
@@ -75,13 +97,5 @@ def to_grain(scan: Scan | RowSource, *, batch_size: int | None = None, **keyword
     ------
     ValueError
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True)
-    >>> source = tfr.dataset("words.tfrecord").to_grain()
-    >>> len(source), source[2]
-    (3, {'x': np.int64(3), 'word': None})
     """
-    return GrainSource(by_number(scan, batch_size, **keywords))
+    return GrainSource(by_number(scan, **IterOptions.stated(to_grain, locals())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -20,7 +20,7 @@ from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
@@ -28,6 +28,7 @@ from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
+from tfrecord_io.typing import Lengths
 
 if TYPE_CHECKING:
     import datasets
@@ -58,14 +59,15 @@ def to_hf(
     scan: Scan | RowSource, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 @check_keywords
-@document_keywords(RepresentationOptions, only=_OF_LISTS)
 def to_hf(
     scan: Scan | RowSource,
     *,
     streaming: bool = True,
     shards: int | None = None,
     max_bytes: int = PIECE_BYTES,
-    **keywords: Any,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
 ) -> datasets.IterableDataset | datasets.Dataset:
     """A dataset of Hugging Face datasets; `tfrecord_io.write_tfrecord` writes both kinds again.
 
@@ -78,7 +80,8 @@ def to_hf(
         Of the IterableDataset, at most: workers and ranks share them. A dataset with `offset` or `limit` has one.
     max_bytes : int, default 128 MiB
         Without `shards`: of about this size, compressed if the files are.
-    {keywords}
+    pad_value, max_length, pad_to
+        As in `read_arrays`.
 
     Returns
     -------
@@ -94,6 +97,7 @@ def to_hf(
     SchemaError
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged".
     """
+    keywords = RepresentationOptions.stated(to_hf, locals())
     source = source_of(scan)
     images = ImageColumns(source.schema, source.options.thread_count)
     lists = _ListLengths(source.schema, representation_options(ReadOptions(), **keywords), images)

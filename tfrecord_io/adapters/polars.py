@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
@@ -21,21 +21,38 @@ from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, withou
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.typing import FilesLike
+from tfrecord_io.typing import FilesLike, OnError, ProgressLike, SchemaLike
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow.compute as pc
 
 
-@document_keywords(ReadOptions)
-def scan_polars(path: FilesLike, **keywords: Any) -> pl.LazyFrame:
+@check_keywords
+def scan_polars(
+    source: FilesLike,
+    *,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+) -> pl.LazyFrame:
     """Scan TFRecord files with polars: queries read only the columns and rows that they need.
+
+    >>> import polars as pl, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3).select("name").collect()["name"].to_list()
+    ['a', 'c']
 
     Parameters
     ----------
-    {path}
-    {keywords}
+    source : str, PathLike, Dataset, or list of those
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
 
     Returns
     -------
@@ -52,15 +69,8 @@ def scan_polars(path: FilesLike, **keywords: Any) -> pl.LazyFrame:
         polars is not installed.
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`.
-
-    Examples
-    --------
-    >>> import polars as pl, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
-    >>> tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3).select("name").collect()["name"].to_list()
-    ['a', 'c']
     """
-    scan = plan_dataset(path, ReadOptions.from_keywords(keywords, scan_polars, path))
+    scan = plan_dataset(source, ReadOptions.of_call(scan_polars, locals(), source))
     return _lazy_frame(scan, LiveScan(scan))
 
 

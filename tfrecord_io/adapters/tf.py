@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -19,26 +19,46 @@ from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ColumnLayout, IterOptions, raises
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes
-from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
+from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.row_source import RowSource
+from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
 @check_keywords
-@document_keywords(IterOptions, without={*OF_FILES, "epochs", "state"})
-def to_tf(scan: Scan | RowSource, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
+def to_tf(
+    scan: Scan | RowSource,
+    *,
+    batch_size: int,
+    shuffle_buffer: int | None = None,
+    seed: int | None = None,
+    drop_last: bool = False,
+    worker: tuple[int, int] | None = None,
+    uneven: UnevenParts = "keep",
+    ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+    missing: Missing = "error",
+    bucket_by: Sequence[str] | str | None = None,
+    bucket_sizes: Sequence[int] | None = None,
+    pack: Mapping[str, int] | None = None,
+) -> tf.data.Dataset:
     """A tf.data.Dataset of batches, with a static element_spec.
 
     Parameters
     ----------
-    {keywords}
+    batch_size, shuffle_buffer, seed, drop_last, worker, uneven, bucket_by, bucket_sizes, pack
+        As in `iter_arrays`.
+    ragged, pad_value, max_length, pad_to, missing
+        As in `read_arrays`.
 
     Returns
     -------
@@ -59,9 +79,10 @@ def to_tf(scan: Scan | RowSource, *, batch_size: int, **keywords: Any) -> tf.dat
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
+    keywords = IterOptions.stated(to_tf, locals())
     with needs("tf"):
         import tensorflow as tf
-    iteration = iterate(scan, batch_size=batch_size, **keywords)
+    iteration = iterate(scan, **keywords)
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed
         iteration = iteration.begun_at(0, seed=iteration.seed)
     columns = _Columns(iteration)

@@ -21,12 +21,13 @@ from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import IterOptions, check_integer
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.training.batches_by_number import BY_NUMBER, BatchesByNumber, by_number
-from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, iterate
+from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
+from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.row_source import RowSource
+from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:
     import torch
@@ -44,14 +45,24 @@ _DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
 
 
 @check_keywords
-@document_keywords(IterOptions, without={*OF_FILES, "batch_size", "epochs", "worker", "state"})
 def to_torch(
     scan: Scan | RowSource,
     *,
     batch_size: int | None = None,
+    shuffle_buffer: int | None = None,
+    seed: int | None = None,
+    drop_last: bool = False,
     rank: tuple[int, int] | None = None,
     workers: int | None = None,
-    **keywords: Any,
+    uneven: UnevenParts = "keep",
+    ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+    missing: Missing = "error",
+    bucket_by: Sequence[str] | str | None = None,
+    bucket_sizes: Sequence[int] | None = None,
+    pack: Mapping[str, int] | None = None,
 ) -> torch.utils.data.IterableDataset[dict[str, Any]]:
     """A PyTorch IterableDataset, whose rows the ranks and the workers of a DataLoader share.
 
@@ -67,7 +78,10 @@ def to_torch(
     workers : int, optional
         The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
         full. A DataLoader with another number is then an error.
-    {keywords}
+    shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack
+        As in `iter_arrays`.
+    ragged, pad_value, max_length, pad_to, missing
+        As in `read_arrays`.
 
     Returns
     -------
@@ -87,21 +101,33 @@ def to_torch(
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
+    keywords = IterOptions.stated(to_torch, locals())
     with needs("torch"):
         import torch
     check_integer("workers", workers, 0, optional=True)
-    if batch_size is None and keywords.get("bucket_by") is not None:
+    if batch_size is None and bucket_by is not None:
         raise ValueError(say("{bucket_by=} makes batches of like length: pass {batch_size=}, of the longest ones"))
-    iteration = iterate(scan, batch_size=batch_size or 1, worker=rank, **keywords)
+    keywords |= {"batch_size": batch_size or 1, "worker": rank}
+    iteration = iterate(scan, **keywords)
     seed = int(torch.randint(2**_SEED_BITS, ())) if iteration.options.seed is None else iteration.options.seed
     epochs = torch.zeros(1 + _EPOCH_SLOTS, dtype=torch.int64)
     return _stream_class()(iteration, batch_size is None, seed, epochs, workers)
 
 
 @check_keywords
-@document_keywords(IterOptions, only=BY_NUMBER)
 def to_torch_map(
-    scan: Scan | RowSource, *, batch_size: int | None = None, **keywords: Any
+    scan: Scan | RowSource,
+    *,
+    batch_size: int | None = None,
+    seed: int | None = None,
+    drop_last: bool = False,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+    missing: Missing = "error",
+    bucket_by: Sequence[str] | str | None = None,
+    bucket_sizes: Sequence[int] | None = None,
+    pack: Mapping[str, int] | None = None,
 ) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
@@ -114,7 +140,10 @@ def to_torch_map(
         With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
     seed : int, optional
         With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
-    {keywords}
+    drop_last, bucket_by, bucket_sizes, pack
+        As in `iter_arrays`.
+    pad_value, max_length, pad_to, missing
+        As in `read_arrays`.
 
     Returns
     -------
@@ -133,9 +162,10 @@ def to_torch_map(
     ValueError
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
+    keywords = IterOptions.stated(to_torch_map, locals())
     with needs("torch"):
         import torch  # noqa: F401
-    return _map_class()(by_number(scan, batch_size, **keywords))
+    return _map_class()(by_number(scan, **keywords))
 
 
 # ---- arrays to tensors

@@ -1,7 +1,7 @@
 """The limit `Limits.expansion_bytes` of what arrays take beyond the values in them: padding, and rows of missing lists.
 
-A record with one long list makes the rows of all others as long. The arrays of a batch may take `Limits.expansion_bytes` bytes,
-and `RATIO` bytes for each byte that its rows were read from, more than their values.
+A record with one long list makes the rows of all others as long. The arrays of a batch may take
+`Limits.expansion_bytes`, and `RATIO` bytes for each byte that its rows were read from, more than their values.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
 from tfrecord_io.index.record_index import SUFFIXES
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
@@ -48,7 +48,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
 from tfrecord_io.read.sources import refuse_rows
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path
+from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike
 
 Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
@@ -588,15 +588,17 @@ def _cells(batch: pa.RecordBatch) -> dict[str, Any]:
     return {field.name: cell(column, 0, field) for field, column in zip(batch.schema, batch.columns, strict=True)}
 
 
-@document_keywords(ReadOptions, without=_OMITTED)
+@check_keywords
 def open_random(
-    path: FilesLike,
+    source: FilesLike,
     *,
     index: Path | Iterable[Path] | None = None,
     key: str | None = None,
     keep: KeepKey | None = None,
+    columns: Sequence[str] | str | None = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
     on_error: OnError = "raise",
-    **keywords: Any,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> RandomAccess:
     """Open TFRecord files for reading any of their records, by number or by a key.
 
@@ -604,9 +606,16 @@ def open_random(
     or named by `index`; without one, all headers of the file are read here. Records are read from a disk one by one,
     and from a bucket by several range requests at a time.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True)
+    >>> with tfr.open_random("words.tfrecord") as records:
+    ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
+    (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
+
     Parameters
     ----------
-    {path}
+    source : str, PathLike, Dataset, or list of those
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
         Plain files: a compressed one can only be read from its start.
     index : str, PathLike or list of those, optional
         The path or URL of the index file; for several data files a list with one for each, in the order in which they
@@ -620,12 +629,13 @@ def open_random(
     keep : "first", optional
         Of the records with the same key, the first one is found. By default, a key that occurs more than once is an
         error.
+    columns, schema, storage_options
+        As in `read_tfrecord`.
     on_error : {"raise", "skip"} or callable
         "skip" leaves damaged records out of tables, which are shorter by them, with a DamagedDataWarning; of a file
         whose headers are damaged, and that has no index, only the records that can be found have a number.
         ``report.skipped`` has each region. ``records[i]`` raises the error. A callable gets each error, with its
         ``region``, and returns True to leave that out, or False to raise the error.
-    {keywords}
 
     Returns
     -------
@@ -648,23 +658,16 @@ def open_random(
         A `key` occurs more than once; the message says how many do, and which.
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True)
-    >>> with tfr.open_random("words.tfrecord") as records:
-    ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
-    (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
     """
+    keywords = ReadOptions.stated(open_random, locals())
     check_on_error(on_error, ("raise", "skip"))
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
     recovery = recovery_of(on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
-    given = ReadOptions.from_keywords(keywords, open_random, path, on_error=sampling)
-    sources, options = selection_of(path, replace(given, threads=1, on_error=sampling))
-    refuse_rows(path, "open_random", "records.select(filters) finds those that fulfil a condition")
+    given = ReadOptions.from_keywords({**keywords, "on_error": sampling}, open_random, source)
+    sources, options = selection_of(source, replace(given, threads=1, on_error=sampling))
+    refuse_rows(source, "open_random", "records.select(filters) finds those that fulfil a condition")
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.limits.record_bytes)

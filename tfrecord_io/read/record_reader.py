@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -17,21 +17,30 @@ from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.typing import InputPath
+from tfrecord_io.typing import InputPath, OnError
 
 
-@document_keywords(FrameOptions, without={"threads", "progress"})
 class RecordReader(ConsumedOnce[bytes]):
     """Iterate once over the payloads of TFRecord files.
 
+    >>> from tfrecord_io import RecordWriter
+    >>> with RecordWriter("lines.tfrecord") as writer:
+    ...     writer.write(b"first")
+    ...     writer.write(b"")
+    >>> with RecordReader("lines.tfrecord") as reader:
+    ...     list(reader)
+    [b'first', b'']
+
     Parameters
     ----------
-    {path}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
     on_error : {"raise", "stop", "skip"} or callable
         "stop" ends at the first damage with a StoppedEarlyWarning. "skip" continues after it: see ``report`` for what
         was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its
         ``region``, and returns True to continue after it, or False to raise it.
-    {keywords}
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
 
     Attributes
     ----------
@@ -48,27 +57,20 @@ class RecordReader(ConsumedOnce[bytes]):
     CorruptRecordError, TruncatedRecordError, CompressionError
         After all records before the damage were delivered.
     FileNotFoundError
-        Nothing matches `path`.
+        Nothing matches `source`.
     ValueError
         It was already consumed, or it is closed.
-
-    Examples
-    --------
-    >>> from tfrecord_io import RecordWriter
-    >>> with RecordWriter("lines.tfrecord") as writer:
-    ...     writer.write(b"first")
-    ...     writer.write(b"")
-    >>> with RecordReader("lines.tfrecord") as reader:
-    ...     list(reader)
-    [b'first', b'']
     """
 
     _word = "reader"
 
-    def __init__(self, path: InputPath, **keywords: Any) -> None:
+    @check_keywords
+    def __init__(
+        self, source: InputPath, *, on_error: OnError = "raise", storage_options: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__()
-        options = FrameOptions.from_keywords(keywords, RecordReader, path)
-        sources = resolve_sources(path, options, as_they_are=True)
+        options = FrameOptions.of_call(RecordReader, locals(), source)
+        sources = resolve_sources(source, options, as_they_are=True)
         self._on_error = options.on_error
         recovery = recovery_of(options.on_error)
         self.report = ReadReport(schema_source='record_type="bytes"')

@@ -6,9 +6,9 @@ it is read. So types are inferred, values checked and threads used as in `tfreco
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,11 @@ from tfrecord_io.engine.fault_messages import OTHER_MESSAGE
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError, say
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.keyword_docs import check_keywords
+from tfrecord_io.options import DEFAULT_LIMITS, Limits, ReadOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, source_in_memory
-from tfrecord_io.typing import TableLike
+from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike
 from tfrecord_io.write.payload_sink import PayloadSink
 from tfrecord_io.write.writer import Writer
 
@@ -39,9 +39,27 @@ _ENCODING = {
 }
 
 
-@document_keywords(ReadOptions, only=_DECODING)
-def decode_examples(records: Any, **keywords: Any) -> pa.Table:
+@check_keywords
+def decode_examples(
+    records: Any,
+    *,
+    columns: Sequence[str] | str | None = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    record_type: RecordTypeLike | None = None,
+    on_error: OnError = "raise",
+    limits: Limits = DEFAULT_LIMITS,
+    large_offsets: bool = False,
+    threads: int | None = None,
+) -> pa.Table:
     """Decode a column of serialized Examples or SequenceExamples: of a log, of messages, of a Parquet file.
+
+    >>> import pyarrow as pa, tfrecord_io as tfr
+    >>> log = pa.array([tfr.encode_example({"user": 3, "query": b"shoes"}), None, tfr.encode_example({"user": 4})])
+    >>> tfr.io.decode_examples(log).to_pydict()
+    {'query': ['shoes', None, None], 'user': [3, None, 4]}
 
     Parameters
     ----------
@@ -49,7 +67,10 @@ def decode_examples(records: Any, **keywords: Any) -> pa.Table:
         Arrow's binary, large_binary, binary_view and fixed_size_binary, dictionaries of them, and anything with
         ``__arrow_c_array__`` or ``__arrow_c_stream__``. A null is decoded as a record without features: each of its
         columns has null, or the default that `schema` declares.
-    {keywords}
+    columns, schema, on_error
+        As in `read_tfrecord`.
+    schema_overrides, stable_types, infer_text, record_type, limits, large_offsets, threads
+        As in `dataset`.
 
     Returns
     -------
@@ -64,15 +85,8 @@ def decode_examples(records: Any, **keywords: Any) -> pa.Table:
     DecodeError, SchemaError
         As in `tfrecord_io.read_table`; the error's `record` is the row. With ``on_error="skip"`` the table has no row
         for such a value; a function given as `on_error` gets the errors, and the row as `record` of each.
-
-    Examples
-    --------
-    >>> import pyarrow as pa, tfrecord_io as tfr
-    >>> log = pa.array([tfr.encode_example({"user": 3, "query": b"shoes"}), None, tfr.encode_example({"user": 4})])
-    >>> tfr.io.decode_examples(log).to_pydict()
-    {'query': ['shoes', None, None], 'user': [3, None, 4]}
     """
-    options = replace(ReadOptions.from_keywords(keywords, decode_examples), check_crc=False)
+    options = replace(ReadOptions.of_call(decode_examples, locals()), check_crc=False)
     if options.record_type == "bytes":
         raise ValueError(say("{record_type='bytes'}: the column is that already"))
     column = RecordColumn(_binary_arrays(records), f"<{type(records).__name__}>")
@@ -85,9 +99,27 @@ def decode_examples(records: Any, **keywords: Any) -> pa.Table:
         raise
 
 
-@document_keywords(WriteOptions, only=_ENCODING)
-def encode_examples(table: TableLike, **keywords: Any) -> pa.Array:
+@check_keywords
+def encode_examples(
+    table: TableLike,
+    *,
+    schema: SchemaLike | None = None,
+    record_type: RecordTypeLike | None = None,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: Float64 | None = None,
+    nan_to_null: bool = True,
+    index: bool | None = None,
+    embed_schema: bool = True,
+    threads: int | None = None,
+) -> pa.Array:
     """Encode a table as a column of serialized Examples, one for each row: for messages, requests and databases.
+
+    >>> import tfrecord_io as tfr
+    >>> messages = tfr.io.encode_examples({"user": [3, 4], "query": ["shoes", "hats"]}, embed_schema=False)
+    >>> messages.type
+    DataType(binary)
+    >>> tfr.decode_example(messages[1].as_py())
+    {'user': array([4]), 'query': array([b'hats'], dtype=object)}
 
     Parameters
     ----------
@@ -96,7 +128,8 @@ def encode_examples(table: TableLike, **keywords: Any) -> pa.Array:
     embed_schema : bool, default True
         Store the schema in the first value, so that `decode_examples` of the whole column restores the types. Pass
         False where the values go different ways, such as messages.
-    {keywords}
+    schema, record_type, column_encoding, float64, nan_to_null, index, threads
+        As in `write_tfrecord`.
 
     Returns
     -------
@@ -108,18 +141,9 @@ def encode_examples(table: TableLike, **keywords: Any) -> pa.Array:
     ------
     EncodeError, SchemaError
         As in `tfrecord_io.write_tfrecord`; the error's `record` is the row.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> messages = tfr.io.encode_examples({"user": [3, 4], "query": ["shoes", "hats"]}, embed_schema=False)
-    >>> messages.type
-    DataType(binary)
-    >>> tfr.decode_example(messages[1].as_py())
-    {'user': array([4]), 'query': array([b'hats'], dtype=object)}
     """
     sink = PayloadSink()
-    with Writer(None, WriteOptions.from_keywords(keywords, encode_examples), sink) as writer:
+    with Writer(None, WriteOptions.of_call(encode_examples, locals()), sink) as writer:
         writer.write(table)
     return sink.take()
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.lookup import KnownCounts
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, FrameOptions, raises
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
@@ -20,12 +20,18 @@ from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.typing import InputPath, Path
+from tfrecord_io.typing import InputPath, OnError, Path, ProgressLike
 
 
-@document_keywords(FrameOptions)
+@check_keywords
 def count(
-    path: InputPath, *, check_crc: bool = False, index: Path | Iterable[Path] | None = None, **keywords: Any
+    source: InputPath,
+    *,
+    check_crc: bool = False,
+    index: Path | Iterable[Path] | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> int:
     """Count the records of files, without decoding them; payloads may have any content.
 
@@ -33,9 +39,15 @@ def count(
     the index of a file, from the ``dataset_info.json`` of TFDS, or from the headers. Compressed files without a
     manifest are read completely.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+    >>> tfr.count("three.tfrecord")
+    3
+
     Parameters
     ----------
-    {path}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
     check_crc : bool, default False
         True reads and checks every payload, and ignores manifests and indexes.
     index : str, os.PathLike or list of those, optional
@@ -44,10 +56,8 @@ def count(
     on_error : {"raise", "stop", "skip"} or callable
         As in `RecordReader`. The records of a damaged file are those that it would return; without `check_crc`,
         payloads are not checked, and a number that a manifest or an index states is taken as it is.
-    threads : int, optional
-        Number of threads that read local files; large plain ones are split. By default the number of CPU cores. The
-        result does not depend on it.
-    {keywords}
+    storage_options, progress
+        As in `read_tfrecord`.
 
     Returns
     -------
@@ -60,16 +70,9 @@ def count(
         not match it. Other index files that do not match are skipped with a StaleIndexWarning.
     ValueError
         `index` names more or fewer files than `path`, is given for compressed data, or together with `check_crc`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
-    >>> tfr.count("three.tfrecord")
-    3
     """
-    options = FrameOptions.from_keywords(keywords, count, path, check_crc=check_crc)
-    path, options = given(path, options)
+    options = FrameOptions.of_call(count, locals(), source, check_crc=check_crc)
+    path, options = given(source, options)
     if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
         path = replace(path, selected=None).over(columns=None)
         if index is None and not options.check_crc and raises(options.on_error):

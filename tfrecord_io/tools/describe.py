@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from tfrecord_io.arrow.tensor_values import flat_values, to_cells
 from tfrecord_io.display import Report, Summary, counted, ranges, shape_ranges, short, short_tensor
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.record_types import MessageType
 from tfrecord_io.read.open_scan import open_path
@@ -25,7 +25,7 @@ from tfrecord_io.schema.nested import stored_as
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
-from tfrecord_io.typing import InputPath
+from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
 EXAMPLE_ROWS = 16  # number of rows searched for an example
@@ -275,14 +275,31 @@ class Description(Report):
         return [column.row() for column in self.columns]
 
 
-@document_keywords(ReadOptions)
-def describe(path: InputPath, **keywords: Any) -> Description:
+@check_keywords
+def describe(
+    source: InputPath,
+    *,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+) -> Description:
     """Describe every column of the records.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, None], "word": ["a", "b", "a"]}, "words.tfrecord")
+    >>> tfr.describe("words.tfrecord").columns[0].maximum
+    2
 
     Parameters
     ----------
-    {path}
-    {keywords}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
 
     Returns
     -------
@@ -299,17 +316,10 @@ def describe(path: InputPath, **keywords: Any) -> Description:
     -----
     DamagedDataWarning
         Values of a feature have several feature types: the records with the less frequent ones are left out.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, None], "word": ["a", "b", "a"]}, "words.tfrecord")
-    >>> tfr.describe("words.tfrecord").columns[0].maximum
-    2
     """
     records = 0
-    options = ReadOptions.from_keywords(keywords, describe, path, sample="all").for_inspection()
-    with open_path(path, options) as reader:
+    options = ReadOptions.of_call(describe, locals(), source, sample="all").for_inspection()
+    with open_path(source, options) as reader:
         is_message = isinstance(options.record_type, MessageType)
         stored = [None if is_message else stored_as(field) for field in reader.schema]
         accumulators = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, printable, say
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path, selection_of
@@ -124,7 +124,7 @@ class DiffReport(Report):
         return Summary(self.title(), self.headings, self.rows(), self.schema_lines())
 
 
-@document_keywords(ReadOptions, only={"storage_options", "filesystem", "progress"})
+@check_keywords
 def diff(
     a: InputPath,
     b: InputPath,
@@ -132,7 +132,8 @@ def diff(
     any_order: bool = False,
     key: str | Sequence[str] | None = None,
     limit: int = 10,
-    **keywords: Any,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> DiffReport:
     """Compare two datasets: columns and types, numbers of records, and the values of each record.
 
@@ -140,36 +141,6 @@ def diff(
     record, compression and shards make no difference. NaN equals NaN, and -0.0 equals 0.0. Regardless of order, values
     and keys are compared by hashes of 128 bits.
 
-    Parameters
-    ----------
-    a, b : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`.
-    any_order : bool, default False
-        Compare the records regardless of their order; each record takes some 60 bytes of memory, and data
-        that differs is read twice.
-    key : str or sequence of str, optional
-        The columns that identify a record, regardless of order: records with one key are compared, and others are added
-        or removed. Each record takes some 120 bytes of memory, and data that differs is read twice.
-    limit : int, default 10
-        Number of records whose differences are reported.
-    {keywords}
-
-    Returns
-    -------
-    DiffReport
-        ``equal``, ``records``, ``schema``, ``differing`` and ``values``.
-
-    Raises
-    ------
-    TFRecordError
-        A file is damaged.
-    FileNotFoundError
-        Nothing matches `a` or `b`.
-    FeatureNotFoundError, ValueError
-        A dataset has no such column as `key`, or two records of one key.
-
-    Examples
-    --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "s": ["a", "b", "c"]}, "a.tfrecord")
     >>> _ = tfr.write_tfrecord({"x": [1, 5, 3], "s": ["a", "b", "c"]}, "b.tfrecord")
@@ -186,6 +157,35 @@ def diff(
     2    s       b
     5    x          5
     5    s          b
+
+    Parameters
+    ----------
+    a, b : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    any_order : bool, default False
+        Compare the records regardless of their order; each record takes some 60 bytes of memory, and data
+        that differs is read twice.
+    key : str or sequence of str, optional
+        The columns that identify a record, regardless of order: records with one key are compared, and others are added
+        or removed. Each record takes some 120 bytes of memory, and data that differs is read twice.
+    limit : int, default 10
+        Number of records whose differences are reported.
+    storage_options, progress
+        As in `read_tfrecord`.
+
+    Returns
+    -------
+    DiffReport
+        ``equal``, ``records``, ``schema``, ``differing`` and ``values``.
+
+    Raises
+    ------
+    TFRecordError
+        A file is damaged.
+    FileNotFoundError
+        Nothing matches `a` or `b`.
+    FeatureNotFoundError, ValueError
+        A dataset has no such column as `key`, or two records of one key.
     """
     names = [] if key in (None, (), []) else check_names("key", key)
     if any_order and names:
@@ -193,6 +193,7 @@ def diff(
             say("{any_order=} and {key=} are two ways to compare regardless of order: pass only one of them")
         )
     check_integer("limit", limit, 0)
+    keywords = {"storage_options": storage_options, "progress": progress}
     options = ReadOptions.from_keywords(keywords, diff, sample="all")
     sides = [
         _Side(*selection_of(path, ReadOptions.from_keywords(keywords, diff, path, sample="all"))) for path in (a, b)

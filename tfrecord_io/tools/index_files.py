@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import write_index
 from tfrecord_io.index.record_index import SUFFIXES
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
@@ -37,7 +37,7 @@ from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_p
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FilesLike, InputPath
+from tfrecord_io.typing import FilesLike, InputPath, ProgressLike, SchemaLike
 
 _OMITTED = (
     *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
@@ -64,24 +64,12 @@ class FileIndex:
         return {**{name: getattr(self, name) for name in self.__slots__}, "error": error_dict(self.error)}
 
 
-@document_keywords(FrameOptions, only=_OF_OFFSETS)
-def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
+@check_keywords
+def write_indexes(
+    source: InputPath, *, storage_options: Mapping[str, Any] | None = None, progress: ProgressLike = False
+) -> list[FileIndex]:
     """Write the index of each file to ``<path>.index``, by reading the headers of its records.
 
-    Parameters
-    ----------
-    {path}
-    {keywords}
-
-    Raises
-    ------
-    ValueError
-        A file is compressed.
-    CorruptRecordError, TruncatedRecordError
-        A file is damaged; no index is written for it.
-
-    Examples
-    --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord", embed_schema=False)
     >>> [index.records for index in write_indexes("three.tfrecord")]
@@ -90,9 +78,23 @@ def write_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
     0 30
     30 30
     60 30
+
+    Parameters
+    ----------
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    storage_options, progress
+        As in `read_tfrecord`.
+
+    Raises
+    ------
+    ValueError
+        A file is compressed.
+    CorruptRecordError, TruncatedRecordError
+        A file is damaged; no index is written for it.
     """
-    options = FrameOptions.from_keywords(keywords, write_indexes, path)
-    sources = resolve_sources(whole_files(path, "write_indexes", splits=True), options)
+    options = FrameOptions.of_call(write_indexes, locals(), source)
+    sources = resolve_sources(whole_files(source, "write_indexes", splits=True), options)
     _refuse_pipes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
 
@@ -118,22 +120,39 @@ def _at_a_time(sources: Sequence[Source]) -> int:
     return max(1, min(_THREADS, len(sources), _MEMORY // (_DECODED * max(largest, 1))))
 
 
-@document_keywords(ReadOptions, without=_OMITTED)
-def build_index(path: FilesLike, *, columns: Sequence[str] | str, **keywords: Any) -> list[FileIndex]:
+@check_keywords
+def build_index(
+    source: FilesLike,
+    *,
+    columns: Sequence[str] | str,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+) -> list[FileIndex]:
     """Write a column index of each file, from which columns are read, and records found, without reading the file.
 
     ``x.tfrecord.column_index`` has the offset and the length of each record of ``x.tfrecord``, and the values of the
     columns. A read of these columns alone reads only the index; `RandomAccess.select` and ``filters=`` find records by
     it, and `open_random` takes the offsets from it.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1], "image": [b"...", b"..."]}, "labeled.tfrecord", embed_schema=False)
+    >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
+    [2]
+    >>> with tfr.open_random("labeled.tfrecord") as records:
+    ...     records.select([("label", "==", 1)]).numbers.tolist()
+    [1]
+
     Parameters
     ----------
-    {path}
+    source : str, PathLike, Dataset, or list of those
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
         Plain files: the records of a compressed one have no offsets.
     columns : sequence of str
         Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories. The
         entry "*scalars" stands for all of these.
-    {keywords}
+    schema, storage_options, progress
+        As in `read_tfrecord`.
 
     Returns
     -------
@@ -148,20 +167,10 @@ def build_index(path: FilesLike, *, columns: Sequence[str] | str, **keywords: An
         A column has lists or tensors, or an entry of `columns` matches nothing.
     CorruptRecordError, TruncatedRecordError, DecodeError
         A file is damaged; no index is written for it.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1], "image": [b"...", b"..."]}, "labeled.tfrecord", embed_schema=False)
-    >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
-    [2]
-    >>> with tfr.open_random("labeled.tfrecord") as records:
-    ...     records.select([("label", "==", 1)]).numbers.tolist()
-    [1]
     """
-    given = ReadOptions.from_keywords({**keywords, "columns": columns}, build_index, path)
+    given = ReadOptions.of_call(build_index, locals(), source)
     options = replace(given, threads=1)
-    sources = resolve_sources(whole_files(path, "build_index", splits=True), options)
+    sources = resolve_sources(whole_files(source, "build_index", splits=True), options)
     _refuse_pipes(sources)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     with closing(IndexedFiles(sources, offsets, options.limits.record_bytes)) as files:
@@ -249,24 +258,26 @@ def _refuse_pipes(sources: Iterable[Source]) -> None:
             raise ValueError(f"{printable(source.path)}: {reason}")
 
 
-@document_keywords(FrameOptions, only=_OF_OFFSETS)
-def check_indexes(path: InputPath, **keywords: Any) -> list[FileIndex]:
+@check_keywords
+def check_indexes(
+    source: InputPath, *, storage_options: Mapping[str, Any] | None = None, progress: ProgressLike = False
+) -> list[FileIndex]:
     """Compare the index of each file with all of its headers; errors are reported, not raised.
 
-    Parameters
-    ----------
-    {path}
-    {keywords}
-
-    Examples
-    --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "indexed.tfrecord", write_index=True)
     >>> [index.error for index in check_indexes("indexed.tfrecord")]
     [None]
+
+    Parameters
+    ----------
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    storage_options, progress
+        As in `read_tfrecord`.
     """
-    options = FrameOptions.from_keywords(keywords, check_indexes, path)
-    sources = resolve_sources(whole_files(path, "check_indexes", splits=True), options)
+    options = FrameOptions.of_call(check_indexes, locals(), source)
+    sources = resolve_sources(whole_files(source, "check_indexes", splits=True), options)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (
             partial(_check_one, source, file, options.limits.record_bytes, meter)

@@ -19,9 +19,9 @@ from itertools import chain
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.log import logger
-from tfrecord_io.options import FrameOptions
+from tfrecord_io.options import Options
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -61,11 +61,22 @@ class Leftover:
     _remove: Callable[[], None] = field(repr=False, compare=False)
 
 
-@document_keywords(FrameOptions, only={"storage_options", "filesystem"})
+@check_keywords
 def clean(
-    path: str | os.PathLike[str], *, remove: bool = False, older_than: timedelta = DAY, **keywords: Any
+    path: str | os.PathLike[str],
+    *,
+    remove: bool = False,
+    older_than: timedelta = DAY,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> list[Leftover]:
     """Find and optionally remove what killed writers left behind.
+
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> open(f"{folder}/.a.tfrecord.0123456789abcdef.tmp", "wb").close()
+    >>> [os.path.basename(leftover.path) for leftover in clean(folder, older_than=timedelta(0))]
+    ['.a.tfrecord.0123456789abcdef.tmp']
 
     Parameters
     ----------
@@ -78,7 +89,8 @@ def clean(
     older_than : timedelta
         Minimum age: what is younger may belong to a running writer. S3 does not say which program began an upload, so
         all uploads below `path` are listed.
-    {keywords}
+    storage_options, filesystem
+        As for `dataset`.
 
     Returns
     -------
@@ -95,16 +107,8 @@ def clean(
     Notes
     -----
     Google Cloud Storage and Azure remove unfinished uploads after a week; they are not listed here.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> open(f"{folder}/.a.tfrecord.0123456789abcdef.tmp", "wb").close()
-    >>> [os.path.basename(leftover.path) for leftover in clean(folder, older_than=timedelta(0))]
-    ['.a.tfrecord.0123456789abcdef.tmp']
     """
-    fs, name = locate(path, FrameOptions.from_keywords(keywords, clean).storage)
+    fs, name = locate(path, Options.of_call(clean, locals()).storage)
     if not isinstance(fs, FsspecFileSystem):
         found = _local_files(name or ".")
     elif not fs.can_list:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -68,15 +69,22 @@ class Metadata(Report):
         return Summary(f"Metadata of {title}", ("column", "type"), rows)
 
 
-@document_keywords(ReadOptions, only={"split", "allow_missing_shards", "storage_options", "filesystem"})
-def read_metadata(path: FilesLike, **keywords: Any) -> Metadata:
+@check_keywords
+def read_metadata(source: FilesLike, *, storage_options: Mapping[str, Any] | None = None) -> Metadata:
     """Read the files, sizes, compression and schema of a dataset.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "numbers.tfrecord")
+    >>> metadata = tfr.read_metadata("numbers.tfrecord")
+    >>> metadata.schema_source, metadata.schema.names, metadata.files[0].compression
+    ('embedded', ['n'], None)
 
     Parameters
     ----------
-    path
-        As in `tfrecord_io.read_table`, except file objects.
-    {keywords}
+    source : str, PathLike, Dataset, or list of those
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
 
     Returns
     -------
@@ -88,17 +96,9 @@ def read_metadata(path: FilesLike, **keywords: Any) -> Metadata:
         Nothing matches `path`.
     TFRecordError
         The first records are damaged.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "numbers.tfrecord")
-    >>> metadata = tfr.read_metadata("numbers.tfrecord")
-    >>> metadata.schema_source, metadata.schema.names, metadata.files[0].compression
-    ('embedded', ['n'], None)
     """
-    options = replace(ReadOptions.from_keywords(keywords, read_metadata, path), threads=1).for_inspection()
-    sources, options = selection_of(path, options)
+    options = replace(ReadOptions.of_call(read_metadata, locals(), source), threads=1).for_inspection()
+    sources, options = selection_of(source, options)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files = []

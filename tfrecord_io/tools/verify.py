@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
-from tfrecord_io.keyword_docs import document_keywords, own_keywords
+from tfrecord_io.keyword_docs import check_keywords, own_keywords
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -23,7 +23,7 @@ from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.storage.paths.file_names import dataset_of
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
-from tfrecord_io.typing import InputPath, RecordTypeName
+from tfrecord_io.typing import InputPath, ProgressLike, RecordTypeName
 
 _WAITING = 32  # small remote files at a time
 HEADINGS = ("file", "bytes", "records", "compression", "status", "problems")
@@ -108,8 +108,14 @@ class VerifyReport(Report):
         return Summary(self.title(), HEADINGS, rows, self.problem_lines())
 
 
-@document_keywords(FrameOptions, without={"check_crc", "on_error"})
-def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keywords: Any) -> VerifyReport:
+@check_keywords
+def verify(
+    source: InputPath,
+    *,
+    record_type: RecordTypeName | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+) -> VerifyReport:
     """Check every record of files, and compare the files with their schema, manifest and index.
 
     What is wrong with the data is reported, not raised, and checking continues after damage. Checked are the frames and
@@ -118,19 +124,25 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
     and the checksum in the manifest of a dataset, and that it names every file there; and index files, with every
     header.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+    >>> report = tfr.verify("three.tfrecord")
+    >>> report.ok, report.records, report.files[0].status
+    (True, 3, 'good')
+
     Parameters
     ----------
-    {path}
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        What a file decompresses to beyond the ``limits=`` of a dataset is a problem of its compression. Its
+        ``threads=`` is the number of files checked at a time; if there are fewer files, large ones that are local and
+        not compressed are split. By default the number of CPU cores, or 32 for small files that are not local, as each
+        is waited for. The report does not depend on it.
     record_type : {"example", "sequence_example", "bytes"}, optional
         Expected type of the records; "bytes" checks only framing. By default, records must parse as Examples or
         SequenceExamples.
-    limits : Limits, optional
-        As in `read_tfrecord`; what a file decompresses to beyond that is a problem of its compression.
-    threads : int, optional
-        Number of files checked at a time; if there are fewer files, large ones that are local and not compressed are
-        split. By default the number of CPU cores, or 32 for small files that are not local, as each is waited for. The
-        report does not depend on it.
-    {keywords}
+    storage_options, progress
+        As in `read_tfrecord`.
 
     Returns
     -------
@@ -143,14 +155,6 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
         Nothing matches `path`, or a shard is missing.
     OSError
         None of the files can be read. If some can, the others have the status "unreadable".
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
-    >>> report = tfr.verify("three.tfrecord")
-    >>> report.ok, report.records, report.files[0].status
-    (True, 3, 'good')
     """
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(
@@ -160,9 +164,9 @@ def verify(path: InputPath, *, record_type: RecordTypeName | None = None, **keyw
                 record_type=record_type,
             )
         )
-    options = FrameOptions.from_keywords(keywords, verify, path)
+    options = FrameOptions.of_call(verify, locals(), source)
     unnamed: dict[str, str] = {}
-    sources = resolve_sources(whole_files(path, "verify", splits=True), options, check_sizes=False, unnamed=unnamed)
+    sources = resolve_sources(whole_files(source, "verify", splits=True), options, check_sizes=False, unnamed=unnamed)
     indexes = find_indexes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         stopped = threading.Event()

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
-from tfrecord_io.typing import BytesLike, FileMode, OutputPath
+from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to this size
@@ -25,9 +26,11 @@ _ITEM_BYTES = 64  # memory of a buffered payload besides its bytes
 _COMPRESSION_THREADS = 2  # these run besides a loop in Python, as they do not hold the GIL
 
 
-@document_keywords(WriteOptions, only={"compression", "storage_options", "filesystem"})
 class RecordWriter(PublishingWriter):
     """Write payloads to a TFRecord file, which is published atomically when the writer is closed.
+
+    >>> with RecordWriter("lines.tfrecord.gz") as writer:
+    ...     writer.write("any bytes".encode())
 
     Parameters
     ----------
@@ -36,20 +39,25 @@ class RecordWriter(PublishingWriter):
         not TFRecord's (``.parquet``, ``.data``) is a ValueError; versions (``.v2``), numbers and dates are none.
     mode : {"error", "overwrite"}, optional
         "error": an existing file is an error.
-    {keywords}
+    compression, storage_options, filesystem
+        As in `write_tfrecord`.
 
     Notes
     -----
     An exception in the ``with`` block publishes nothing. No schema is embedded.
-
-    Examples
-    --------
-    >>> with RecordWriter("lines.tfrecord.gz") as writer:
-    ...     writer.write("any bytes".encode())
     """
 
-    def __init__(self, path: OutputPath, *, mode: FileMode | None = None, **keywords: Any) -> None:
-        options = WriteOptions.from_keywords(keywords, RecordWriter)
+    @check_keywords
+    def __init__(
+        self,
+        path: OutputPath,
+        *,
+        mode: FileMode | None = None,
+        compression: Compression | None = "infer",
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None:
+        options = WriteOptions.of_call(RecordWriter, locals())
         if isinstance(path, str | os.PathLike):
             check_suffix(os.fspath(path))
         _refuse_shards(path, options.storage)

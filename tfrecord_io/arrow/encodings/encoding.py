@@ -138,7 +138,7 @@ def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: 
 
 
 def refuse_widening(row: int, size: int) -> None:
-    """Refuse text or bytes whose cells of one width take `size` bytes, if `Limits.expansion_bytes` has no room for them.
+    """Refuse text or bytes whose cells of one width take `size` bytes, more than `Limits.expansion_bytes` has room for.
 
     Raises
     ------

@@ -31,7 +31,7 @@ from tfrecord_io.file_formats.array_files.open_array import (
 from tfrecord_io.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.format_registry import NPY, NPZ
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import Options, StorageOptions
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.storage.paths.plain_files import find_files
@@ -49,9 +49,15 @@ _MAX_ROWS = 4096
 
 
 @check_keywords
-@sign_keywords(Options)
-def open_npy(path: Paths, **keywords: Any) -> ArrayStream:
+def open_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
     """Read ``.npy`` files as a stream of record batches, with one row for each index of the leading axis.
+
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> np.save("vectors.npy", np.ones((3, 4), np.float32))
+    >>> tfr.write_tfrecord(tfr.formats.open_npy("vectors.npy"), "vectors.tfrecord").records
+    3
+    >>> tfr.read_arrays("vectors.tfrecord")["vectors"].shape
+    (3, 4)
 
     Parameters
     ----------
@@ -77,17 +83,8 @@ def open_npy(path: Paths, **keywords: Any) -> ArrayStream:
     ValueError
         A glob matches several files.
     FileNotFoundError
-
-    Examples
-    --------
-    >>> import numpy as np, tfrecord_io as tfr
-    >>> np.save("vectors.npy", np.ones((3, 4), np.float32))
-    >>> tfr.write_tfrecord(tfr.formats.open_npy("vectors.npy"), "vectors.tfrecord").records
-    3
-    >>> tfr.read_arrays("vectors.tfrecord")["vectors"].shape
-    (3, 4)
     """
-    storage = Options.from_keywords(keywords).storage
+    storage = Options.of_call(open_npy, locals()).storage
     if isinstance(path, str | os.PathLike):
         files = find_files(path, suffixes_of(NPY), storage)
         if files.is_directory:
@@ -99,9 +96,18 @@ def open_npy(path: Paths, **keywords: Any) -> ArrayStream:
 
 
 @check_keywords
-@sign_keywords(Options)
-def open_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, **keywords: Any) -> ArrayStream:
+def open_idx(
+    *path: Path | Sequence[Path],
+    names: Sequence[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> ArrayStream:
     """Read IDX files, the format of MNIST, as a stream of record batches, like `open_npy`.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = open("t10k-labels-idx1-ubyte", "wb").write(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
+    >>> tfr.formats.open_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
+    {'label': [7, 2, 1]}
 
     Parameters
     ----------
@@ -124,15 +130,8 @@ def open_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, *
         A file is not an IDX file, or is truncated.
     EncodeError
         Leading axes differ in length.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = open("t10k-labels-idx1-ubyte", "wb").write(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
-    >>> tfr.formats.open_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
-    {'label': [7, 2, 1]}
     """
-    storage = Options.from_keywords(keywords).storage
+    storage = Options.of_call(open_idx, locals()).storage
     paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
     files = [source for file in paths for source in _files(file, storage)]
     columns = [idx_name(array_name(source.path)) for source in files] if names is None else list(names)
@@ -146,9 +145,18 @@ def open_idx(*path: Path | Sequence[Path], names: Sequence[str] | None = None, *
 
 
 @check_keywords
-@sign_keywords(Options)
-def open_npz(path: Path, **keywords: Any) -> ArrayStream:
+def open_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
     """Read an ``.npz`` archive, or a folder of archives with one row each, as a stream of record batches.
+
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> np.savez("pairs.npz", features=np.zeros((2, 3), np.float32), labels=np.array([1, 0]))
+    >>> tfr.formats.open_npz("pairs.npz").schema.names
+    ['features', 'labels']
+    >>> with tfr.open_writer("all.tfrecord") as writer:
+    ...     for part in ["pairs.npz", "pairs.npz"]:
+    ...         writer.write(tfr.formats.open_npz(part))
+    >>> tfr.count("all.tfrecord")
+    4
 
     Parameters
     ----------
@@ -173,20 +181,8 @@ def open_npz(path: Path, **keywords: Any) -> ArrayStream:
     TypeError, ValueError
         Several archives, as a list or from a glob.
     FileNotFoundError
-
-    Examples
-    --------
-    >>> import numpy as np, tfrecord_io as tfr
-    >>> np.savez("pairs.npz", features=np.zeros((2, 3), np.float32), labels=np.array([1, 0]))
-    >>> tfr.formats.open_npz("pairs.npz").schema.names
-    ['features', 'labels']
-    >>> with tfr.open_writer("all.tfrecord") as writer:
-    ...     for part in ["pairs.npz", "pairs.npz"]:
-    ...         writer.write(tfr.formats.open_npz(part))
-    >>> tfr.count("all.tfrecord")
-    4
     """
-    storage = Options.from_keywords(keywords).storage
+    storage = Options.of_call(open_npz, locals()).storage
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"open_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
     files = find_files(path, NPZ.suffixes, storage)

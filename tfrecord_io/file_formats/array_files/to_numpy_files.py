@@ -94,7 +94,7 @@ def write_npy(
         Rows differ in shape or are missing (missing dates and times are written as NaT), the values are bytes, which
         a ``.npy`` file can only store as pickles, or a text ends in a NUL, which NumPy takes for padding.
     DecodeError
-        One long text makes the array larger than `Limits.expansion_bytes` allows: each row has the width of the longest.
+        One long text makes the array larger than `Limits.expansion_bytes`: each row has the width of the longest.
     FeatureNotFoundError
         The column does not exist, or there is none.
     """

@@ -19,7 +19,7 @@ from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable, say
 from tfrecord_io.format.format_registry import Format, load
-from tfrecord_io.options import DEFAULT_STORAGE, ExportOptions, ReadOptions, StorageOptions
+from tfrecord_io.options import DEFAULT_LIMITS, DEFAULT_STORAGE, ExportOptions, Limits, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
@@ -74,7 +74,7 @@ class SourceOptions:
         return Projection(with_filter_columns(self.columns, needed) if needed else self.columns)
 
     def check_count(self, count: int, path: str) -> None:
-        """Raise SchemaError if a file has more than ``limits.features`` columns or fields, of which `count` are known."""
+        """Raise SchemaError if a file has more columns or fields than its limit, of which `count` are known."""
         if count > self.limits.features:
             reason = f"more than {self.limits.features} different columns or fields"
             advice = say("raise {limits.features=} if they are intended")

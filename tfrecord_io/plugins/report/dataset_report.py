@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 import importlib.metadata
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
 from tfrecord_io.plugins.report.document import document
@@ -21,7 +22,7 @@ from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RE
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import is_source, paths_of
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.typing import FileMode, FilesLike, OutputPath
+from tfrecord_io.typing import FileMode, FilesLike, OnError, OutputPath, ProgressLike, SchemaLike
 
 _SUFFIXES = (".html", ".htm")
 _FRAME_HEIGHT = 700  # pixels, in a notebook
@@ -86,10 +87,9 @@ def _drift_row(drift: FeatureDrift) -> tuple[str, ...]:
 
 
 @check_keywords
-@document_keywords(ReadOptions)
 def report(
-    path: FilesLike,
-    out: OutputPath | None = None,
+    source: FilesLike,
+    target: OutputPath | None = None,
     *,
     compare: FilesLike | None = None,
     sample_records: int = SAMPLE_RECORDS,
@@ -97,7 +97,13 @@ def report(
     seed: int = 0,
     verify: bool = False,
     mode: FileMode | None = None,
-    **keywords: Any,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> DatasetReport:
     """Write one HTML page about a dataset: statistics and histograms of each feature, images, sounds, first records.
 
@@ -109,13 +115,24 @@ def report(
     read; quantiles and histograms are those of at most 32,768 values of a feature, chosen at random. Types are inferred
     from all records of files that are not larger than `sample_bytes`.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 3], "word": ["a", "b", "a", None]}, "words.tfrecord")
+    >>> report = tfr.report("words.tfrecord", "words.html")
+    >>> report.statistics[0].features[0].numbers.mean
+    2.25
+    >>> print(tfr.report("words.tfrecord"))
+    2 features, all 4 records
+    feature  type    presence  mean
+    x        int64   100 %     2.25
+    word     string  75 %
+
     Parameters
     ----------
-    path : str, PathLike, or list of those
-        As in `dataset`.
-    out : str, PathLike, URL or binary file object, optional
+    source : str, PathLike, Dataset, or list of those
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
+    target : str, PathLike, URL or binary file object, optional
         The page, ``.html``; it appears complete or not at all. None: nothing is written.
-    compare : str, PathLike, or list of those, optional
+    compare : str, PathLike, Dataset, or list of those, optional
         Another dataset. The page has both side by side, and how much each feature differs: the L-infinity distance of
         the shares of categories, and the Jensen-Shannon divergence of numbers. The keywords hold for both.
     sample_records : int, default 50,000
@@ -127,8 +144,9 @@ def report(
     verify : bool, default False
         Verify all files completely, as `tfrecord_io.verify`, and show the result.
     mode : {"error", "overwrite"}, optional
-        "error" raises if `out` exists; else it is replaced.
-    {keywords}
+        "error" raises if `target` exists; else it is replaced.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
 
     Returns
     -------
@@ -138,37 +156,25 @@ def report(
     Raises
     ------
     ValueError
-        The name of `out` does not end in ``.html`` or ``.htm``.
+        The name of `target` does not end in ``.html`` or ``.htm``.
     FileExistsError
-        `out` exists, with ``mode="error"``.
+        `target` exists, with ``mode="error"``.
     TypeError
-        `path` is a file object or a pipe, which can be read only once.
+        `source` is a file object or a pipe, which can be read only once.
     TFRecordError
         As in `dataset`: a file is damaged, or records contradict each other.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 3], "word": ["a", "b", "a", None]}, "words.tfrecord")
-    >>> report = tfr.report("words.tfrecord", "words.html")
-    >>> report.statistics[0].features[0].numbers.mean
-    2.25
-    >>> print(tfr.report("words.tfrecord"))
-    2 features, all 4 records
-    feature  type    presence  mean
-    x        int64   100 %     2.25
-    word     string  75 %
     """
-    path, compare = _reusable(path), _reusable(compare)
+    source, compare = _reusable(source), _reusable(compare)
     limits = SampleLimits(sample_records, sample_bytes, seed)
-    sources = [path] if compare is None else [path, compare]
+    keywords = ReadOptions.stated(report, locals())
+    sources = [source] if compare is None else [source, compare]
     options = [ReadOptions.from_keywords(keywords, report, each).for_inspection() for each in sources]
-    if out is None:
-        return _made(None, sources, options, limits, verify, "sample" not in keywords)
-    if isinstance(out, str | os.PathLike) and not is_page(os.fspath(out)):
-        raise ValueError(f"{printable(out)}: the name of a report ends in .html")
-    with open_output(out, options[0].storage, mode=mode) as file:
-        made = _made(file.path, sources, options, limits, verify, "sample" not in keywords)
+    if target is None:
+        return _made(None, sources, options, limits, verify)
+    if isinstance(target, str | os.PathLike) and not is_page(os.fspath(target)):
+        raise ValueError(f"{printable(target)}: the name of a report ends in .html")
+    with open_output(target, options[0].storage, mode=mode) as file:
+        made = _made(file.path, sources, options, limits, verify)
         file.write(made.html.encode())
     return made
 
@@ -188,14 +194,9 @@ def _reusable(path: Any) -> Any:
 
 
 def _made(
-    out: str | None,
-    paths: list[Any],
-    options: list[ReadOptions],
-    limits: SampleLimits,
-    check: bool,
-    infers_from_all: bool,
+    out: str | None, paths: list[Any], options: list[ReadOptions], limits: SampleLimits, check: bool
 ) -> DatasetReport:
-    examine = partial(dataset_statistics, limits=limits, check=check, infers_from_all=infers_from_all)
+    examine = partial(dataset_statistics, limits=limits, check=check)
     datasets: tuple[DatasetStatistics, ...]
     if len(paths) == 1:
         datasets = (examine(paths[0], options[0]),)

@@ -104,7 +104,7 @@ class DatasetStatistics:
 
 
 def dataset_statistics(
-    path: Any, options: ReadOptions, limits: SampleLimits, *, check: bool = False, infers_from_all: bool = True
+    path: Any, options: ReadOptions, limits: SampleLimits, *, check: bool = False
 ) -> DatasetStatistics:
     """The statistics of the records of files.
 
@@ -115,8 +115,6 @@ def dataset_statistics(
     limits : SampleLimits
     check : bool
         Verify all files.
-    infers_from_all : bool
-        Infer types from all records, in place of ``options.sample``, if the files are not larger than ``limits.bytes``.
 
     Raises
     ------
@@ -131,7 +129,7 @@ def dataset_statistics(
         options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
     sources, options = selection_of(path, options)
     size = total(source.size for source in sources)
-    if infers_from_all and size is not None and size <= limits.bytes:
+    if options.sample == default.sample and size is not None and size <= limits.bytes:
         options = replace(options, sample="all")
     scan = plan_dataset(sources, options)
     reader = SampleReader(scan, limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,14 +14,14 @@ from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.files_below import list_folder
 from tfrecord_io.format.protobuf import message_classes, parsed
 from tfrecord_io.format.tensor_proto_reader import parse_tensor
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
-from tfrecord_io.options import FrameOptions, StorageOptions
+from tfrecord_io.keyword_docs import check_keywords
+from tfrecord_io.options import Options, StorageOptions, check_progress
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
-from tfrecord_io.typing import InputPath, OnError
+from tfrecord_io.typing import InputPath, OnError, ProgressLike
 
 # From tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto; the fields of other content are
 # left out here, and skipped.
@@ -55,9 +55,22 @@ class _Scalar(NamedTuple):
 
 
 @check_keywords
-@sign_keywords(FrameOptions, only={"storage_options", "filesystem", "progress"})
-def read_events(path: InputPath, *, on_error: OnError = "stop", **keywords: Any) -> pa.Table:
+def read_events(
+    path: InputPath,
+    *,
+    on_error: OnError = "stop",
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: ProgressLike = False,
+) -> pa.Table:
     """Read the scalars of TensorBoard's event files as a table, with a row for each value.
+
+    >>> import tfrecord_io as tfr
+    >>> loss = bytes.fromhex("09000000000065da41 1007 2a0d0a0b 0a046c6f7373 150000003f")
+    >>> with tfr.RecordWriter("events.out.tfevents.1") as writer:
+    ...     writer.write(loss)
+    >>> tfr.formats.read_events("events.out.tfevents.1").select(["tag", "step", "value"]).to_pylist()
+    [{'tag': 'loss', 'step': 7, 'value': 0.5}]
 
     Parameters
     ----------
@@ -87,22 +100,12 @@ def read_events(path: InputPath, *, on_error: OnError = "stop", **keywords: Any)
         A file is damaged, and `on_error` is "raise".
     FileNotFoundError
         Nothing matches `path`, or the directory has no event files.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> loss = bytes.fromhex("09000000000065da41 1007 2a0d0a0b 0a046c6f7373 150000003f")
-    >>> with tfr.RecordWriter("events.out.tfevents.1") as writer:
-    ...     writer.write(loss)
-    >>> tfr.formats.read_events("events.out.tfevents.1").select(["tag", "step", "value"]).to_pylist()
-    [{'tag': 'loss', 'step': 7, 'value': 0.5}]
     """
-    options = FrameOptions.from_keywords(keywords)
-    storage = options.storage
+    storage = Options.of_call(read_events, locals()).storage
     runs: list[str] = []
     scalars: list[_Scalar] = []
     files = list(_event_files(path, storage))
-    with ProgressMeter(options.progress, total(size for _, _, size in files), "bytes") as meter:
+    with ProgressMeter(check_progress(progress), total(size for _, _, size in files), "bytes") as meter:
         for run, file, size in files:
             with RecordReader(file, on_error=on_error, **storage.keywords) as records:
                 for scalar in _scalars(records, file):

@@ -7,7 +7,7 @@ are an Example with the features of both. Nothing is parsed here but the fields 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.format.framing import HEADER_BYTES
 from tfrecord_io.format.kinds import RecordType
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.expansion import Expansion
@@ -35,7 +35,7 @@ from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
-from tfrecord_io.typing import InputPath
+from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike
 
 _OTHER_MESSAGE = "read tf.train.Examples with read_table" | say('other messages with {read_table(record_type="bytes")}')
 _PARTS = say('read its parts as two tables: {open_elwc(part="examples")} and {open_elwc(part="context")}')
@@ -340,20 +340,43 @@ _WITHOUT = {"record_type", "include_file_paths"}
 
 
 @check_keywords
-@sign_keywords(ReadOptions, without=_WITHOUT)
-def open_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = None, **keywords: Any) -> Reader:
+def open_elwc(
+    source: InputPath,
+    *,
+    part: Literal["examples", "context"] | None = None,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
+) -> Reader:
     """Read the lists of TensorFlow Ranking (ExampleListWithContext) as a stream with a row for each example.
+
+    >>> import tfrecord_io as tfr
+    >>> from tfrecord_io.tf_compat.example import encode_example
+    >>> def field(number, content):
+    ...     return bytes([number << 3 | 2, len(content)]) + content
+    >>> examples = [encode_example({"document": b"a", "clicks": 3}), encode_example({"document": b"b", "clicks": 0})]
+    >>> with tfr.RecordWriter("ranking.tfrecord") as writer:
+    ...     writer.write(b"".join(field(1, e) for e in examples) + field(2, encode_example({"query": b"shoes"})))
+    >>> tfr.formats.open_elwc("ranking.tfrecord").read_all().to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    [{'clicks': 3, 'document': 'a', 'position': 0, 'query': 'shoes', 'record': 0},
+     {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
 
     Parameters
     ----------
-    path
-        TFRecord files of serialized ExampleListWithContext, as in `tfrecord_io.read_table`.
+    source : str, PathLike, Dataset, list of those, or binary file object
+        TFRecord files of serialized ExampleListWithContext, as in `read_tfrecord`. A `dataset` says more of how they
+        are read; its ``offset``, ``limit`` and ``sample`` count rows.
     part : {"examples", "context"}, optional
         Read only the examples, or only the contexts, with a row for each list. By default a row has the features of an
         example and those of its list's context, which are repeated.
-    **keywords
-        Those of `tfrecord_io.open_reader`, except ``record_type`` and ``include_file_paths``. ``offset``, ``limit`` and
-        ``sample`` count rows. ``on_error`` is "raise" or "stop": to leave out damaged lists, `salvage` the files first.
+    columns, filters, schema, limit, storage_options, progress
+        As in `read_tfrecord`.
+    on_error : {"raise", "stop"}
+        To leave out damaged lists, `salvage` the files first.
 
     Returns
     -------
@@ -374,21 +397,8 @@ def open_elwc(path: InputPath, *, part: Literal["examples", "context"] | None = 
         The files are in folders such as ``label=3``, which make a column: read one folder.
     Others
         As in `tfrecord_io.open_reader`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> from tfrecord_io.tf_compat.example import encode_example
-    >>> def field(number, content):
-    ...     return bytes([number << 3 | 2, len(content)]) + content
-    >>> examples = [encode_example({"document": b"a", "clicks": 3}), encode_example({"document": b"b", "clicks": 0})]
-    >>> with tfr.RecordWriter("ranking.tfrecord") as writer:
-    ...     writer.write(b"".join(field(1, e) for e in examples) + field(2, encode_example({"query": b"shoes"})))
-    >>> tfr.formats.open_elwc("ranking.tfrecord").read_all().to_pylist()  # doctest: +NORMALIZE_WHITESPACE
-    [{'clicks': 3, 'document': 'a', 'position': 0, 'query': 'shoes', 'record': 0},
-     {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
     """
-    sources, keywords = elwc_rows(path, keywords, part)
+    sources, keywords = elwc_rows(source, ReadOptions.stated(open_elwc, locals()), part)
     return open_path(sources, ReadOptions.from_keywords(keywords))
 
 

@@ -16,14 +16,14 @@ from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut
 from tfrecord_io.format.magic import looks_like
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import AnnotationOptions, StorageOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, area, pixels
 from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns, check_segmentation
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.read.source import read_whole
-from tfrecord_io.typing import Masks, Path
+from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"
 _COLUMNS = {"is_crowd": pa.int64(), "area": pa.float32()}
@@ -44,11 +44,40 @@ _READ = {  # what is in the columns, or is about the file of an image alone
 
 
 @check_keywords
-@sign_keywords(AnnotationOptions)
-def open_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **keywords: Any) -> ArrayStream:
+def open_coco(
+    annotations: Path,
+    images: Path,
+    *,
+    masks: Masks | None = None,
+    invalid_boxes: InvalidBoxes = "skip",
+    check_sizes: bool = True,
+    orient: bool | None = None,
+    shuffle_seed: int | None = None,
+    on_error: OnFileError = "raise",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> ArrayStream:
     """Read images with the boxes of a COCO file as a stream of record batches, with a row for each image.
 
     The columns are the features that ``create_coco_tf_record.py`` of TensorFlow's Object Detection API writes.
+
+    >>> import json, os
+    >>> import tfrecord_io as tfr
+    >>> from PIL import Image
+    >>> os.mkdir("pets")
+    >>> Image.new("RGB", (40, 20)).save("pets/1.jpg")
+    >>> coco = {
+    ...     "images": [{"id": 7, "file_name": "1.jpg", "width": 40, "height": 20}],
+    ...     "categories": [{"id": 18, "name": "dog"}],
+    ...     "annotations": [{"id": 1, "image_id": 7, "category_id": 18, "bbox": [10, 5, 20, 10], "area": 150}],
+    ... }
+    >>> json.dump(coco, open("instances.json", "w"))
+    >>> _ = tfr.write_tfrecord(tfr.formats.open_coco("instances.json", images="pets"), "pets.tfrecord")
+    >>> table = tfr.read_table("pets.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"])
+    >>> table.to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
+      'image/object/class/text': ['dog'], 'image/object/class/label': [18]}]
 
     Parameters
     ----------
@@ -110,27 +139,8 @@ def open_coco(annotations: Path, images: Path, *, masks: Masks | None = None, **
         The file, the folder or an image does not exist.
     MissingDependencyError
         The package pillow is not installed.
-
-    Examples
-    --------
-    >>> import json, os
-    >>> import tfrecord_io as tfr
-    >>> from PIL import Image
-    >>> os.mkdir("pets")
-    >>> Image.new("RGB", (40, 20)).save("pets/1.jpg")
-    >>> coco = {
-    ...     "images": [{"id": 7, "file_name": "1.jpg", "width": 40, "height": 20}],
-    ...     "categories": [{"id": 18, "name": "dog"}],
-    ...     "annotations": [{"id": 1, "image_id": 7, "category_id": 18, "bbox": [10, 5, 20, 10], "area": 150}],
-    ... }
-    >>> json.dump(coco, open("instances.json", "w"))
-    >>> _ = tfr.write_tfrecord(tfr.formats.open_coco("instances.json", images="pets"), "pets.tfrecord")
-    >>> table = tfr.read_table("pets.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"])
-    >>> table.to_pylist()  # doctest: +NORMALIZE_WHITESPACE
-    [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
-      'image/object/class/text': ['dog'], 'image/object/class/label': [18]}]
     """
-    options, path = AnnotationOptions.from_keywords(keywords), os.fspath(annotations)
+    options, path = AnnotationOptions.of_call(open_coco, locals()), os.fspath(annotations)
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
     document = _load(path, options.storage, with_masks=masks is not None)

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from tfrecord_io.arrow.input.tensor_cast import native
 from tfrecord_io.arrow.output.to_numpy import Ragged, to_rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
-from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
@@ -31,7 +31,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike
+from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.writer import WriteReport, write
 
 if TYPE_CHECKING:
@@ -44,28 +44,43 @@ _ONE = "pass a mixer file for the files of one export"
 
 
 @check_keywords
-@document_keywords(ReadOptions, without=_WITHOUT)
 def read_earth_engine(
-    path: FilesLike,
+    source: FilesLike,
     mixer: Mixer,
     *,
     kernel_size: tuple[int, int] = (0, 0),
     channels: Mapping[str, int] | None = None,
-    **keywords: Any,
+    columns: Sequence[str] | str | None = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: ProgressLike = False,
 ) -> xr.Dataset:
     """Read an image that Earth Engine has exported as TFRecord: its bands as variables over ``y`` and ``x``.
 
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> affine = {"doubleMatrix": [30, 0, 500_000, 0, -30, 4_100_000]}
+    >>> mixer = {"projection": {"crs": "EPSG:32610", "affine": affine}}
+    >>> mixer |= {"patchDimensions": [2, 2], "patchesPerRow": 2, "totalPatches": 2}
+    >>> _ = tfr.write_tfrecord({"B4": [[0.0, 1, 2, 3], [4.0, 5, 6, 7]]}, "image.tfrecord.gz")
+    >>> image = tfr.formats.read_earth_engine("image.tfrecord.gz", mixer)
+    >>> image["B4"].values.tolist()
+    [[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]
+    >>> image["x"].values.tolist(), image.attrs["crs"]
+    ([500015.0, 500045.0, 500075.0, 500105.0], 'EPSG:32610')
+
     Parameters
     ----------
-    {path}
+    source : str, PathLike, Dataset, or list of those
+        As in `read_tfrecord`; a `dataset` says more of how files are read.
     mixer : str, PathLike or dict
         The file ``…mixer.json`` of the export, or its content.
     kernel_size : tuple of int, default (0, 0)
-        The option ``kernelSize`` of the export, width and height: patches overlap by it, and are cut.
+        The option ``kernelSize`` of the export, width and height: patches overlap by it, and are cropped.
     channels : dict, optional
         The number of values per pixel of array bands, and of bands that ``collapseBands`` joined:
         ``{"series": 3}``. All other bands have one.
-    {keywords}
+    columns, schema, storage_options, progress
+        As in `read_tfrecord`.
 
     Returns
     -------
@@ -84,27 +99,14 @@ def read_earth_engine(
         xarray is not installed.
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`.
-
-    Examples
-    --------
-    >>> import numpy as np, tfrecord_io as tfr
-    >>> affine = {"doubleMatrix": [30, 0, 500_000, 0, -30, 4_100_000]}
-    >>> mixer = {"projection": {"crs": "EPSG:32610", "affine": affine}}
-    >>> mixer |= {"patchDimensions": [2, 2], "patchesPerRow": 2, "totalPatches": 2}
-    >>> _ = tfr.write_tfrecord({"B4": [[0.0, 1, 2, 3], [4.0, 5, 6, 7]]}, "image.tfrecord.gz")
-    >>> image = tfr.formats.read_earth_engine("image.tfrecord.gz", mixer)
-    >>> image["B4"].values.tolist()
-    [[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]
-    >>> image["x"].values.tolist(), image.attrs["crs"]
-    ([500015.0, 500045.0, 500075.0, 500105.0], 'EPSG:32610')
     """
     with needs("earth_engine"):
         import xarray as xr
-    options = ReadOptions.from_keywords(keywords, read_earth_engine, path)
+    options = ReadOptions.of_call(read_earth_engine, locals(), source)
     layout = _Layout.of_mixer(mixer, options.storage)
     counts = _checked_channels(channels)
-    refuse_rows(path, "read_earth_engine", "an image has all patches")
-    sources, options = selection_of(path, options)
+    refuse_rows(source, "read_earth_engine", "an image has all patches")
+    sources, options = selection_of(source, options)
     with open_path(_in_order(sources), options) as reader:
         patches = _patches(reader, layout, kernel_size, counts)
     variables = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -29,10 +29,10 @@ from tfrecord_io.file_formats.files_below import (
     shuffled,
     warn_of_others,
 )
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import FolderOptions, leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import OnFileError, Path
 
 _IMAGE = [
     ("image/encoded", pa.binary()),
@@ -46,11 +46,31 @@ _LABEL = [("label", pa.int64()), ("label/text", pa.string())]
 
 
 @check_keywords
-@sign_keywords(FolderOptions)
 def open_image_folder(
-    path: Path, *, labels: bool | None = None, class_names: Sequence[str] | None = None, **keywords: Any
+    path: Path,
+    *,
+    labels: bool | None = None,
+    class_names: Sequence[str] | None = None,
+    shuffle_seed: int | None = None,
+    on_error: OnFileError = "raise",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> ArrayStream:
     """Read a folder of images, or of folders of images for each class, as a stream of record batches.
+
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> from PIL import Image
+    >>> for name in ["photos/cat/1.png", "photos/dog/1.png"]:
+    ...     os.makedirs(os.path.dirname(name))
+    ...     Image.new("RGB", (4, 3)).save(name)
+    >>> tfr.write_tfrecord(tfr.formats.open_image_folder("photos"), "photos.tfrecord").records
+    2
+    >>> table = tfr.read_table("photos.tfrecord", columns=["!image/encoded"])
+    >>> table.to_pylist()[1]  # doctest: +NORMALIZE_WHITESPACE
+    {'image/format': 'png', 'image/height': 3, 'image/width': 4, 'image/filename': 'dog/1.png',
+     'label': 1, 'label/text': 'dog'}
 
     Parameters
     ----------
@@ -90,32 +110,30 @@ def open_image_folder(
     MissingDependencyError
         The package pillow is not installed.
     FileNotFoundError, NotADirectoryError
-
-    Examples
-    --------
-    >>> import os
-    >>> import tfrecord_io as tfr
-    >>> from PIL import Image
-    >>> for name in ["photos/cat/1.png", "photos/dog/1.png"]:
-    ...     os.makedirs(os.path.dirname(name))
-    ...     Image.new("RGB", (4, 3)).save(name)
-    >>> tfr.write_tfrecord(tfr.formats.open_image_folder("photos"), "photos.tfrecord").records
-    2
-    >>> table = tfr.read_table("photos.tfrecord", columns=["!image/encoded"])
-    >>> table.to_pylist()[1]  # doctest: +NORMALIZE_WHITESPACE
-    {'image/format': 'png', 'image/height': 3, 'image/width': 4, 'image/filename': 'dog/1.png',
-     'label': 1, 'label/text': 'dog'}
     """
     pillow("reading the sizes of images")
-    return _Reading(labels, class_names, FolderOptions.from_keywords(keywords), IMAGE_SUFFIXES).open(path)
+    return _Reading(labels, class_names, FolderOptions.of_call(open_image_folder, locals()), IMAGE_SUFFIXES).open(path)
 
 
 @check_keywords
-@sign_keywords(FolderOptions, without={"on_error"})
 def open_file_folder(
-    path: Path, *, labels: bool | None = None, class_names: Sequence[str] | None = None, **keywords: Any
+    path: Path,
+    *,
+    labels: bool | None = None,
+    class_names: Sequence[str] | None = None,
+    shuffle_seed: int | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> ArrayStream:
     """Read a folder of files of any kind, such as audio, as a stream of record batches with a row for each file.
+
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> os.mkdir("sounds")
+    >>> _ = open("sounds/1.wav", "wb").write(b"RIFF")
+    >>> tfr.formats.open_file_folder("sounds").read_all().to_pylist()
+    [{'file/encoded': b'RIFF', 'file/name': '1.wav'}]
 
     Parameters
     ----------
@@ -137,17 +155,8 @@ def open_file_folder(
         A file is larger than a record can be (2 GiB); it is named.
     ValueError, FileNotFoundError, NotADirectoryError
         As in `open_image_folder`.
-
-    Examples
-    --------
-    >>> import os
-    >>> import tfrecord_io as tfr
-    >>> os.mkdir("sounds")
-    >>> _ = open("sounds/1.wav", "wb").write(b"RIFF")
-    >>> tfr.formats.open_file_folder("sounds").read_all().to_pylist()
-    [{'file/encoded': b'RIFF', 'file/name': '1.wav'}]
     """
-    return _Reading(labels, class_names, FolderOptions.from_keywords(keywords), None).open(path)
+    return _Reading(labels, class_names, FolderOptions.of_call(open_file_folder, locals()), None).open(path)
 
 
 @dataclass(frozen=True, slots=True)

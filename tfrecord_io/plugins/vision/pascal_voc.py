@@ -24,14 +24,14 @@ from tfrecord_io.file_formats.files_below import (
     reader_threads,
     warn_of_others,
 )
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, pixels
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.read.source import read_whole
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import InvalidBoxes, OnFileError, Path
 
 ANNOTATIONS, JPEG_IMAGES = VOC.folders
 SETS = "ImageSets/Main"
@@ -52,18 +52,38 @@ _MOST_LEVELS = 64
 
 
 @check_keywords
-@sign_keywords(AnnotationOptions)
 def open_voc(
     path: Path,
     images: Path | None = None,
     *,
     image_set: str | None = None,
     class_names: Sequence[str] | None = None,
-    **keywords: Any,
+    invalid_boxes: InvalidBoxes = "skip",
+    check_sizes: bool = True,
+    orient: bool | None = None,
+    shuffle_seed: int | None = None,
+    on_error: OnFileError = "raise",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> ArrayStream:
     """Read images with the boxes of Pascal VOC annotations as a stream of record batches, with a row for each image.
 
     The columns are the features that ``create_pascal_tf_record.py`` of TensorFlow's Object Detection API writes.
+
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> from PIL import Image
+    >>> os.mkdir("labelled")
+    >>> Image.new("RGB", (40, 20)).save("labelled/1.jpg")
+    >>> box = "<bndbox><xmin>10</xmin><ymin>5</ymin><xmax>30</xmax><ymax>15</ymax></bndbox>"
+    >>> with open("labelled/1.xml", "w") as file:
+    ...     _ = file.write(f"<annotation><filename>1.jpg</filename><object><name>dog</name>{box}</object></annotation>")
+    >>> _ = tfr.write_tfrecord(tfr.formats.open_voc("labelled"), "labelled.tfrecord")
+    >>> table = tfr.read_table("labelled.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"])
+    >>> table.to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
+      'image/object/class/text': ['dog'], 'image/object/class/label': [1]}]
 
     Parameters
     ----------
@@ -103,24 +123,8 @@ def open_voc(
         There are no annotations, or an image or the image set does not exist.
     MissingDependencyError
         The package pillow is not installed.
-
-    Examples
-    --------
-    >>> import os
-    >>> import tfrecord_io as tfr
-    >>> from PIL import Image
-    >>> os.mkdir("labelled")
-    >>> Image.new("RGB", (40, 20)).save("labelled/1.jpg")
-    >>> box = "<bndbox><xmin>10</xmin><ymin>5</ymin><xmax>30</xmax><ymax>15</ymax></bndbox>"
-    >>> with open("labelled/1.xml", "w") as file:
-    ...     _ = file.write(f"<annotation><filename>1.jpg</filename><object><name>dog</name>{box}</object></annotation>")
-    >>> _ = tfr.write_tfrecord(tfr.formats.open_voc("labelled"), "labelled.tfrecord")
-    >>> table = tfr.read_table("labelled.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"])
-    >>> table.to_pylist()  # doctest: +NORMALIZE_WHITESPACE
-    [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
-      'image/object/class/text': ['dog'], 'image/object/class/label': [1]}]
     """
-    options = AnnotationOptions.from_keywords(keywords)
+    options = AnnotationOptions.of_call(open_voc, locals())
     labels = _labels(class_names)
     folder = _find(os.fspath(path), options.storage)
     files, chosen = folder.files(), None

@@ -21,7 +21,7 @@ from tfrecord_io.file_formats.files_below import (
     reader_threads,
     warn_of_others,
 )
-from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
@@ -30,7 +30,7 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
 from tfrecord_io.storage.read.source import read_whole
-from tfrecord_io.typing import Masks, Path
+from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path
 
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
 _YAML = (".yaml", ".yml")
@@ -43,7 +43,6 @@ _ROUNDED = 1e-5  # coordinates are rounded in text: what is so little beyond an 
 
 
 @check_keywords
-@sign_keywords(AnnotationOptions)
 def open_yolo(
     path: Path,
     images: Path | None = None,
@@ -51,9 +50,27 @@ def open_yolo(
     image_set: str | None = None,
     class_names: Sequence[str] | None = None,
     masks: Masks | None = None,
-    **keywords: Any,
+    invalid_boxes: InvalidBoxes = "skip",
+    check_sizes: bool = True,
+    orient: bool | None = None,
+    shuffle_seed: int | None = None,
+    on_error: OnFileError = "raise",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> ArrayStream:
     """Read images with the labels of YOLO as a stream of record batches, with a row for each image.
+
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> from PIL import Image
+    >>> os.makedirs("coco8/images"), os.makedirs("coco8/labels")
+    (None, None)
+    >>> Image.new("RGB", (40, 20)).save("coco8/images/1.jpg")
+    >>> _ = open("coco8/labels/1.txt", "w").write("1 0.5 0.5 0.5 0.5\\n")
+    >>> rows = tfr.formats.open_yolo("coco8", class_names=["cat", "dog"]).read_all().to_pylist()
+    >>> rows[0]["image/object/bbox/xmin"], rows[0]["image/object/class/text"], rows[0]["image/object/class/label"]
+    ([0.25], ['dog'], [2])
 
     Parameters
     ----------
@@ -96,21 +113,8 @@ def open_yolo(
         There are no images, or no names of classes, or no image has a file of labels.
     MissingDependencyError
         The package pillow is not installed, or pyyaml, where it is needed.
-
-    Examples
-    --------
-    >>> import os
-    >>> import tfrecord_io as tfr
-    >>> from PIL import Image
-    >>> os.makedirs("coco8/images"), os.makedirs("coco8/labels")
-    (None, None)
-    >>> Image.new("RGB", (40, 20)).save("coco8/images/1.jpg")
-    >>> _ = open("coco8/labels/1.txt", "w").write("1 0.5 0.5 0.5 0.5\\n")
-    >>> rows = tfr.formats.open_yolo("coco8", class_names=["cat", "dog"]).read_all().to_pylist()
-    >>> rows[0]["image/object/bbox/xmin"], rows[0]["image/object/class/text"], rows[0]["image/object/class/label"]
-    ([0.25], ['dog'], [2])
     """
-    options = AnnotationOptions.from_keywords(keywords)
+    options = AnnotationOptions.of_call(open_yolo, locals())
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
     if image_set is not None and (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
