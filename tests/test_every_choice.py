@@ -17,7 +17,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
-from tfrecord_io.keyword_docs import _spelled_out
+from tfrecord_io.call_errors import _spelled_out
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
 REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented

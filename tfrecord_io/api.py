@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.entry_points import FRAMES, find_point
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, WriteOptions, raises, stops
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader

@@ -23,9 +23,9 @@ from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import scan_arrays
 from tfrecord_io.arrow.c_stream import BatchStream, export_stream
 from tfrecord_io.arrow.input.batch_source import open_input
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable, say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import (
     DEFAULT_LIMITS,
     INT64_MAX,

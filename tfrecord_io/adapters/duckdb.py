@@ -22,9 +22,9 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.background import WAIT_SECONDS
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.format_registry import FORMATS
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of

@@ -18,9 +18,9 @@ from tfrecord_io.arrays.representation import TableRepresentation, pad_value, re
 from tfrecord_io.arrow.buffers import int64_array, offsets_of
 from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of

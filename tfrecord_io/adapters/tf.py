@@ -16,10 +16,10 @@ from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrays.representation import BatchForm, ColumnRepresentation, varies
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ColumnLayout, IterOptions, raises
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor

@@ -19,9 +19,9 @@ import numpy as np
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import ArraysByNumber
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import IterOptions, check_integer
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number

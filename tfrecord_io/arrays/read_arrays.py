@@ -20,9 +20,9 @@ from tfrecord_io.arrays.representation import (
 )
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import MIB, ArrayOptions, ReadOptions, RepresentationOptions, stops
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.open_scan import open_path, open_scan

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import SCHEMA_FORMATS, STDIN, duration, inspection, options, write_modes
+from tfrecord_io.cli.common_options import SCHEMA_FORMATS, STDIN, duration, inspection, options, read_from, write_modes
 from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, option_names, print_error
 from tfrecord_io.cli.process import echo
 from tfrecord_io.display import counted
@@ -31,7 +31,7 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 
     if raises(keywords["on_error"]):
         keywords["on_error"] = is_of_other_type
-    records = read_table(path, **keywords)
+    records = read_table(read_from(path, keywords, read_table), **keywords)
     value = record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
@@ -50,10 +50,12 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
     is_read_twice = not keywords["filters"] and raises(keywords["on_error"]) and STDIN not in path
     if is_read_twice:
         own = ("compression", "split", "allow_missing_shards", "storage_options")
-        number = number_of_records(path, progress=True, **{name: keywords[name] for name in own})
-        records = read_table(path, offset=max(number - count, 0), **keywords)
+        counting = {name: keywords[name] for name in own}
+        number = number_of_records(read_from(path, counting, number_of_records), progress=True, **counting)
+        keywords["offset"] = max(number - count, 0)
+        records = read_table(read_from(path, keywords, read_table), **keywords)
     else:
-        with open_reader(path, **keywords) as reader:
+        with open_reader(read_from(path, keywords, open_reader), **keywords) as reader:
             held: list[pa.RecordBatch] = []
             for batch in reader:
                 held.append(batch)
@@ -108,7 +110,10 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
         raise click.UsageError(f"--index is given {len(index)} times for {len(given)} PATHs: pass it once for each")
     indexes = [[file] for file in index] if several and index else [list(index) or None] * len(given)
     both = zip(given, indexes, strict=True)
-    counts = [number_of_records(one, index=file, progress=True, **keywords) for one, file in both]
+    counts = []
+    for one, file in both:
+        own = dict(keywords)
+        counts.append(number_of_records(read_from(one, own, number_of_records), index=file, progress=True, **own))
     total = sum(counts)
     value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(given, counts, strict=True)]}
     lines = [(n, printable(p, 1024)) for n, p in zip(counts, given, strict=True)]
@@ -141,9 +146,10 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
     if check and columns:
         raise click.UsageError("--check compares the offsets in an index with its file: it takes no --columns")
     if columns:
-        indexes = build_index(path, columns=columns, progress=True, **keywords)
+        indexes = build_index(read_from(path, keywords, build_index), columns=columns, progress=True, **keywords)
     else:
-        indexes = (check_indexes if check else write_indexes)(path, progress=True, **keywords)
+        verb = check_indexes if check else write_indexes
+        indexes = verb(read_from(path, keywords, verb), progress=True, **keywords)
     value = [index.to_dict() for index in indexes]
     output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
     errors = [index.error for index in indexes if index.error is not None]
@@ -168,7 +174,8 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
     from tfrecord_io.tools.describe import HEADINGS
     from tfrecord_io.tools.describe import describe as describe_files
 
-    description = describe_files(path, progress=True, **keywords)
+    source = read_from(path, keywords, describe_files)
+    description = describe_files(source, progress=True, **keywords)
     text = counted(description.records, "record")
     output.print_result(as_json, description.to_dict(), text, lambda: output.TextTable(HEADINGS, description.rows()))
 
@@ -300,7 +307,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
         is_long = {k: isinstance(v, bytes) or (isinstance(v, list) and len(v) > SHOWN_ITEMS) for k, v in record.items()}
         return {name: shortened(item) if is_long[name] else item for name, item in record.items()}
 
-    with open_reader(path, **keywords) as reader:
+    with open_reader(read_from(path, keywords, open_reader), **keywords) as reader:
         for batch in reader:
             records = record_dicts(pa.Table.from_batches([batch], reader.schema))
             lines = [json_line(value(record)) for record in records]
@@ -327,7 +334,7 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
     from tfrecord_io.cli import output
     from tfrecord_io.read.random_access import open_random
 
-    with open_random(path, **keywords) as records:
+    with open_random(read_from(path, keywords, open_random), **keywords) as records:
         try:
             if keywords["key"] is None:
                 table = records[list(map(_number, wanted))]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field
@@ -16,12 +16,12 @@ import click
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.conditions import where
 from tfrecord_io.compression import CODECS, INFER, PLAIN
-from tfrecord_io.keyword_docs import COPY, READ
-from tfrecord_io.options import CopyOptions, ReadOptions
+from tfrecord_io.options import CopyOptions, Limits, ReadOptions
 from tfrecord_io.registry import listed
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
+_OF_READING = {name: field.default for name, field in ReadOptions.__dataclass_fields__.items()}
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 SCHEMA_FORMATS = ("arrow", "tfx", "feature_description", "json", "python")  # those of cli.schema_text
 
@@ -196,19 +196,33 @@ def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
 storage_option = storage("--storage-option", "storage_options", "remote storage")
 
 
+_HELP = {
+    "allow_missing_shards": "Read the existing files if shards are missing or duplicated.",
+    "evolve": "Allow what is appended to have columns that the dataset lacks, or wider types.",
+    "max_shard_bytes": "Begin a new file before a record that would make one larger than this, uncompressed.",
+    "on_error": "At damaged data, fail, use the records before it, or leave it out.",
+    "partitions": "What values in the names of folders (day=1/) become: features, folders, or nothing.",
+    "record_type": "What each record is; detected by default.",
+    "shards": "Number of files to write, name-00000-of-00008, with a manifest.",
+    "split": "Rows of a dataset that TFDS (tensorflow_datasets) wrote, by its splits, such as train[:80%].",
+    "threads": "Number of threads; by default the number of CPU cores.",
+    "write_index": "Write the record offsets of the file to <path>.index, for random access and counting.",
+}
+
+
 def keyword(name: str, **given: Any) -> Callable[[Any], Any]:
-    """The option of a keyword: type, choices and default are those of its field, the help is its first sentence."""
+    """The option of a keyword: type, choices and default are those of its field."""
     cls = ReadOptions if name in ReadOptions.__dataclass_fields__ else CopyOptions
     types = _types(get_type_hints(cls)[name])
     default = cls.__dataclass_fields__[name].default
     if bool in types:
         given = {"is_flag": True, **given}
-    elif types[0] in _RANGES:
-        given = {"type": _RANGES[types[0]], "metavar": "N", **given}
+    elif types[0] is int:
+        given = {"type": click.IntRange(min=1), "metavar": "N", **given}
     else:
         given = {"type": click.Choice([each for each in types if isinstance(each, str)]), **given}
         given = {"default": default, "show_default": default is not None, **given}
-    return click.option(f"--{name.replace('_', '-')}", **{"help": _first_sentence(name), **given})
+    return click.option(f"--{name.replace('_', '-')}", **{"help": _HELP[name], **given})
 
 
 def field_option(field: Field[Any], hint: Any) -> click.Option:
@@ -233,17 +247,11 @@ def field_option(field: Field[Any], hint: Any) -> click.Option:
     return click.Option(["/".join(f"--{name}" for name in names)], **given)
 
 
-def _first_sentence(name: str) -> str:
-    text = " ".join({**COPY, **READ}[name].partition("\n")[2].replace("``", "").split())
-    return re.split(r"(?<=\.) (?=[A-Z\"])", text)[0]
-
-
 def _types(hint: Any) -> list[Any]:
     """The types of a union, and the values of its literals."""
     return [type_ for each in get_args(hint) for type_ in _types(each)] or [hint]
 
 
-_RANGES = {int: click.IntRange(min=1), float: click.FloatRange(min=1)}
 plain_record_type = keyword("record_type", type=click.Choice(get_args(RecordTypeName)))
 # The options of keywords that are written in another way than in Python.
 _OWN: dict[str, Callable[[Any], Any]] = {
@@ -254,29 +262,41 @@ _OWN: dict[str, Callable[[Any], Any]] = {
     "source_storage": storage("--source-option", "source_storage", "the storage of SOURCE"),
     "target_storage": storage("--target-option", "target_storage", "the storage of TARGET"),
     "split": keyword("split", type=str, metavar="SPLIT"),
-    "max_decompression_ratio": keyword("max_decompression_ratio", metavar="RATIO"),
+    "max_decompression_ratio": click.option(
+        "--max-decompression-ratio",
+        type=click.FloatRange(min=1),
+        metavar="RATIO",
+        help="Refuse compressed files that decompress to more than this many times the bytes read of them.",
+    ),
     "record_type": lambda command: plain_record_type(messages(command)),
     "json": json_flag,
 }
 
 
-def read_from(sources: Any, keywords: dict[str, Any], *names: str, **how: Any) -> Any:
-    """The source of a command: a dataset if keywords of these `names`, or --source-option, say how it is read.
+def read_from(sources: Any, keywords: dict[str, Any], verb: Callable[..., Any] | None = None, **how: Any) -> Any:
+    """The source of a command: a dataset if an option that `verb` does not take says how it is read.
 
-    They are taken from `keywords`, which become those of the target.
+    These are taken from `keywords`, which become those of the verb. With --source-option or --target-option, the
+    others are of the target.
     """
     source = sources[0] if isinstance(sources, tuple | list) and len(sources) == 1 else sources
-    reading = {name: value for name in names if (value := keywords.pop(name, None))}
-    both, own = keywords.get("storage_options"), keywords.pop("source_storage", None)
-    target = keywords.pop("target_storage", None) or both
-    if target is not both:
-        keywords["storage_options"] = target
-        own = own or both
-    if own is None and not reading:
+    own = inspect.signature(verb).parameters if verb is not None else keywords
+    ratio = keywords.pop("max_decompression_ratio", None)
+    if ratio is not None:
+        keywords["limits"] = Limits(decompression_ratio=ratio)
+    reading = {name: keywords.pop(name) for name in [*keywords] if name not in own and name in _OF_READING}
+    reading = {name: value for name, value in reading.items() if value != _OF_READING[name]}
+    storage = keywords.pop("source_storage", None)
+    if (target := keywords.pop("target_storage", None)) is not None or storage is not None:
+        storage = storage or keywords["storage_options"]
+        keywords["storage_options"] = target or keywords["storage_options"]
+    elif reading:
+        storage = keywords.get("storage_options")
+    if storage is None and not reading:
         return source
     from tfrecord_io.datasets import dataset
 
-    return dataset(source, storage_options=own or both, **how, **reading)
+    return dataset(source, storage_options=storage, **how, **reading)
 
 
 def options(*items: str | Callable[[Any], Any]) -> Callable[[Any], Any]:

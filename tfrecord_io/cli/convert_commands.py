@@ -21,6 +21,7 @@ from tfrecord_io.cli.common_options import (
     messages,
     options,
     pairs,
+    read_from,
     storage,
     storage_option,
     with_stdin,
@@ -260,8 +261,8 @@ def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, *
     storage_options = keywords.pop("storage_options")
     src, dst = (keywords.pop(f"{side}_storage") or storage_options for side in _SIDES)
     reading = {name: keywords.pop(name) for name in ("columns", "filters", "split", "allow_missing_shards")}
-    path = sources[0] if len(sources) == 1 else list(sources)
-    with open_reader(path, storage_options=src, **reading) as episodes:
+    reading["storage_options"] = src
+    with open_reader(read_from(sources, reading, open_reader), **reading) as episodes:
         steps = explode_rows(episodes, prefix=prefix)
         written = {name: value for name, value in keywords.items() if value is not None}
         report = write_tfrecord(

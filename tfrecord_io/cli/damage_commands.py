@@ -38,7 +38,7 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     from tfrecord_io.tools.verify import HEADINGS
     from tfrecord_io.tools.verify import verify as verify_files
 
-    report = verify_files(path, progress=True, **keywords)
+    report = verify_files(read_from(path, keywords, verify_files), progress=True, **keywords)
     output.print_result(
         as_json, report.to_dict(), report.title(), lambda: output.TextTable(HEADINGS, report.rows(report.files))
     )

@@ -41,7 +41,7 @@ def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
 
     if filters is None:
         raise click.UsageError("--where says which rows are removed, and is missing")
-    source = read_from(path, keywords, "schema_overrides")
+    source = read_from(path, keywords, delete_rows)
     report = delete_rows(source, filters=filters, progress=True, **keywords)
     output.print_result(as_json, asdict(report), report._summary().text())
 

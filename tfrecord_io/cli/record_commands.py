@@ -205,7 +205,7 @@ def _copy(
         check_stdout()
     on_stderr = target == "-" or is_stdout(target)
     target = STDOUT if target == "-" else target
-    source = read_from(list(sources), given, "split", "allow_missing_shards")
+    source = read_from(list(sources), given, function)
     report = function(source, target, progress=True, **given)
     reports = report if isinstance(report, dict) else {None: report}
     text = "\n".join(_line(each) for each in reports.values())

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.api import infer_schema
+from tfrecord_io.datasets import dataset
 from tfrecord_io.format.dtypes import DTYPE_KEY, element_of
 from tfrecord_io.format.kinds import companions
 from tfrecord_io.options import ReadOptions
@@ -54,7 +55,7 @@ def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -
     if not strict or source not in ("embedded", "companions", "inferred"):
         return schema, source
     sources: Any = planned.scan.sources
-    inferred = planned.inferred or infer_schema(sources, **keywords)
+    inferred = planned.inferred or infer_schema(dataset(sources, **keywords))
     schema = inferred.strict(schema if source == "embedded" else None)
     return inferred.with_companions(schema) if format == "feature_description" else schema, source
 

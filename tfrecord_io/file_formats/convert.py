@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from tfrecord_io.background import ordered, raise_error
+from tfrecord_io.call_errors import check_keywords, rename_keywords
 from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
@@ -29,7 +30,6 @@ from tfrecord_io.format.format_registry import (
     load,
     own_options,
 )
-from tfrecord_io.keyword_docs import check_keywords, rename_keywords
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
 from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.options.write import ADDING

@@ -64,6 +64,11 @@ class Configured:
 
     __slots__ = ()
 
+    @property
+    def is_as_stated(self) -> bool:
+        """Whether it is all of the files, as its options say, and a call may state more of how they are read."""
+        raise NotImplementedError
+
 
 # Keywords of a call: in place of those of a dataset, or in addition to its selection.
 _OF_SELECTION = frozenset({"columns", "filters", "offset", "limit"})
@@ -161,8 +166,9 @@ class Options:
         if writes:
             said["source_storage"] = first.options.storage
         options = cls(**{**said, **own, **keywords})
+        is_open = not all(each.is_as_stated for each in datasets)
         for name in sorted(keywords.keys() & said.keys() - _OF_CALLS):
-            if getattr(options, name) != said[name]:
+            if getattr(options, name) != said[name] and (is_open or said[name] != getattr(type(first.options), name)):
                 reason = f"{name}= differs from that of the dataset, which says how its files are read"
                 raise ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: {_remedy(name)}")
         return options

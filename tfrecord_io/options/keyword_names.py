@@ -21,6 +21,7 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "include_file_paths": "path_column file_column filename",
     "index": "preserve_index",
     "limit": "nrows n_rows lines num_rows max_rows head take n count",
+    "limits": "max_record_bytes max_features max_expansion max_decompression_ratio",
     "max_shard_bytes": "max_shard_size max_file_size shard_size",
     "missing": "fill_value na_value",
     "offset": "skiprows skip_rows skip start",
@@ -90,6 +91,7 @@ _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do w
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
 }
+_OF_ALL_ROWS = ("read_tfrecord", "read_table", "read_arrays", "infer_schema")
 _OF_TRAINING = {"batch_size", "shuffle_buffer", "seed", "epochs", "drop_last", "worker", "rank", "uneven", "state"}
 _OF_TRAINING |= {"ragged", "missing", "bucket_by", "bucket_sizes", "pack"}
 _OF_LIBRARIES = {  # by call: what does the same as a keyword of training that it does not have
@@ -105,7 +107,7 @@ _MODES = {  # by keyword of another library and its value
     **dict.fromkeys((("append", True), ("if_exists", "append"), ("exists", "append")), "append"),
 }
 OF_DATASETS: set[str] = set()  # the keywords of reading, which `tfrecord_io.options.read` adds
-_SOURCES = ("source", "src", "path", "a")  # the first parameter of calls that take a dataset
+_SOURCE = re.compile("InputPath|FilesLike|OpenedDataset")  # the types of a parameter that a dataset is passed to
 NO_APPEND = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
 
 
@@ -142,10 +144,12 @@ _ALWAYS_CHECKED = ("on_error", "check_crc")  # all damage is reported, whatever 
 
 def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
     """How a call that reads a source passes the keywords of reading to `tfrecord_io.dataset`, by name."""
-    if next(iter(inspect.signature(call).parameters), None) not in _SOURCES:
+    parameters = [p for p in inspect.signature(call).parameters.values() if p.name != "self"]
+    if not parameters or not _SOURCE.search(str(parameters[0].annotation)):
         return {}
-    without: tuple[str, ...] = _ROWS if call.__name__ in _OF_WHOLE_FILES else ()
-    if call.__name__ in ("verify", "salvage"):
+    name = _name(call)
+    without: tuple[str, ...] = _ROWS if name in _OF_WHOLE_FILES else ()
+    if name in ("verify", "salvage"):
         without += _ALWAYS_CHECKED
     return {name: f"tfr.dataset(…, {name}={{}})" for name in OF_DATASETS if name not in without}
 
@@ -155,9 +159,14 @@ def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> s
     if call is None or name not in of_dataset(call):
         return None
     shown = repr(value) if isinstance(value, str | int | float | None) else "…"
-    first = next(iter(inspect.signature(call).parameters))
-    is_format = re.match("(write|open)_", call.__name__) and re.search("file_formats|plugins", call.__module__)
-    return f"to dataset(): tfr.{'formats.' * bool(is_format)}{call.__name__}(tfr.dataset({first}, {name}={shown}), …)"
+    first = next(p for p in inspect.signature(call).parameters if p != "self")
+    is_format = re.match("(write|open|read)_", call.__name__) and re.search("file_formats|plugins", call.__module__)
+    return f"to dataset(): tfr.{'formats.' * bool(is_format)}{_name(call)}(tfr.dataset({first}, {name}={shown}), …)"
+
+
+def _name(call: Callable[..., Any]) -> str:
+    """The name of a public call; of a class, its constructor has that."""
+    return next((part for part in reversed(call.__qualname__.split(".")) if not part.startswith("_")), call.__name__)
 
 
 def unknown_attribute(owner: object, name: str, methods: Iterable[str]) -> AttributeError:
@@ -179,15 +188,16 @@ def unknown_keyword(
     """
     parameters = () if call is None else inspect.signature(call).parameters.values()
     valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty} or known
-    if not (name in _ELSEWHERE and "schema_overrides" in valid):
+    of_all_rows = call is not None and _name(call) in _OF_ALL_ROWS
+    if not (name in _ELSEWHERE and of_all_rows):
         instead = f"in {instead}" if instead else _for_dataset(name, value, call)
     if instead is not None:
-        return TypeError(f"{call.__name__ if call else ''}() has no {name}=; pass it {instead}")
+        return TypeError(f"{_name(call) if call else ''}() has no {name}=; pass it {instead}")
     public = [] if call is None else [part for part in call.__qualname__.split(".") if not part.startswith("_")]
     where = f"{'.'.join(public)}() got an " if public else ""
     meant = meant_keywords(name)
     close = difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
-    elsewhere = [_ELSEWHERE[own] for own in [name, *meant] if own in _ELSEWHERE and "schema_overrides" in valid]
+    elsewhere = [_ELSEWHERE[own] for own in [name, *meant] if own in _ELSEWHERE and of_all_rows]
     if "mode" in valid and (mode := _meant_mode(name, value, call)) is not None:
         hint = mode
     elif names := [own for own in meant if own in valid]:

@@ -16,6 +16,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_tab
 from tfrecord_io.arrow.output.python_rows import PayloadRows, RecordDicts
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array, Fault
 from tfrecord_io.engine.decoded_columns import by_feature
@@ -26,7 +27,6 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
 from tfrecord_io.index.record_index import SUFFIXES
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of

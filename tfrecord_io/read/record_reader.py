@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile

@@ -182,6 +182,16 @@ class Scan(Configured):
         return True
 
     @property
+    def is_as_stated(self) -> bool:
+        """Whether it is all that `origin` says: nothing else was selected of it."""
+        if not self.is_open:
+            return True
+        if self.origin is None or self.row_filter is not None or self.selected is not None or self.picked is not None:
+            return False
+        own = self.origin[1]
+        return (self.options.offset, self.options.limit) == (own.offset, own.limit)
+
+    @property
     def added_index(self) -> Sequence[str]:
         """The columns that were not selected, and are only read because they are levels of the index."""
         return self.compiled.added_index if self.selected is None else self.index_levels

@@ -72,14 +72,16 @@ def whole_files(source: Any, verb: str, *, splits: bool = False) -> Any:
 def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
     """What a call reads: in place of a dataset that was not opened yet its path, and the options with its selection.
 
-    So what it reads is what it would read of the path. A `whole` read, whose types are those of all rows, is the same
-    of a dataset that was opened, unless its schema is stated: it gets the files.
+    So what it reads is what it would read of the path. The same holds for a dataset that was opened, if the call states
+    more of how it is read, or its types are inferred and the read is `whole`, as they are those of all rows then.
     """
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
     path, own = source.origin
     if source.is_open:
-        if not whole or not source.resolved.is_inferred or not _is_as_opened(source, own):
+        infers = whole and source.resolved.is_inferred
+        differs = any(getattr(options, name, own_value) != own_value for name, own_value in _stated(own))
+        if not (infers or differs) or not source.is_as_stated:
             return source, options
         path = list(source.sources)
     selections = {name: getattr(own, name) for name in _SELECTION if getattr(own, name) != getattr(ReadOptions, name)}
@@ -92,10 +94,8 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
     return path, options.changed(**selections)
 
 
-def _is_as_opened(scan: Scan, own: ReadOptions) -> bool:
-    """Whether all is read of a scan that its options say."""
-    changed = scan.row_filter is not None or scan.selected is not None or scan.picked is not None
-    return not changed and (scan.options.offset, scan.options.limit) == (own.offset, own.limit)
+def _stated(options: ReadOptions) -> list[tuple[str, Any]]:
+    return [(name, getattr(options, name)) for name in ("schema", "on_error")]
 
 
 def refuse_rows(source: Any, verb: str, advice: str) -> None:

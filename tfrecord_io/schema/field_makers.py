@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of, find_element
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.image_form import ImageForm, image_form
 from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, as_shape, fixed_part, size_of

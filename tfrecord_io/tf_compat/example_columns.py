@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import offset_view, typed_view, valid_mask
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.fault_messages import OTHER_MESSAGE
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError, say
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, ReadOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, source_in_memory

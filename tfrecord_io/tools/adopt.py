@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.background import ordered
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import printable
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.lookup import KnownCounts
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_each

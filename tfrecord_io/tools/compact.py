@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import Summary
 from tfrecord_io.errors import printable, say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import MIB, CopyOptions, check_integer
 from tfrecord_io.read.sources import storage_of, whole_files
 from tfrecord_io.storage.paths.manifest import ManifestFile

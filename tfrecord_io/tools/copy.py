@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, Literal
 
 from tfrecord_io.background import ordered
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError, printable, say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, check_integer, check_progress
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_mode, cpu_count

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer, check_names
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.row_hashes import HASH, row_hashes

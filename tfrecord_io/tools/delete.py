@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.background import ordered
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
@@ -25,7 +26,6 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.filters import condition_of

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.output.to_python import python_value, python_values
 from tfrecord_io.arrow.tensor_values import flat_values, to_cells
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, counted, ranges, shape_ranges, short, short_tensor
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.record_types import MessageType
 from tfrecord_io.read.open_scan import open_path

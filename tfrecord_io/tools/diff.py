@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_python import rows_of
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, printable, say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path, selection_of

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.background import ordered
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
@@ -20,7 +21,6 @@ from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import write_index
 from tfrecord_io.index.record_index import SUFFIXES
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from tfrecord_io.api import open_reader
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaError, say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes, is_text

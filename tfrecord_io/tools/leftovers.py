@@ -18,8 +18,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import CorruptRecordError, printable, warn
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.log import logger
 from tfrecord_io.options import Options
 from tfrecord_io.storage.filesystem.interface import FileSystem

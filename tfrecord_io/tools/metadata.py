@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.chunks.record_file import RecordFile

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_python import python_values
+from tfrecord_io.call_errors import rename_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable, say
-from tfrecord_io.keyword_docs import rename_keywords
 from tfrecord_io.options import ReadOptions, check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import RecordOutput, record_outputs

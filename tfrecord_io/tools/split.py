@@ -10,10 +10,10 @@ from itertools import accumulate, pairwise
 from typing import Any, overload
 from urllib.parse import quote
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import get_codec
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import CopyOptions, check_integer
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec

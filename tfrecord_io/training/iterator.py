@@ -16,10 +16,10 @@ import pyarrow as pa
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.background import BackgroundThread, NeverBegan
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, say, warn
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions, stops
 from tfrecord_io.read.chunks.recovery import AskedOnce
 from tfrecord_io.read.open_scan import narrowed

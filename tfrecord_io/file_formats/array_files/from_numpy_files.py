@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.tensor_values import TensorValues, element_of_dtype, tensor_array
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of
@@ -31,7 +32,6 @@ from tfrecord_io.file_formats.array_files.open_array import (
 from tfrecord_io.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.format_registry import NPY, NPZ
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import Options, StorageOptions
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.storage.paths.plain_files import find_files

@@ -22,11 +22,11 @@ from tfrecord_io.arrow.output.to_numpy import (
     numpy_dtype,
     to_rows,
 )
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header, is_text_dtype
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ExportOptions, StorageOptions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.progress import ProgressMeter

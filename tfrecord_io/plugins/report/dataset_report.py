@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
 from tfrecord_io.plugins.report.document import document

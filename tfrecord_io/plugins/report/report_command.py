@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import file_modes, options
+from tfrecord_io.cli.common_options import file_modes, options, read_from
 from tfrecord_io.errors import printable
 
 
@@ -41,7 +41,10 @@ def report(paths: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
             "a report needs paths of files, which are read several times, not standard input or output"
         )
     given = {name: value for name, value in keywords.items() if value is not None or name == "compression"}
-    made = write_report(path[0] if len(path) == 1 else list(path), out, progress=True, **given)
+    sides = {"source": path, "compare": given.pop("compare", None)}
+    of_all = {side: dict(given) for side in sides}
+    source, compare = (each and read_from(each, of_all[side], write_report) for side, each in sides.items())
+    made = write_report(source, out, compare=compare, progress=True, **of_all["source"])
     if as_json:
         output.print_result(as_json, made.to_dict())
         return

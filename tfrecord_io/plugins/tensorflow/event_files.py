@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ProtobufError
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.files_below import list_folder
 from tfrecord_io.format.protobuf import message_classes, parsed
 from tfrecord_io.format.tensor_proto_reader import parse_tensor
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import Options, StorageOptions, check_progress
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
-from tfrecord_io.typing import InputPath, OnError, ProgressLike
+from tfrecord_io.typing import OnError, Path, ProgressLike
 
 # From tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto; the fields of other content are
 # left out here, and skipped.
@@ -56,7 +56,7 @@ class _Scalar(NamedTuple):
 
 @check_keywords
 def read_events(
-    path: InputPath,
+    path: Path | Iterable[Path],
     *,
     on_error: OnError = "stop",
     storage_options: Mapping[str, Any] | None = None,
@@ -117,7 +117,7 @@ def read_events(
     return pa.table([runs, tags, steps, _times(seconds), values], schema=SCHEMA)
 
 
-def _event_files(path: InputPath, storage: StorageOptions) -> Iterator[tuple[str, str, int | None]]:
+def _event_files(path: Path | Iterable[Path], storage: StorageOptions) -> Iterator[tuple[str, str, int | None]]:
     """(run, path, bytes) of each event file."""
     if not isinstance(path, str | os.PathLike) or not _is_directory(path, storage):
         for source in resolve_inputs(path, storage):

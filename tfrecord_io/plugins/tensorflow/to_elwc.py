@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.input.batch_source import open_input
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import name_advice
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.varint import varint
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.schema.column_selection import Projection

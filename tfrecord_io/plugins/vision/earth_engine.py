@@ -20,9 +20,9 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import native
 from tfrecord_io.arrow.output.to_numpy import Ragged, to_rows
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader

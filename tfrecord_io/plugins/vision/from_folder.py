@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.arrow.pixels import pillow
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import (
@@ -29,7 +30,6 @@ from tfrecord_io.file_formats.files_below import (
     shuffled,
     warn_of_others,
 )
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import FolderOptions, leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.typing import OnFileError, Path

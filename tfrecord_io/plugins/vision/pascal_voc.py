@@ -14,6 +14,7 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import (
@@ -24,7 +25,6 @@ from tfrecord_io.file_formats.files_below import (
     reader_threads,
     warn_of_others,
 )
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, pixels
 from tfrecord_io.plugins.vision.vision_rows import VOC

@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.background import ordered
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ExportOptions, ReadOptions
 from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader

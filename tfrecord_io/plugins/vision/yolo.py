@@ -10,6 +10,7 @@ from contextlib import closing
 from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.arrow.pixels import pillow
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import (
@@ -21,7 +22,6 @@ from tfrecord_io.file_formats.files_below import (
     reader_threads,
     warn_of_others,
 )
-from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading

@@ -1,0 +1,62 @@
+"""Public calls: errors for keywords that they do not have, and for advice that names some of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+from tfrecord_io.errors import within_message_limit
+from tfrecord_io.options import unknown_keyword
+from tfrecord_io.options.keyword_names import of_dataset
+from tfrecord_io.remedies import Caller, address
+
+F = TypeVar("F", bound=Callable[..., Any])
+Moved = Callable[[], Mapping[str, str]]
+
+
+def check_keywords(function: F, *, moved: Moved | None = None) -> F:
+    """Make the errors of a public call name what it has: for unknown keywords, and for advice to pass others.
+
+    `moved` returns how those are written that are options: see `Caller.elsewhere`.
+    """
+    parameters = inspect.signature(function).parameters
+
+    @wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in parameters:
+                form = None if moved is None else moved().get(name)
+                instead = form and form.format(within_message_limit(repr(keywords[name])))
+                raise unknown_keyword(name, parameters, function, keywords[name], instead)
+        try:
+            return function(*args, **keywords)
+        except Exception as error:
+            address(error, own_keywords(function, moved))
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def rename_keywords(names: Mapping[str, str]) -> Callable[[F], F]:
+    """Make errors of the functions that a function calls name the keywords of its caller, in place of theirs."""
+
+    def rename(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            try:
+                return function(*args, **keywords)
+            except Exception as error:
+                address(error, Caller(names=names))
+                raise
+
+        return call  # type: ignore[return-value]
+
+    return rename
+
+
+def own_keywords(function: Callable[..., Any], moved: Moved | None = None) -> Caller:
+    """A caller who has the keywords of a function, and passes others to `dataset`, or as `moved` says."""
+    elsewhere = of_dataset(function) if moved is None else moved()
+    return Caller(frozenset(inspect.signature(function).parameters), elsewhere=elsewhere)
