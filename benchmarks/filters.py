@@ -87,12 +87,12 @@ def measure(shape: str, threads: int, rate: int, repeat: int) -> dict[str, float
     tfr, path, condition = library(), str(file_of(shape)), pc.field(COLUMN) < rate
 
     def streamed(filters: Any) -> list[pa.RecordBatch]:
-        with tfr.open_reader(path, threads=threads, filters=filters) as reader:
+        with tfr.open_reader(tfr.dataset(path, threads=threads), filters=filters) as reader:
             return list(reader) if filters is not None else [batch.filter(condition) for batch in reader]
 
     ways: dict[str, Callable[[], Any]] = {
-        "table, then filter": lambda: tfr.read_table(path, threads=threads).filter(condition),
-        "table": lambda: tfr.read_table(path, threads=threads, filters=condition),
+        "table, then filter": lambda: tfr.read_table(tfr.dataset(path, threads=threads)).filter(condition),
+        "table": lambda: tfr.read_table(tfr.dataset(path, threads=threads), filters=condition),
         "stream, then filter": lambda: streamed(None),
         "stream": lambda: streamed(condition),
     }

@@ -55,9 +55,11 @@ def call(mode: str, path: str, threads: int) -> Any:
     """Read a file in one of the modes."""
     tfr = library()
     if mode == "read_arrays":
-        return tfr.read_arrays(path, threads=threads, missing="mask")
+        return tfr.read_arrays(tfr.dataset(path, threads=threads), missing="mask")
     if mode == "iter_arrays":
-        return _consume(tfr.iter_arrays(path, batch_size=256, threads=threads, missing="mask", ragged="object"))
+        return _consume(
+            tfr.iter_arrays(tfr.dataset(path, threads=threads), batch_size=256, missing="mask", ragged="object")
+        )
     if mode.startswith("open_reader"):
         schema = {} if "sample" in mode else {"schema": tfr.read_table(path, limit=SAMPLE).schema}
         return _stream(path, threads, sample=SAMPLE, **schema)

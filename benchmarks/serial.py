@@ -92,7 +92,7 @@ def parts_of_a_read(path: str, repeat: int) -> dict[str, float]:
         for watch in watches.values():
             watch.seconds = 0.0
         begin = time.thread_time()
-        table = tfr.read_table(path, threads=1)
+        table = tfr.read_table(tfr.dataset(path, threads=1))
         found = {"all": time.thread_time() - begin} | {name: watch.seconds for name, watch in watches.items()}
         del table
         found["rest"] = found["all"] - sum(watch.seconds for watch in watches.values())
@@ -107,7 +107,7 @@ def measure(name: str, repeat: int) -> dict[str, float]:
     for _ in range(repeat):
         for threads in best:
             begin = time.perf_counter()
-            table = tfr.read_table(path, threads=threads)
+            table = tfr.read_table(tfr.dataset(path, threads=threads))
             best[threads] = min(best[threads], time.perf_counter() - begin)
             del table
     parts = parts_of_a_read(path, repeat)

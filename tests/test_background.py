@@ -107,15 +107,17 @@ def calls(folder: Path) -> dict[str, Callable[[], Any]]:
     plain, packed = folder / "a.tfrecord", folder / "a.tfrecord.gz"
 
     def batches(path: Path) -> list[Any]:
-        with tfr.open_reader(path, batch_size=1000, threads=3) as reader:
+        with tfr.open_reader(tfr.dataset(path, threads=3), batch_size=1000) as reader:
             return pa.Table.from_batches(reader).to_pylist()
 
     def training() -> list[Any]:
-        found = tfr.iter_arrays(plain, batch_size=1000, shuffle_buffer=3000, seed=1, threads=3, columns="n")
+        found = tfr.iter_arrays(
+            tfr.dataset(plain, threads=3), batch_size=1000, shuffle_buffer=3000, seed=1, columns="n"
+        )
         return [batch["n"].tolist() for batch in found]
 
     def write(name: str) -> bytes:
-        tfr.write_tfrecord(tfr.read_table(plain, threads=1), folder / name, threads=3)
+        tfr.write_tfrecord(tfr.read_table(tfr.dataset(plain, threads=1)), folder / name, threads=3)
         return (folder / name).read_bytes()
 
     def records() -> list[Any]:
@@ -123,15 +125,15 @@ def calls(folder: Path) -> dict[str, Callable[[], Any]]:
             return opened[:].to_pylist()
 
     return {
-        "table": lambda: tfr.read_table(plain, threads=3).to_pylist(),
-        "gzip table": lambda: tfr.read_table(packed, threads=3).to_pylist(),
+        "table": lambda: tfr.read_table(tfr.dataset(plain, threads=3)).to_pylist(),
+        "gzip table": lambda: tfr.read_table(tfr.dataset(packed, threads=3)).to_pylist(),
         "stream": lambda: batches(plain),
         "gzip stream": lambda: batches(packed),
         "training": training,
         "write": lambda: write("b.tfrecord"),
         "write gzip": lambda: write("b.tfrecord.gz"),
         "random": records,
-        "verify": lambda: tfr.verify(folder / "many@*", threads=3).to_dict(),
+        "verify": lambda: tfr.verify(tfr.dataset(folder / "many@*", threads=3)).to_dict(),
     }
 
 

@@ -33,11 +33,11 @@ WRITERS: dict[str, Callable[[str], Any]] = {
     "compressed records": lambda path: tfr.RecordWriter(f"{path}.gz"),
 }
 READERS: dict[str, Callable[[str], Any]] = {
-    "reader": lambda path: tfr.open_reader(path, batch_size=1000, threads=1),
-    "reader, two threads": lambda path: tfr.open_reader(path, batch_size=1000, threads=2),
-    "reader, four threads": lambda path: tfr.open_reader(path, batch_size=1000, threads=4),
+    "reader": lambda path: tfr.open_reader(tfr.dataset(path, threads=1), batch_size=1000),
+    "reader, two threads": lambda path: tfr.open_reader(tfr.dataset(path, threads=2), batch_size=1000),
+    "reader, four threads": lambda path: tfr.open_reader(tfr.dataset(path, threads=4), batch_size=1000),
     "records": tfr.RecordReader,
-    "arrays": lambda path: tfr.iter_arrays(path, batch_size=1000, threads=2),
+    "arrays": lambda path: tfr.iter_arrays(tfr.dataset(path, threads=2), batch_size=1000),
     "array stream": lambda path: tfr.formats.open_npz(path.replace(".tfrecord", ".npz")),
 }
 INTERNAL: dict[str, Callable[[str], Any]] = {"sink": FrameSink, "output": open_output}
@@ -205,7 +205,7 @@ def test_a_forked_process_cannot_use_a_writer_and_does_not_disturb_it(tmp_path: 
 
 @NEEDS_FORK
 def test_an_iterator_that_has_not_begun_can_be_used_in_a_forked_process(path: str) -> None:
-    batches = tfr.iter_arrays(path, batch_size=1000, threads=2)
+    batches = tfr.iter_arrays(tfr.dataset(path, threads=2), batch_size=1000)
 
     def use() -> None:
         assert sum(len(batch["n"]) for batch in batches) == 200_000

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from tfrecord_io.public_names import _EQUIVALENTS
 
 FRAME = pd.DataFrame({"label": [1, 2], "name": ["cat", "dog"]})
@@ -124,7 +125,7 @@ def test_a_missing_extra(protocol: str, package: str, extra: str, monkeypatch: p
 
 
 @pytest.mark.parametrize("compression", [None, "zlib"])
-@pytest.mark.parametrize("read", [tfr.read_table, tfr.count, lambda *a, **k: list(tfr.RecordReader(*a, **k))])
+@pytest.mark.parametrize("read", [tfr.read_table, tfr.count, lambda *a, **k: list(read_by(tfr.RecordReader, *a, **k))])
 def test_the_wrong_compression(read: Callable[..., object], compression: str | None) -> None:
     parts = ("the file looks like gzip data; compression='infer' detects it by the content",)
     refused(tfr.errors.CompressionError, *parts, by=lambda: read("zipped.tfrecord.gz", compression=compression))
@@ -189,7 +190,7 @@ def test_all_equivalents_exist() -> None:
     [
         lambda: tfr.read_table("train.tfrecord", columns=["lable"]),
         lambda: tfr.read_table("train.tfrecord", filters=[("lable", "==", 1)]),
-        lambda: tfr.read_table("train.tfrecord", schema_overrides={"lable": "int32"}),
+        lambda: tfr.read_table(tfr.dataset("train.tfrecord", schema_overrides={"lable": "int32"})),
         lambda: tfr.dataset("train.tfrecord").select(["lable"]),
         lambda: next(tfr.iter_arrays("train.tfrecord", batch_size=1, columns=["lable"])),
         lambda: tfr.split("train.tfrecord", "parts", by="lable"),
@@ -361,7 +362,7 @@ def test_feature_lists_that_are_not_read_are_named(embed_schema: bool, recwarn: 
             read("a", record_type="example")
     recwarn.clear()
     tfr.read_table("a")
-    tfr.read_table("a", record_type="sequence_example")
-    tfr.read_table("a", record_type="example", columns=["length"])
-    tfr.read_table("train.tfrecord", record_type="example")
+    tfr.read_table(tfr.dataset("a", record_type="sequence_example"))
+    tfr.read_table(tfr.dataset("a", record_type="example"), columns=["length"])
+    tfr.read_table(tfr.dataset("train.tfrecord", record_type="example"))
     assert not recwarn.list

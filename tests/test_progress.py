@@ -259,7 +259,7 @@ def test_the_bar_reaches_all_bytes_and_all_rows(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(tqdm.auto, "tqdm", shown)
     tfr.write_tfrecord({"x": list(range(1000))}, tmp_path / "a", progress=True, threads=threads)
     assert (bars[0].n, bars[0].total, bars[0].unit) == (1000, 1000, "row")
-    table = tfr.read_table(tmp_path / "a", progress=True, threads=threads)
+    table = tfr.read_table(tfr.dataset(tmp_path / "a", threads=threads), progress=True)
     assert table.num_rows == 1000
     assert (bars[-1].n, bars[-1].total, bars[-1].unit) == (*[(tmp_path / "a").stat().st_size] * 2, "B")
 

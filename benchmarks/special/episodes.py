@@ -92,7 +92,7 @@ def _by_tfds(builder: Any) -> Totals:
 
 def _by_stream(path: Path, most: int | None = None) -> Totals:
     count, reward, size = 0, 0.0, 0
-    with tfr.open_reader(path, split="train", limit=most, batch_bytes=16 << 20) as episodes:
+    with tfr.open_reader(tfr.dataset(path, split="train"), limit=most, batch_bytes=16 << 20) as episodes:
         for batch in tfr.explode(episodes):
             count, reward = count + len(batch), reward + pc.sum(batch["steps/reward"]).as_py()
             size += pc.sum(pc.binary_length(batch[IMAGE])).as_py()

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import opened_scans
 from records import example, int64s, written
 from rounds import rounds
@@ -29,7 +30,7 @@ class TestPolars(AdapterSuite):
     keeps_class = not POLARS_1
 
     def open(self, path: Any, **keywords: Any) -> pl.LazyFrame:
-        return tfr.scan_polars(path, **keywords)
+        return read_by(tfr.scan_polars, path, **keywords)
 
     def rows(self, opened: pl.LazyFrame, names: list[str] | None = None) -> dict[str, list[Any]]:
         frame = (opened if names is None else opened.select(names)).collect(engine=self.engine)

@@ -67,7 +67,7 @@ def uneven(tmp_path: Path) -> tuple[Path, list[np.ndarray]]:
 def test_images_of_equal_size_are_stacked(same: tuple[Path, list[np.ndarray]], threads: int, engine: str) -> None:
     path, pixels = same
     for maker in (tfr.image(), tfr.image((5, 7, 3)), tfr.image((None, None, 3))):
-        images = tfr.read_arrays(path, schema={"x": maker}, threads=threads)["x"]
+        images = tfr.read_arrays(tfr.dataset(path, threads=threads), schema={"x": maker})["x"]
         assert images.dtype == np.uint8
         assert (images == np.stack(pixels)).all()
     assert tfr.read_table(path, schema={"x": tfr.image()})["x"][0].as_py() == encoded(
@@ -95,7 +95,9 @@ def test_batches_of_images(same: tuple[Path, list[np.ndarray]], threads: int) ->
     path, pixels = same
     schema = {"x": tfr.image((5, 7, 3)), "n": "int64"}
     seen = []
-    for batch in tfr.iter_arrays(path, batch_size=5, shuffle_buffer=4, seed=2, schema=schema, threads=threads):
+    for batch in tfr.iter_arrays(
+        tfr.dataset(path, threads=threads), batch_size=5, shuffle_buffer=4, seed=2, schema=schema
+    ):
         assert batch["x"].shape == (len(batch["n"]), 5, 7, 3)
         assert all((image == pixels[n]).all() for image, n in zip(batch["x"], batch["n"], strict=True))
         seen += batch["n"].tolist()
@@ -413,10 +415,10 @@ def test_a_bad_image_is_named_by_its_record(tmp_path: Path, bad: str, monkeypatc
                 tfr.errors.DecodeError,
                 match=r"record 2: feature 'x': its .*(not an image|cannot be identified|more than PIL.Image)",
             ) as caught:
-                tfr.read_arrays(path, schema=schema, threads=threads)
+                tfr.read_arrays(tfr.dataset(path, threads=threads), schema=schema)
             assert (caught.value.path, caught.value.records_intact) == (str(path), 2)
             assert "object at 0x" not in str(caught.value)
-            batches = tfr.iter_arrays(path, batch_size=4, schema=schema, threads=threads)
+            batches = tfr.iter_arrays(tfr.dataset(path, threads=threads), batch_size=4, schema=schema)
             assert len(next(batches)["x"]) == 2
             with pytest.raises(tfr.errors.DecodeError, match="record 2"):
                 next(batches)

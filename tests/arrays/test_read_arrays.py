@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import engine_of
 from records import blobs, example, floats, framed, int64s, written
 from strategies import sequence_example
@@ -81,12 +82,16 @@ def test_each_column_has_its_dtype_and_values(path: Path, engine: str) -> None:
 
 def test_read_keywords_apply(path: Path) -> None:
     assert list(tfr.read_arrays(path, columns=["pair", "int"])) == ["pair", "int"]
-    assert tfr.read_arrays(path, columns="int", offset=1, limit=1)["int"].tolist() == [1]
+    assert tfr.read_arrays(tfr.dataset(path, offset=1), columns="int", limit=1)["int"].tolist() == [1]
     assert tfr.read_arrays([path, path], columns="int")["int"].tolist() == [3, 1, 2, 3, 1, 2]
     assert tfr.read_arrays(path, schema={"int": "uint8"})["int"].dtype == np.uint8
     with path.open("rb") as file:
         assert tfr.read_arrays(file, columns="int")["int"].tolist() == [3, 1, 2]
-    assert tfr.read_arrays(path, columns="int", record_type="example", threads=4)["int"].tolist() == [3, 1, 2]
+    assert tfr.read_arrays(tfr.dataset(path, record_type="example", threads=4), columns="int")["int"].tolist() == [
+        3,
+        1,
+        2,
+    ]
     with pytest.raises(TypeError, match="batch_sise"):
         tfr.read_arrays(path, batch_sise=3)
 
@@ -313,7 +318,10 @@ def test_a_step_without_a_value_is_an_error(tmp_path: Path, engine: str, step: b
     payloads = [sequence_example({}, {"x": steps}) for steps in ([step], [], [step, step], [step, b"", step])]
     path = written(tmp_path / "a.tfrecord", payloads)
     schema = {"x": tfr.sequence(item)}
-    for read in (tfr.read_arrays, lambda path, **keywords: list(tfr.iter_arrays(path, batch_size=2, **keywords))):
+    for read in (
+        tfr.read_arrays,
+        lambda path, **keywords: list(read_by(tfr.iter_arrays, path, batch_size=2, **keywords)),
+    ):
         with pytest.raises(tfr.errors.DecodeError, match=r"record 3: feature 'x': one of its steps has no value"):
             read(path, schema=schema, missing="mask")
     with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 3"):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 
 Lists = list[list[int]]
 
@@ -57,7 +58,7 @@ def test_rows_are_truncated_and_padded(
         options = {name: {"x": value} for name, value in options.items()}
         options["ragged"]["y"] = "offsets"
     begin = 0
-    for batch in tfr.iter_arrays(path, batch_size=batch_size, threads=1, **options):
+    for batch in read_by(tfr.iter_arrays, path, batch_size=batch_size, threads=1, **options):
         own = rows[begin : begin + batch_size]
         begin += batch_size
         cut = [truncated(row, most) for row in own]
@@ -66,7 +67,7 @@ def test_rows_are_truncated_and_padded(
         if alone:
             values, offsets = batch["y"]
             assert [values[i:j].tolist() for i, j in pairwise(offsets)] == [[1.5] * len(row) for row in own]
-    arrays = tfr.read_arrays(path, **options)
+    arrays = read_by(tfr.read_arrays, path, **options)
     assert arrays["x"].tolist() == padded([truncated(row, most) for row in rows], length, fill)
 
 
@@ -120,7 +121,7 @@ def test_options_that_cannot_be(folder: Path, options: Any, error: type[Exceptio
     path = folder / "d.tfrecord"
     tfr.write_tfrecord({"x": [[1, 2, 3], [4, 5, 6, 7]], "n": [1, 2]}, path)
     with pytest.raises(error, match=message):
-        list(tfr.iter_arrays(path, batch_size=2, **options))
+        list(read_by(tfr.iter_arrays, path, batch_size=2, **options))
 
 
 @pytest.mark.parametrize(("options", "named"), [({"pad_to": 2}, "pad_to=2"), ({"max_length": 1}, "max_length=1")])
@@ -130,6 +131,6 @@ def test_lists_of_lists_have_no_length(folder: Path, options: Any, named: str) -
     with pytest.raises(
         tfr.errors.SchemaError, match=f"'n': {named} cannot represent lists of lists; .*other columns in a dict"
     ):
-        tfr.read_arrays(path, **options)
+        read_by(tfr.read_arrays, path, **options)
     ((name, value),) = options.items()
-    assert len(tfr.read_arrays(path, **{name: {"x": value}})["x"]) == 2
+    assert len(read_by(tfr.read_arrays, path, **{name: {"x": value}})["x"]) == 2

@@ -42,8 +42,12 @@ def test_messages_are_converted_to_tables_and_back(run: Any, path: Path, tmp_pat
     assert run("convert", path, tmp_path / "a.parquet", "-c", "i32", "-c", "color", *OPTIONS).exit_code == 0
     assert pq.read_table(tmp_path / "a.parquet")["color"].to_pylist() == ["RED", "GREEN", "RED"]
     assert run("convert", tmp_path / "a.parquet", tmp_path / "b.tfrecord", *OPTIONS).exit_code == 0
-    table = tfr.read_table(tmp_path / "b.tfrecord", record_type=message_class("kinds.All"), columns=["i32", "color"])
-    assert table.equals(tfr.read_table(path, record_type=message_class("kinds.All"), columns=["i32", "color"]))
+    table = tfr.read_table(
+        tfr.dataset(tmp_path / "b.tfrecord", record_type=message_class("kinds.All")), columns=["i32", "color"]
+    )
+    assert table.equals(
+        tfr.read_table(tfr.dataset(path, record_type=message_class("kinds.All")), columns=["i32", "color"])
+    )
 
 
 @pytest.mark.parametrize(

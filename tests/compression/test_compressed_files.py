@@ -82,7 +82,7 @@ def intact(length: int) -> tuple[int, int]:
 def read_until_error(path: Path, threads: int) -> tuple[list[int], tfr.errors.CompressionError]:
     rows: list[int] = []
     with (
-        tfr.open_reader(path, threads=threads, batch_size=10) as reader,
+        tfr.open_reader(tfr.dataset(path, threads=threads), batch_size=10) as reader,
         pytest.raises(tfr.errors.CompressionError) as caught,
     ):
         rows.extend(value for batch in reader for value in batch["n"].to_pylist())
@@ -101,10 +101,10 @@ def check(path: Path, threads: int, length: int, reason: str) -> None:
     assert "of the compressed file" in message
     assert f"the {count} records before it are intact" in message
     with pytest.raises(tfr.errors.CompressionError) as caught:
-        tfr.read_table(path, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads))
     assert caught.value.records_intact == count
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
-        assert tfr.read_table(path, threads=threads, on_error="stop")["n"].to_pylist() == VALUES[:count]
+        assert tfr.read_table(tfr.dataset(path, threads=threads), on_error="stop")["n"].to_pylist() == VALUES[:count]
     payloads = []
     with pytest.raises(tfr.errors.CompressionError, match="of the compressed file"):
         payloads.extend(tfr.RecordReader(path))
@@ -142,7 +142,7 @@ def test_a_bad_checksum_or_length_in_the_trailer(
 def test_members_and_members_without_bytes(engine: str, tmp_path: Path, codec: str, threads: int) -> None:
     middle = len(plain()) // 2 + 5
     made = b"".join(packed(codec, part) for part in (b"", plain()[:middle], b"", plain()[middle:], b""))
-    assert tfr.read_table(written(tmp_path / "a", made), threads=threads)["n"].to_pylist() == VALUES
+    assert tfr.read_table(tfr.dataset(written(tmp_path / "a", made), threads=threads))["n"].to_pylist() == VALUES
 
 
 @pytest.mark.fault(30)
@@ -156,9 +156,11 @@ def test_decompression_bomb_is_read_in_bounded_memory(engine: str, tmp_path: Pat
     tracemalloc.start()
     try:
         with pytest.raises(tfr.errors.CorruptRecordError, match="record 0 at byte 0"):
-            tfr.read_table(written(tmp_path / "a", zeros), threads=threads)
+            tfr.read_table(tfr.dataset(written(tmp_path / "a", zeros), threads=threads))
         with pytest.raises(tfr.errors.CorruptRecordError, match="max_record_bytes"):
-            tfr.read_table(written(tmp_path / "b", record), threads=threads, max_record_bytes=1 << 24)
+            tfr.read_table(
+                tfr.dataset(written(tmp_path / "b", record), threads=threads, limits=tfr.Limits(record_bytes=1 << 24))
+            )
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()
@@ -169,8 +171,8 @@ def test_decompression_bomb_is_read_in_bounded_memory(engine: str, tmp_path: Pat
 def test_empty_file_has_no_rows(engine: str, tmp_path: Path, compression: str | None, threads: int) -> None:
     for suffix in ("", *CODECS.suffixes()):
         path = written(tmp_path / f"a.tfrecord{suffix}", b"")
-        assert tfr.read_table(path, compression=compression, threads=threads).num_rows == 0
-        assert list(tfr.RecordReader(path, compression=compression)) == []
+        assert tfr.read_table(tfr.dataset(path, compression=compression, threads=threads)).num_rows == 0
+        assert list(tfr.RecordReader(tfr.dataset(path, compression=compression))) == []
 
 
 def test_a_table_is_the_same_file_on_any_threads(engine: str, tmp_path: Path, codec: str) -> None:
@@ -225,7 +227,7 @@ def test_another_thread_decompresses_ahead_of_the_decoder(
         return real(self, buffer)
 
     monkeypatch.setattr(DecompressedStream, "readinto", readinto)
-    assert tfr.read_table(path, threads=2).num_rows == len(VALUES)
+    assert tfr.read_table(tfr.dataset(path, threads=2)).num_rows == len(VALUES)
     assert threads[0] == threading.get_ident()  # small files need no thread
     assert threads[-1] != threading.get_ident()
 
@@ -238,23 +240,25 @@ def test_max_decompression_ratio_ends_the_reading_of_a_bomb(
     texts = [*(noise.randbytes(20_000) for _ in range(40)), *(bytes(1 << 20) for _ in range(8))]
     content = b"".join(framed(example(n=int64s(n), s=blobs(text))) for n, text in enumerate(texts))
     path = written(tmp_path / "a", packed(codec, content))
-    whole = tfr.read_table(path, threads=threads, max_decompression_ratio=20)
+    whole = tfr.read_table(tfr.dataset(path, threads=threads, limits=tfr.Limits(decompression_ratio=20)))
     with pytest.raises(tfr.errors.CompressionError, match="more than 4 times as many") as caught:
-        tfr.read_table(path, threads=threads, max_decompression_ratio=4)
+        tfr.read_table(tfr.dataset(path, threads=threads, limits=tfr.Limits(decompression_ratio=4)))
     assert caught.value.expected == 4 < caught.value.got
     intact = caught.value.records_intact
     assert 40 < intact < 46
     with pytest.warns(tfr.errors.StoppedEarlyWarning, match="max_decompression_ratio"):
-        stopped = tfr.read_table(path, threads=threads, max_decompression_ratio=4, on_error="stop")
+        stopped = tfr.read_table(
+            tfr.dataset(path, threads=threads, limits=tfr.Limits(decompression_ratio=4)), on_error="stop"
+        )
     assert stopped.equals(whole[:intact])
     with pytest.raises(tfr.errors.CompressionError, match="max_decompression_ratio"):
-        list(tfr.RecordReader(path, max_decompression_ratio=4))
+        list(tfr.RecordReader(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=4))))
 
 
 def test_a_small_file_may_be_uniform(tmp_path: Path, codec: str) -> None:
     content = framed(example(s=blobs(bytes(900 << 10))))
     path = written(tmp_path / "a", packed(codec, content))
-    assert tfr.read_table(path, max_decompression_ratio=1).num_rows == 1
+    assert tfr.read_table(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=1))).num_rows == 1
 
 
 @pytest.mark.parametrize(("ratio", "error"), [(0.5, ValueError), (float("nan"), ValueError), ("9", TypeError)])

@@ -68,7 +68,7 @@ def test_tensorflow_reads_a_file_of_no_records(tf: Any, codec: str, tmp_path: Pa
 def test_we_read_what_tensorflow_writes(tf: Any, codec: str, write_records: Any, threads: int, tmp_path: Path) -> None:
     payloads = payloads_of(20 * MIB)
     path = write_records(tmp_path / "tf", payloads, codec.upper())
-    assert tfr.read_table(path, record_type="bytes", threads=threads)["record"].to_pylist() == payloads
+    assert tfr.read_table(tfr.dataset(path, record_type="bytes", threads=threads))["record"].to_pylist() == payloads
     assert list(tfr.RecordReader(path)) == payloads
 
 

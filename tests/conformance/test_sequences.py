@@ -158,7 +158,7 @@ def test_a_schema_of_tensorflows_descriptions_gives_the_same(tf: Any, written: s
     context = {**_context_features(tf), "tags": tf.io.VarLenFeature(tf.int64)}
     lists = {name: feature for name, feature in _sequence_features(tf).items() if name != "votes"}
     table = tfr.read_table(
-        written, schema=tfr.Schema.from_feature_description(context, lists), record_type="sequence_example"
+        tfr.dataset(written, record_type="sequence_example"), schema=tfr.Schema.from_feature_description(context, lists)
     )
     assert table["id"].to_pylist() == [INT64_MIN, 42, INT64_MAX, 0]
     assert table["name"].to_pylist() == ["größe".encode(), b"", b"?", b"x" * 300]
@@ -309,7 +309,7 @@ def test_random_sequence_examples(engine: str, compression: str, tf: Any, write_
     for seed in range(40):
         drawn = Drawn(tf, seed, count=30)
         path = write_records(tmp_path / f"{seed}.tfrecord", drawn.payloads, compression)
-        _assert_read(tfr.read_table(path, record_type="sequence_example"), drawn, f"seed {seed}")
+        _assert_read(tfr.read_table(tfr.dataset(path, record_type="sequence_example")), drawn, f"seed {seed}")
         if drawn.has_lists:  # else on the wire they are Examples
             detected += 1
             _assert_read(tfr.read_table(path), drawn, f"seed {seed}, detected")
@@ -321,7 +321,7 @@ def test_many_files(engine: str, tf: Any, write_records: Any, tmp_path: Path) ->
     for shard in range(3):
         write_records(tmp_path / f"data.tfrecord-{shard:05}-of-00003", drawn.payloads[shard * 30 : shard * 30 + 30])
     for threads in (1, 2):
-        _assert_read(tfr.read_table(tmp_path, threads=threads), drawn, f"{threads} threads")
+        _assert_read(tfr.read_table(tfr.dataset(tmp_path, threads=threads)), drawn, f"{threads} threads")
 
 
 def test_serialized_messages_are_accepted(tf: Any) -> None:

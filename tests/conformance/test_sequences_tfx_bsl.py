@@ -60,7 +60,7 @@ class SequenceForms(WireForms):
 
 
 def _read(path: str) -> pa.Table:
-    return tfr.read_table(path, record_type="sequence_example", stable_types=True, large_offsets=True)
+    return tfr.read_table(tfr.dataset(path, record_type="sequence_example", stable_types=True, large_offsets=True))
 
 
 def _as_int32(values: pa.Array) -> pa.Array:

@@ -209,7 +209,7 @@ def test_a_split_in_shards(engine: str, split: str, tf: Any, tfds: Any, pets: An
     dataset = tfds.load("pets", data_dir=directory.parent.parent, split=split, read_config=config, decoders=decoders)
     for path in (directory / f"pets-{split}.tfrecord*", f"{directory}/pets-{split}.tfrecord@4"):
         for threads in (1, 2):
-            _assert_same(tf, tfr.read_table(path, threads=threads), dataset)
+            _assert_same(tf, tfr.read_table(tfr.dataset(path, threads=threads)), dataset)
 
 
 def test_a_folder_of_two_splits_names_them(pets: Any) -> None:

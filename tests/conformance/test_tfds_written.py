@@ -112,7 +112,7 @@ def test_features_and_splits(tfds: Any, path: Path) -> None:
 def test_splits_are_read_alike(tf: Any, tfds: Any, path: Path, split: str) -> None:
     config = tfds.ReadConfig(interleave_cycle_length=1)
     rows = tfds.builder_from_directory(path).as_dataset(split=split, read_config=config)
-    assert [int(row["n"]) for row in rows] == tfr.read_table(path, split=split)["n"].to_pylist()
+    assert [int(row["n"]) for row in rows] == tfr.read_table(tfr.dataset(path, split=split))["n"].to_pylist()
 
 
 def test_tfds_load_finds_it_by_name(tf: Any, tfds: Any, path: Path) -> None:
@@ -127,7 +127,7 @@ def test_read_instructions_are_taken_as_they_are(tf: Any, tfds: Any, tmp_path: P
     percent = Instruction("train", from_=10, to=-33, unit="%", rounding="pct1_dropremainder")
     for split in (percent, Instruction("train", to=7), Instruction("train", from_=95, unit="%") + percent):
         rows = tfds.builder_from_directory(path).as_dataset(split=split, read_config=config)
-        assert [int(row["n"]) for row in rows] == tfr.read_table(path, split=split)["n"].to_pylist()
+        assert [int(row["n"]) for row in rows] == tfr.read_table(tfr.dataset(path, split=split))["n"].to_pylist()
 
 
 def test_episodes(tf: Any, tfds: Any, tmp_path: Path, data: Path) -> None:
@@ -161,7 +161,7 @@ def test_any_expression_means_the_same(tfds: Any, tmp_path: Path) -> None:
             continue
         expected = sum(file.take if file.take >= 0 else file.examples_in_shard - file.skip for file in files)
         try:
-            count = tfr.count(path, split=text)
+            count = tfr.count(tfr.dataset(path, split=text))
         except ValueError as error:
             assert str(error).startswith("split=")  # noqa: PT017
             is_out_of_range = unit == "shard" and "out of range" in str(error)

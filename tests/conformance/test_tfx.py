@@ -153,7 +153,8 @@ def test_steps_come_as_tfx_bsl_decodes_them(engine: str, tf: Any, schema_pb2: An
     with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
         writer.write(payload)
     actual = tfr.read_table(
-        tmp_path / "a.tfrecord", schema=Schema.from_tfx(message.SerializeToString()), record_type="sequence_example"
+        tfr.dataset(tmp_path / "a.tfrecord", record_type="sequence_example"),
+        schema=Schema.from_tfx(message.SerializeToString()),
     )
     assert reference == {"id": [[7]], "##SEQUENCE##": [{"steps": actual["steps"].to_pylist()[0]}]}
     assert actual["id"].to_pylist() == [7]
@@ -225,7 +226,7 @@ def test_feature_lists_in_a_struct_of_any_name_as_in_tfx_bsl(
     path = write_records(tmp_path / "a.tfrecord", payloads)
     for schema in (Schema.from_tfx(text), Schema.from_tfx(text, sequence_feature=struct)):
         with pytest.warns(tfr.errors.SchemaWarning, match="'none' occurs in none of 3 records"):
-            table = tfr.read_table(path, schema=schema, record_type="sequence_example")
+            table = tfr.read_table(tfr.dataset(path, record_type="sequence_example"), schema=schema)
         assert table.to_pydict() == expected
     message = parsed(schema_pb2, text)  # its tensors have the same names
     inferred = importlib.import_module("tfx_bsl.tfxio.tensor_representation_util")

@@ -16,7 +16,7 @@ SEEDS_PER_TEST = 20
 
 
 def _read(path: str) -> pa.Table:
-    return tfr.read_table(path, record_type="example", stable_types=True, large_offsets=True)
+    return tfr.read_table(tfr.dataset(path, record_type="example", stable_types=True, large_offsets=True))
 
 
 def _bits(values: pa.Array) -> list[Any]:

@@ -109,7 +109,7 @@ def test_any_payloads(compression: str, write_records: Any, tmp_path: Path) -> N
     payloads = [random.Random(3).randbytes(n) for n in (0, 1, 100, 0, 70_000, 3_000_000)]
     path = write_records(tmp_path / "any.tfrecord", payloads, compression)
     assert list(tfr.RecordReader(path)) == payloads
-    assert tfr.read_table(path, record_type="bytes")["record"].to_pylist() == payloads
+    assert tfr.read_table(tfr.dataset(path, record_type="bytes"))["record"].to_pylist() == payloads
 
 
 def test_decode_example_is_the_tutorials_dict(engine: str, tf: Any) -> None:
@@ -126,7 +126,7 @@ def test_the_last_record_of_many_files(engine: str, tf: Any, write_records: Any,
     for shard in range(3):
         write_records(tmp_path / f"data.tfrecord-{shard:05}-of-00003", payloads[shard * 30 : shard * 30 + 30])
     _assert_read(tfr.read_table(tmp_path), columns, 5)
-    _assert_read(tfr.read_table(tmp_path, threads=2), columns, 5)
+    _assert_read(tfr.read_table(tfr.dataset(tmp_path, threads=2)), columns, 5)
 
 
 def test_serialized_messages_are_accepted(tf: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
+from reading import read_by
 from servers import Bucket, Web
 from tfrecord_io.cli import tfr as command
 from tfrecord_io.compression import CODECS
@@ -39,11 +40,11 @@ def test_a_table_is_written_and_read_back(url: str, bucket: Bucket, options: dic
     report = tfr.write_tfrecord(TABLE, url, **options)
     assert report.records == ROWS
     assert bucket.names() == [url.removeprefix(bucket.url())]
-    assert tfr.read_table(url, **options).equals(TABLE)
-    assert tfr.read_tfrecord(url, **options)["id"].tolist() == list(range(ROWS))
-    assert tfr.read_table(url, filesystem=bucket.fs).equals(TABLE)
+    assert read_by(tfr.read_table, url, **options).equals(TABLE)
+    assert read_by(tfr.read_tfrecord, url, **options)["id"].tolist() == list(range(ROWS))
+    assert tfr.read_table(tfr.dataset(url, filesystem=bucket.fs)).equals(TABLE)
     for threads in (1, 2, 4):
-        with tfr.open_reader(url, threads=threads, batch_size=1000, **options) as reader:
+        with read_by(tfr.open_reader, url, threads=threads, batch_size=1000, **options) as reader:
             assert [len(batch) for batch in reader] == [1000] * 3
 
 
@@ -52,7 +53,7 @@ def test_a_writer_and_a_reader_of_batches(url: str, bucket: Bucket, options: dic
         for batch in TABLE.to_batches(max_chunksize=700):
             writer.write(batch)
         assert not bucket.names()
-    with tfr.open_reader(url, **options) as reader:
+    with read_by(tfr.open_reader, url, **options) as reader:
         assert reader.read_all().equals(TABLE)
 
 
@@ -61,30 +62,30 @@ def test_records_as_bytes(url: str, options: dict[str, Any]) -> None:
     with tfr.RecordWriter(url, **options) as writer:
         for payload in payloads:
             writer.write(payload)
-    with tfr.RecordReader(url, **options) as reader:
+    with read_by(tfr.RecordReader, url, **options) as reader:
         assert list(reader) == payloads
-    with tfr.RecordReader(url, **options) as reader:
+    with read_by(tfr.RecordReader, url, **options) as reader:
         assert next(reader) == payloads[0]
 
 
 def test_tools(url: str, options: dict[str, Any]) -> None:
     tfr.write_tfrecord(TABLE, url, **options)
-    assert tfr.count(url, **options) == ROWS
-    assert tfr.verify(url, **options).ok
-    assert tfr.describe(url, **options).records == ROWS
-    found = tfr.read_metadata(url, **options)
+    assert read_by(tfr.count, url, **options) == ROWS
+    assert read_by(tfr.verify, url, **options).ok
+    assert read_by(tfr.describe, url, **options).records == ROWS
+    found = read_by(tfr.read_metadata, url, **options)
     assert found.schema.names == TABLE.schema.names
     assert found.files[0].path == url
-    assert tfr.infer_schema(url, **options).names
+    assert read_by(tfr.infer_schema, url, **options).names
 
 
 def test_all_files_of_a_folder_a_glob_and_a_shard_spec(bucket: Bucket, options: dict[str, Any]) -> None:
     for i in range(3):
         tfr.write_tfrecord(TABLE.slice(i * 1000, 1000), bucket.url(f"d/train-{i:05d}-of-00003"), **options)
     for path in ("d", "d/", "d/train-*", "d/train@3", "d/train@*", "d/train-0000{0..2}-of-00003"):
-        assert tfr.read_table(bucket.url(path), **options).equals(TABLE), path
+        assert read_by(tfr.read_table, bucket.url(path), **options).equals(TABLE), path
     listed = [bucket.url(f"d/train-{i:05d}-of-00003") for i in (2, 0)]
-    assert tfr.read_table(listed, **options)["id"].to_pylist() == [*range(2000, 3000), *range(1000)]
+    assert read_by(tfr.read_table, listed, **options)["id"].to_pylist() == [*range(2000, 3000), *range(1000)]
 
 
 @pytest.mark.parametrize("compression", [None, *CODECS.names()])
@@ -95,15 +96,15 @@ def test_sharded_datasets(bucket: Bucket, options: dict[str, Any], compression: 
     assert len(report.files) == {"4": 4, "/": 3}.get(how[-1], len(report.files)) > 2
     assert sum(name.startswith("d/_MANIFEST") for name in bucket.names()) == 1
     path = bucket.url(how)
-    assert tfr.read_table(path, **options).equals(TABLE)
-    assert tfr.count(path, **options) == ROWS
-    assert tfr.verify(path, **options).ok
-    assert tfr.read_metadata(path, **options).records == ROWS
+    assert read_by(tfr.read_table, path, **options).equals(TABLE)
+    assert read_by(tfr.count, path, **options) == ROWS
+    assert read_by(tfr.verify, path, **options).ok
+    assert read_by(tfr.read_metadata, path, **options).records == ROWS
     with pytest.raises(FileExistsError):
         tfr.write_tfrecord(TABLE, path, compression=compression, **size, **options)
     tfr.write_tfrecord(TABLE.slice(0, 100), path, compression=compression, mode="overwrite", **size, **options)
-    assert tfr.read_table(path, **options).equals(TABLE.slice(0, 100))
-    with tfr.open_reader(path, threads=4, **options) as reader:
+    assert read_by(tfr.read_table, path, **options).equals(TABLE.slice(0, 100))
+    with read_by(tfr.open_reader, path, threads=4, **options) as reader:
         assert reader.read_all().num_rows == 100
 
 
@@ -111,7 +112,7 @@ def test_sharded_datasets(bucket: Bucket, options: dict[str, Any], compression: 
 def test_missing_files_are_named_by_url(bucket: Bucket, options: dict[str, Any]) -> None:
     for path in ("none.tfrecord", "none*", "none@2", "none-{0..3}"):
         with pytest.raises(FileNotFoundError) as caught:
-            tfr.read_table(bucket.url(path), **options)
+            read_by(tfr.read_table, bucket.url(path), **options)
         assert caught.value.filename.startswith(bucket.url("none"))
 
 
@@ -162,7 +163,7 @@ def test_a_folder_of_a_bucket_as_a_filesystem(bucket: Bucket) -> None:
     fs = DirFileSystem(f"{bucket.name}/inner", fs=bucket.fs)
     tfr.write_tfrecord(TABLE, "a.tfrecord", filesystem=fs)
     assert bucket.names() == ["inner/a.tfrecord"]
-    assert tfr.read_table("a.tfrecord", filesystem=fs).equals(TABLE)
+    assert tfr.read_table(tfr.dataset("a.tfrecord", filesystem=fs)).equals(TABLE)
 
 
 def test_pyarrow_filesystems(s3: Bucket) -> None:
@@ -172,9 +173,9 @@ def test_pyarrow_filesystems(s3: Bucket) -> None:
     arrow = fs.S3FileSystem(access_key="k", secret_key="s", endpoint_override=host, scheme=scheme, region="us-east-1")
     tfr.write_tfrecord(TABLE, f"{s3.name}/a.tfrecord", filesystem=arrow)
     assert s3.names() == ["a.tfrecord"]
-    with tfr.open_reader(f"{s3.name}/a.tfrecord", filesystem=arrow) as reader:
+    with tfr.open_reader(tfr.dataset(f"{s3.name}/a.tfrecord", filesystem=arrow)) as reader:
         assert reader.read_all().equals(TABLE)
-    assert tfr.count(f"{s3.name}/", filesystem=arrow) == ROWS
+    assert tfr.count(tfr.dataset(f"{s3.name}/", filesystem=arrow)) == ROWS
 
 
 def test_client_kwargs_as_s3fs_takes_them(s3: Bucket) -> None:
@@ -230,7 +231,7 @@ def test_errors_of_a_web_server_are_reported(shards: Web) -> None:
     with pytest.raises(FileNotFoundError, match="shard 3 of 4 is missing") as caught:
         tfr.read_table(shards.url("d/x@4"))
     assert caught.value.filename == shards.url("d/x-00003-of-00004")
-    assert tfr.count(shards.url("d/x@4"), allow_missing_shards=True) == 0
+    assert tfr.count(tfr.dataset(shards.url("d/x@4"), allow_missing_shards=True)) == 0
     shards.refused = 403
     with pytest.raises(PermissionError):
         tfr.read_table(shards.url("d/none.tfrecord"))

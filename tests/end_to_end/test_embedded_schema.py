@@ -60,8 +60,8 @@ def test_a_later_copy_that_is_equal_is_skipped(
     path = written(tmp_path / "a", with_schema + with_schema)  # as by cat a a
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        table = tfr.read_table(path, threads=threads)
-        assert tfr.open_reader(path, threads=threads).read_all() == table
+        table = tfr.read_table(tfr.dataset(path, threads=threads))
+        assert tfr.open_reader(tfr.dataset(path, threads=threads)).read_all() == table
     assert (table.schema, table["n"].to_pylist()) == (INT8, [1, 2, None] * 2)
 
 
@@ -72,11 +72,11 @@ def test_a_later_copy_that_differs_is_a_schema_error(
     other = records({"n": pa.array([5], pa.int16())}, tmp_path / "other")
     path = written(tmp_path / "a", with_schema + other)
     with pytest.raises(tfr.errors.SchemaError, match="schema='infer'") as caught:
-        tfr.read_table(path, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads))
     assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(path), 3, 3)
     assert caught.value.offset == len(framed(*with_schema))
     for schema in ("infer", {"n": "int64"}):
-        assert tfr.read_table(path, schema=schema, threads=threads)["n"].to_pylist() == [1, 2, None, 5]
+        assert tfr.read_table(tfr.dataset(path, threads=threads), schema=schema)["n"].to_pylist() == [1, 2, None, 5]
 
 
 @BOTH
@@ -85,9 +85,9 @@ def test_a_feature_that_the_schema_does_not_name_is_a_schema_error(
 ) -> None:
     path = written(tmp_path / "a", [*with_schema, example(new=int64s(1))])
     with pytest.raises(tfr.errors.SchemaError, match=r"record 3\b.*feature 'new'.*schema='infer'") as caught:
-        tfr.read_table(path, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads))
     assert caught.value.records_intact == 3
-    assert tfr.read_table(path, schema="infer", threads=threads).column_names == ["n", "new"]
+    assert tfr.read_table(tfr.dataset(path, threads=threads), schema="infer").column_names == ["n", "new"]
 
 
 @BOTH
@@ -96,7 +96,7 @@ def test_another_feature_type_is_a_feature_type_error(
 ) -> None:
     path = written(tmp_path / "a", [*with_schema, example(n=floats(1.0))])
     with pytest.raises(tfr.errors.FeatureTypeError) as caught:
-        tfr.read_table(path, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads))
     assert (caught.value.record, caught.value.feature, caught.value.expected, caught.value.got) == (
         3,
         "n",
@@ -105,7 +105,7 @@ def test_another_feature_type_is_a_feature_type_error(
     )
     path = written(tmp_path / "b", [*with_schema, example(n=int64s(300))])
     with pytest.raises(tfr.errors.DecodeError, match="not a valid int8"):
-        tfr.read_table(path, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads))
 
 
 @BOTH
@@ -114,13 +114,13 @@ def test_a_schema_found_only_later_is_used_with_a_warning(
 ) -> None:
     path = written(tmp_path / "a", [bare[1], with_schema[0], bare[2]])
     with pytest.warns(tfr.errors.SchemaWarning, match="record 1") as warned:
-        table = tfr.read_table(path, threads=threads)
+        table = tfr.read_table(tfr.dataset(path, threads=threads))
     assert warned[0].filename == __file__
     assert (table.schema, table["n"].to_pylist()) == (INT8, [2, 1, None])
-    with pytest.warns(tfr.errors.SchemaWarning), tfr.open_reader(path, threads=threads) as reader:
+    with pytest.warns(tfr.errors.SchemaWarning), tfr.open_reader(tfr.dataset(path, threads=threads)) as reader:
         assert (reader.schema, reader.read_all().num_rows) == (INT8, 3)
     with (
-        tfr.open_reader(path, sample=1, threads=threads) as reader,
+        tfr.open_reader(tfr.dataset(path, sample=1, threads=threads)) as reader,
         pytest.raises(tfr.errors.SchemaError, match="embedded schema"),
     ):
         list(reader)
@@ -143,7 +143,7 @@ def test_an_unreadable_schema_is_a_warning_and_inference(
     path = written(tmp_path / "a", [field(FIELD, content) + bare[0], *bare[1:]])
     for threads in (1, 2):
         with pytest.warns(tfr.errors.SchemaWarning, match="record 0") as warned:
-            table = tfr.read_table(path, threads=threads)
+            table = tfr.read_table(tfr.dataset(path, threads=threads))
         assert len(warned) == 1
         assert (table.schema.types, table["n"].to_pylist()) == ([pa.int64()], [1, 2, None])
     with warnings.catch_warnings():
@@ -193,10 +193,10 @@ def test_null_unifies_and_a_missing_column_is_null(engine: str, tmp_path: Path, 
         ("12", [{"a": 1, "b": None, "c": None}, {"a": None, "b": True, "c": "x"}]),
         ("21", [{"a": None, "b": True, "c": "x"}, {"a": 1, "b": None, "c": None}]),
     ):
-        table = tfr.read_table([tmp_path / f"{n}.tfrecord" for n in order], threads=threads)
+        table = tfr.read_table(tfr.dataset([tmp_path / f"{n}.tfrecord" for n in order], threads=threads))
         assert {f.name: f.type for f in table.schema} == {"a": pa.int8(), "b": pa.bool_(), "c": pa.string()}
         assert [{k: row[k] for k in "abc"} for row in table.to_pylist()] == rows
-        with tfr.open_reader([tmp_path / f"{n}.tfrecord" for n in order], sample=1) as reader:
+        with tfr.open_reader(tfr.dataset([tmp_path / f"{n}.tfrecord" for n in order], sample=1)) as reader:
             assert reader.schema.equals(table.schema)
             assert reader.read_all().equals(table)
 
@@ -206,13 +206,13 @@ def test_files_that_disagree_are_both_named(engine: str, tmp_path: Path, threads
     for name, kind in (("1", pa.int8()), ("2", pa.timestamp("s"))):
         tfr.write_tfrecord({"x": pa.array([1], kind)}, tmp_path / f"{name}.tfrecord")
     with pytest.raises(tfr.errors.SchemaError) as caught:
-        tfr.read_table(tmp_path, threads=threads)
+        tfr.read_table(tfr.dataset(tmp_path, threads=threads))
     assert caught.value.feature == "x"
     for part in (f"{tmp_path}/1.tfrecord", f"{tmp_path}/2.tfrecord", "int8", "timestamp[s]"):
         assert part in str(caught.value)
-    assert tfr.read_table(tmp_path, schema="infer", threads=threads)["x"].to_pylist() == [1, 1]
+    assert tfr.read_table(tfr.dataset(tmp_path, threads=threads), schema="infer")["x"].to_pylist() == [1, 1]
     with pytest.raises(tfr.errors.SchemaError, match=re.escape(str(caught.value))):
-        tfr.open_reader(tmp_path, threads=threads)
+        tfr.open_reader(tfr.dataset(tmp_path, threads=threads))
     assert tfr.dataset(tmp_path).select([]).count_rows() == 2
 
 
@@ -222,11 +222,11 @@ def test_files_without_a_schema_must_fit(
 ) -> None:
     first, plain = tmp_path / "embedded", tmp_path / "bare"
     for order in ([first, plain], [plain, first]):
-        table = tfr.read_table(order, threads=threads)
+        table = tfr.read_table(tfr.dataset(order, threads=threads))
         assert (table.schema.types, table["n"].to_pylist()) == ([pa.int8()], [1, 2, None] * 2)
     misfit = written(tmp_path / "misfit", [example(n=int64s(1000))])
     with pytest.raises(tfr.errors.DecodeError, match="not a valid int8"):
-        tfr.read_table([first, misfit], threads=threads)
+        tfr.read_table(tfr.dataset([first, misfit], threads=threads))
 
 
 def test_an_index_of_a_range_comes_back_for_one_whole_file_only(engine: str, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_an_index_of_a_range_comes_back_for_one_whole_file_only(engine: str, tmp
     assert tfr.read_tfrecord(path).index.equals(frame.index)
     assert tfr.read_tfrecord([path, path]).index.equals(pd.RangeIndex(6))
     assert tfr.read_tfrecord(path, limit=2).index.equals(pd.RangeIndex(2))
-    assert tfr.read_tfrecord(path, offset=1).index.equals(pd.RangeIndex(2))
+    assert tfr.read_tfrecord(tfr.dataset(path, offset=1)).index.equals(pd.RangeIndex(2))
     assert tfr.read_tfrecord(path, schema="infer").index.equals(default)
     payloads = list(tfr.RecordReader(path))
     assert tfr.read_tfrecord(written(tmp_path / "b", payloads[:2])).index.equals(pd.RangeIndex(2))

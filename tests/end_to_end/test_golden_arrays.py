@@ -25,7 +25,7 @@ def test_images_and_one_hot_labels(engine: str, data: Path) -> None:
     assert all(same(found[name], golden[name]) for name in FASHION)
     images = [batch["image"] for batch in tfr.iter_arrays(data / "fashion.tfrecord", batch_size=50, schema=FASHION)]
     assert same(np.concatenate(images), golden["image"])
-    label = tfr.read_arrays(data / "fashion.tfrecord", schema_overrides={"label": FASHION["label"]})
+    label = tfr.read_arrays(tfr.dataset(data / "fashion.tfrecord", schema_overrides={"label": FASHION["label"]}))
     assert same(label["label"], golden["label"])
     assert label["image"].tolist() == [image.tobytes() for image in golden["image"]]
 
@@ -133,9 +133,11 @@ def test_serialized_tensors_by_their_schema(engine: str, data: Path) -> None:
         dtype = expected.dtype.name
         for shape in (expected.shape, (None,) * expected.ndim):
             schema = {"tensor": tfr.tensor(dtype, shape, encoding="tensor_proto")}
-            found = tfr.read_arrays(data / "tensors.tfrecord", offset=row, limit=1, schema=schema)["tensor"]
+            found = tfr.read_arrays(tfr.dataset(data / "tensors.tfrecord", offset=row), limit=1, schema=schema)[
+                "tensor"
+            ]
             assert same(found, expected[None]), name
         other = "int16" if dtype != "int16" else "float32"
         schema = {"tensor": tfr.tensor(other, expected.shape, encoding="tensor_proto")}
         with pytest.raises(tfr.errors.DecodeError, match="feature 'tensor'"):
-            tfr.read_arrays(data / "tensors.tfrecord", offset=row, limit=1, schema=schema)
+            tfr.read_arrays(tfr.dataset(data / "tensors.tfrecord", offset=row), limit=1, schema=schema)

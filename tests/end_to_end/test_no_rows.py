@@ -13,14 +13,15 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 
 SCHEMA = pa.schema({"x": pa.int8(), "words": pa.list_(pa.string()), "when": pa.timestamp("s")})
 NO_ROWS = SCHEMA.empty_table()
 READERS: dict[str, Callable[..., pa.Schema]] = {
-    "read_table": lambda path, **keywords: tfr.read_table(path, **keywords).schema,
-    "read_tfrecord": lambda path, **keywords: pa.Schema.from_pandas(tfr.read_tfrecord(path, **keywords)),
-    "open_reader": lambda path, **keywords: tfr.open_reader(path, **keywords).read_all().schema,
-    "a stream": lambda path, **keywords: pa.table(tfr.open_reader(path, **keywords)).schema,
+    "read_table": lambda path, **keywords: read_by(tfr.read_table, path, **keywords).schema,
+    "read_tfrecord": lambda path, **keywords: pa.Schema.from_pandas(read_by(tfr.read_tfrecord, path, **keywords)),
+    "open_reader": lambda path, **keywords: read_by(tfr.open_reader, path, **keywords).read_all().schema,
+    "a stream": lambda path, **keywords: pa.table(read_by(tfr.open_reader, path, **keywords)).schema,
 }
 readers = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 
@@ -127,7 +128,7 @@ def test_a_pipe_without_rows_to_read_is_answered_with_the_keyword_that_declares_
         (tmp_path / "a.tfrecord").open("rb") as file,
         pytest.raises(tfr.errors.FeatureNotFoundError, match=r"no record was read.*schema="),
     ):
-        tfr.read_table(file, offset=2, columns=["x"])
+        tfr.read_table(tfr.dataset(file, offset=2), columns=["x"])
 
 
 def test_an_empty_folder_of_partitions_still_warns(tmp_path: Path) -> None:

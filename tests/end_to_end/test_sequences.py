@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import field, floats, int64s, written
 from strategies import sequence_example
 from tfrecord_io.schema.leaf import PART_KEY
@@ -46,7 +47,7 @@ def as_list(cell: Any) -> list[Any] | None:
     "options", [{}, {"record_type": "sequence_example"}, {"stable_types": True}, {"threads": 3}], ids=str
 )
 def test_golden_file_reads_as_its_json_says(engine: str, options: dict[str, Any]) -> None:
-    rows = tfr.read_table(DATA / "sequence.tfrecord", **options).to_pylist()
+    rows = read_by(tfr.read_table, DATA / "sequence.tfrecord", **options).to_pylist()
     expected = json.loads((DATA / "sequence.json").read_text())
     assert len(rows) == len(expected) == 200
     for row, record in zip(rows, expected, strict=True):
@@ -62,19 +63,19 @@ def test_one_value_in_every_step_is_a_list_else_a_list_of_lists(engine: str) -> 
     assert schema.field("words").type == pa.list_(pa.int64())
     assert schema.field("frames").type == pa.list_(pa.list_(pa.float32()))
     assert schema.field("length").type == pa.int64()
-    stable = tfr.read_table(DATA / "sequence.tfrecord", stable_types=True).schema
+    stable = tfr.read_table(tfr.dataset(DATA / "sequence.tfrecord", stable_types=True)).schema
     assert stable.field("words").type == pa.list_(pa.list_(pa.int64()))
-    with tfr.open_reader(DATA / "sequence.tfrecord", sample=20, batch_size=64) as reader:
+    with tfr.open_reader(tfr.dataset(DATA / "sequence.tfrecord", sample=20), batch_size=64) as reader:
         assert [len(batch) for batch in reader] == [64, 64, 64, 8]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_table_comes_back_from_a_lone_file(engine: str, tmp_path: Path, threads: int) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "a", record_type="sequence_example", threads=threads)
-    back = tfr.read_table(tmp_path / "a", threads=threads)
+    back = tfr.read_table(tfr.dataset(tmp_path / "a", threads=threads))
     assert back.schema.equals(TABLE.schema)
     assert back.to_pylist() == TABLE.to_pylist()
-    inferred = tfr.read_table(tmp_path / "a", schema="infer", threads=threads)
+    inferred = tfr.read_table(tfr.dataset(tmp_path / "a", threads=threads), schema="infer")
     assert inferred.column("words").to_pylist() == TABLE.column("words").to_pylist()
 
 
@@ -138,10 +139,12 @@ def test_one_name_in_both_parts_is_read_as_two_columns(
     if not set(chosen) <= set(schema):
         return
     expected = {name: TWINS[name] for name in chosen}
-    assert tfr.read_table(twins, schema=schema, **more).to_pydict() == expected
-    with tfr.open_reader(twins, schema=schema, batch_size=2, **more) as reader:
+    assert read_by(tfr.read_table, twins, schema=schema, **more).to_pydict() == expected
+    with read_by(tfr.open_reader, twins, schema=schema, batch_size=2, **more) as reader:
         assert reader.read_all().to_pydict() == expected
-    with tfr.open_random(twins, schema=schema, **{key: more[key] for key in more if key == "columns"}) as records:
+    with read_by(
+        tfr.open_random, twins, schema=schema, **{key: more[key] for key in more if key == "columns"}
+    ) as records:
         record = {name: np.asarray(value).tolist() for name, value in records[3].items()}
     assert record == {name: values[3] for name, values in expected.items()}
 

@@ -18,6 +18,7 @@ import pytest
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from servers import Bucket, Web
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
@@ -194,7 +195,7 @@ def is_looked_up(store: Store, patch: pytest.MonkeyPatch) -> None:
 def appends(store: Store, kind: type) -> None:
     for value in (1, 2):
         tfr.write_tfrecord({"x": [value]}, store.url("d/"), mode="append", **store.keywords)
-    assert tfr.read_table(store.url("d/"), **store.keywords)["x"].to_pylist() == [1, 2]
+    assert read_by(tfr.read_table, store.url("d/"), **store.keywords)["x"].to_pylist() == [1, 2]
     fs, name = locate(store.url("d/"), StorageOptions(**store.keywords))
     assert isinstance(place_of(fs, f"{name.rstrip('/')}/", "part"), kind)
 

@@ -62,9 +62,9 @@ def test_arrays_come_back_bit_for_bit_however_they_are_read(
     with on_disk([payloads[:cut], payloads[cut:]]) as paths:
         for engine, size, threads in [("native", 1 << 20, 1), ("native", 64, 3), ("reference", 64, 2)]:
             with engine_of(engine), blocks_of(size):
-                table = tfr.read_table(paths, threads=threads)
+                table = tfr.read_table(tfr.dataset(paths, threads=threads))
                 table.validate(full=True)
-                with tfr.open_reader(paths, sample="all", batch_size=2, threads=threads) as reader:
+                with tfr.open_reader(tfr.dataset(paths, sample="all", threads=threads), batch_size=2) as reader:
                     streamed = reader.read_all()
                 streamed.validate(full=True)
                 assert streamed.schema == table.schema
@@ -95,7 +95,7 @@ def test_the_order_of_files_does_not_change_what_is_folded(
     with on_disk([payloads, turned[:2], turned[2:]]) as (whole, *pieces):
         schema = tfr.read_table(whole).schema
         assert tfr.read_table(pieces).schema == schema
-        assert tfr.read_table(pieces[::-1], threads=2).schema == schema
+        assert tfr.read_table(tfr.dataset(pieces[::-1], threads=2)).schema == schema
 
 
 def test_a_folded_column_says_where_its_type_comes_from(tmp_path: Path, engine: str) -> None:

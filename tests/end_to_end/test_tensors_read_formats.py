@@ -131,7 +131,7 @@ def test_pandas_gets_arrays_of_steps(tmp_path: Path) -> None:
     steps = {"x": [blobs(MATRIX.tobytes())] * 2, "y": [blobs(MATRIX.tobytes()), blobs(MATRIX[:1].tobytes())]}
     path = written(tmp_path / "x", [sequence_example({}, steps), b""])
     schema = {"x": tfr.sequence(tfr.tensor("float32", (2, 3))), "y": tfr.sequence(tfr.tensor("float32", (None, 3)))}
-    frame = tfr.read_tfrecord(path, schema=schema, record_type="sequence_example")
+    frame = tfr.read_tfrecord(tfr.dataset(path, record_type="sequence_example"), schema=schema)
     assert frame["x"][0].shape == (2, 2, 3)
     assert [step.shape for step in frame["y"][0]] == [(2, 3), (1, 3)]
     assert frame["x"][1] is None

@@ -249,7 +249,9 @@ def test_payloads_are_written_as_records(engine: str, tmp_path: Path) -> None:
     for threads in (1, 2):
         tfr.write_tfrecord(table, tmp_path / "a", record_type="bytes", threads=threads)
         assert (tmp_path / "a").read_bytes() == framed(b"a", b"", int64s(1))
-    tfr.write_tfrecord(tfr.open_reader(tmp_path / "a", record_type="bytes"), tmp_path / "b.gz", record_type="bytes")
+    tfr.write_tfrecord(
+        tfr.open_reader(tfr.dataset(tmp_path / "a", record_type="bytes")), tmp_path / "b.gz", record_type="bytes"
+    )
     assert list(tfr.RecordReader(tmp_path / "b.gz")) == [b"a", b"", int64s(1)]
     for bad in ({"record": ["text"]}, {"a": [b""], "b": [b""]}, {"record": [b"a", None]}):
         with pytest.raises(tfr.errors.EncodeError):

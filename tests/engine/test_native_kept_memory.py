@@ -46,7 +46,7 @@ def test_values_are_the_same_in_memory_that_is_used_again(tmp_path: Path, thread
         tfr.write_tfrecord(each, tmp_path / f"{number}.tfrecord")
     held = []
     for number in [0, 1, 2, 0, 3, 4, 1, 3, 2, 0, 0]:
-        read = tfr.read_table(tmp_path / f"{number}.tfrecord", threads=threads)
+        read = tfr.read_table(tfr.dataset(tmp_path / f"{number}.tfrecord", threads=threads))
         assert read.equals(tables[number])
         held = [*held[-1:], (read, tables[number])]
         assert all(read.equals(expected) for read, expected in held)

@@ -18,6 +18,7 @@ import pytest
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from records import blobs, entry, example, field, floats, framed, group, int64s, tag, varint, written
 from tfrecord_io.format.protobuf import message_classes
 
@@ -35,10 +36,10 @@ def refused(path: Path, *, record: int, offset: int, **keywords: Any) -> tfr.err
     errors = []
     for threads in (1, 2):
         with pytest.raises(tfr.errors.DecodeError) as caught:
-            tfr.read_table(path, threads=threads, **keywords)
+            read_by(tfr.read_table, path, threads=threads, **keywords)
         errors.append(caught.value)
         for more in ({}, {"schema": {"b": "int64"}}, {"sample": 1}):
-            reader = tfr.open_reader(path, threads=threads, **{**more, **keywords})
+            reader = read_by(tfr.open_reader, path, threads=threads, **{**more, **keywords})
             rows = 0
             try:
                 for batch in reader:
@@ -55,7 +56,7 @@ def refused(path: Path, *, record: int, offset: int, **keywords: Any) -> tfr.err
         assert len(str(error).encode()) <= 1024
         assert SECRET.decode() not in str(error)
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
-        assert tfr.read_table(path, on_error="stop", **keywords).num_rows == record
+        assert read_by(tfr.read_table, path, on_error="stop", **keywords).num_rows == record
     return errors[0]
 
 
@@ -117,7 +118,7 @@ def test_invalid_protobuf_is_refused_at_its_record(
     with pytest.raises(tfr.errors.DecodeError):
         tfr.decode_example(payload)
     assert not tfr.verify(path).ok
-    assert tfr.read_table(path, record_type="bytes").num_rows == 5
+    assert tfr.read_table(tfr.dataset(path, record_type="bytes")).num_rows == 5
 
 
 @pytest.mark.fault(39)
@@ -149,7 +150,7 @@ def test_wire_forms_read_as_cpp_protobuf_reads_them(
     path = written(tmp_path / "a", [payload])
     if case["expect"] == "error":
         with pytest.raises(tfr.errors.DecodeError) as caught:
-            tfr.read_table(path, threads=threads, record_type="example")
+            tfr.read_table(tfr.dataset(path, threads=threads, record_type="example"))
         assert caught.value.record == 0
         return
     expected = {}
@@ -160,7 +161,9 @@ def test_wire_forms_read_as_cpp_protobuf_reads_them(
         ((kind, values),) = cell.items()
         values = [base64.b64decode(v) for v in values] if kind == "bytes" else values
         expected[name] = values[0] if len(values) == 1 else values
-    (row,) = tfr.read_table(path, threads=threads, record_type="example", infer_text=False).to_pylist() or [{}]
+    (row,) = tfr.read_table(
+        tfr.dataset(path, threads=threads, record_type="example", infer_text=False)
+    ).to_pylist() or [{}]
     assert row == expected
     decoded = tfr.decode_example(payload)
     assert decoded.keys() == expected.keys()
@@ -207,9 +210,9 @@ def test_floats_keep_their_bits_and_integers_their_limits(engine: str, tmp_path:
 def test_distinct_feature_names_are_bounded(engine: str, tmp_path: Path) -> None:
     rows = [example(**{f"n{i}_{k}": int64s(1) for k in range(10)}) for i in range(60)]
     path = written(tmp_path / "a", rows)
-    assert tfr.read_table(path, max_features=600).num_columns == 600
+    assert tfr.read_table(tfr.dataset(path, limits=tfr.Limits(features=600))).num_columns == 600
     for threads in (1, 2):
-        for read in (tfr.read_table, lambda *a, **k: tfr.open_reader(*a, **k).read_all()):
+        for read in (tfr.read_table, lambda *a, **k: read_by(tfr.open_reader, *a, **k).read_all()):
             with pytest.raises(tfr.TFRecordError, match="max_features=55") as caught:
                 read(path, max_features=55, threads=threads)
             assert caught.value.record == 5
@@ -229,10 +232,10 @@ def test_batches_are_split_before_offsets_overflow(
     rows = [example(s=blobs(bytes(40))) for _ in range(7)]
     paths = [written(tmp_path / f"{i}", rows[i : i + 2]) for i in range(0, 7, 2)]
     for more in ({}, {"sample": 1}, {"record_type": "bytes"}, {"schema": {"s": "binary"}}):
-        with tfr.open_reader(paths, batch_bytes=2**40, threads=threads, **more) as reader:
+        with read_by(tfr.open_reader, paths, batch_bytes=2**40, threads=threads, **more) as reader:
             assert [len(batch) for batch in reader] == [2, 2, 2, 1]
     huge = [written(tmp_path / f"h{i}", [example(s=blobs(bytes(200)))] * 2) for i in range(3)]
-    with tfr.open_reader(huge, batch_bytes=50, threads=threads) as reader:
+    with tfr.open_reader(tfr.dataset(huge, threads=threads), batch_bytes=50) as reader:
         assert [len(batch) for batch in reader] == [1] * 6
 
 
@@ -241,7 +244,7 @@ def test_null_slots_are_zero_and_arrays_are_valid(engine: str, tmp_path: Path) -
     one = {"f": floats(1.5), "i": int64s(7), "s": blobs(b"text"), "v": int64s(1, 2)}
     path = written(tmp_path / "a", [example(**one), example(), example(**one), example()])
     for threads in (1, 2):
-        table = tfr.read_table(path, threads=threads)
+        table = tfr.read_table(tfr.dataset(path, threads=threads))
         table.validate(full=True)
         for name, dtype in (("i", np.int64), ("f", np.float32)):
             (chunk,) = table[name].chunks
@@ -270,20 +273,20 @@ def test_other_messages_are_refused_by_name_and_never_a_table_without_columns(
             tfr.read_table,
             tfr.read_tfrecord,
             tfr.infer_schema,
-            lambda *a, **k: tfr.open_reader(*a, **k).read_all(),
+            lambda *a, **k: read_by(tfr.open_reader, *a, **k).read_all(),
         ):
             for more in ({}, {"limit": 1}):
                 with pytest.raises(tfr.errors.DecodeError, match='record_type="bytes"') as caught:
                     read(path, threads=threads, **more)
                 assert (caught.value.path, caught.value.record) == (str(path), 0)
                 assert SECRET.decode() not in str(caught.value)
-    assert tfr.read_table(path, record_type="bytes")["record"].to_pylist() == payloads
+    assert tfr.read_table(tfr.dataset(path, record_type="bytes"))["record"].to_pylist() == payloads
     assert "bytes" in str(tfr.verify(path))
 
 
 def test_an_explicit_record_type_gets_protobufs_answer(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", FOREIGN["unknown fields only"])
-    table = tfr.read_table(path, record_type="example")
+    table = tfr.read_table(tfr.dataset(path, record_type="example"))
     assert (table.num_rows, table.num_columns) == (3, 0)
     assert tfr.read_table(written(tmp_path / "b", [b"", GOOD[0], field(9, b"x")]))["b"].to_pylist() == [None, 0, None]
     assert pa.schema(tfr.open_reader(tmp_path / "b")).names == ["b"]
@@ -341,7 +344,7 @@ ELWC = {
 @pytest.mark.parametrize("payloads", ELWC.values(), ids=ELWC)
 def test_lists_of_examples_are_named(engine: str, tmp_path: Path, payloads: list[bytes]) -> None:
     path = written(tmp_path / "a", payloads)
-    readers = [tfr.read_table, tfr.infer_schema, lambda path, **more: tfr.open_reader(path, **more).read_all()]
+    readers = [tfr.read_table, tfr.infer_schema, lambda path, **more: read_by(tfr.open_reader, path, **more).read_all()]
     for read in (*readers, partial(tfr.read_table, max_features=100), partial(tfr.read_table, schema={"title": str})):
         with pytest.raises(
             tfr.errors.DecodeError, match=r'look like ExampleListWithContext.*record_type="bytes"'
@@ -352,16 +355,16 @@ def test_lists_of_examples_are_named(engine: str, tmp_path: Path, payloads: list
     declared = [{"record_type": "example"}] if with_examples else []
     for more in ({"columns": ["query"]}, {"columns": "!title"}, *declared):
         with pytest.raises(tfr.errors.DecodeError, match="look like ExampleListWithContext"):
-            tfr.read_table(path, **more)
+            read_by(tfr.read_table, path, **more)
     for more in ({}, *declared):
-        (check,) = tfr.verify(path, **more).files
+        (check,) = read_by(tfr.verify, path, **more).files
         assert (str(check.error), check.records) == (str(caught.value), 0)
     if with_examples:
         with pytest.raises(tfr.errors.DecodeError, match="look like ExampleListWithContext"):
             tfr.io.parse_example(payloads, {"title": tfr.io.VarLenFeature("string")})
         with pytest.raises(tfr.errors.DecodeError, match="look like ExampleListWithContext"):
             tfr.decode_example(elwc(DOCUMENT))
-    assert tfr.read_table(path, record_type="bytes")["record"].to_pylist() == payloads
+    assert tfr.read_table(tfr.dataset(path, record_type="bytes"))["record"].to_pylist() == payloads
     assert tfr.verify(path, record_type="bytes").ok
 
 

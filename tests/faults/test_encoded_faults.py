@@ -22,7 +22,7 @@ def test_a_wrong_compression_is_told(engine: str, tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(content))
     for path, compression, looks in ((plain, "gzip", "a plain TFRecord file"), (packed, "zlib", "gzip data")):
         with pytest.raises(tfr.errors.CompressionError, match=f"the file looks like {looks}"):
-            tfr.read_table(path, compression=compression)
+            tfr.read_table(tfr.dataset(path, compression=compression))
         assert tfr.read_table(path).num_rows == 3
 
 
@@ -33,7 +33,7 @@ def test_a_length_that_looks_like_gzip(engine: str, tmp_path: Path) -> None:
     payload = next(p for n in range(rest, size) if len(p := example(x=blobs(bytes(n)))) == size)
     path = written(tmp_path / "a.tfrecord.gz", [payload, example(x=blobs(b"x"))])
     assert path.read_bytes().startswith(b"\x1f\x8b\x08")
-    assert [len(value) for value in tfr.read_table(path, infer_text=False)["x"].to_pylist()][1] == 1
+    assert [len(value) for value in tfr.read_table(tfr.dataset(path, infer_text=False))["x"].to_pylist()][1] == 1
 
 
 WORDS = pa.array(["a", None, "bc", "d", "a", ""])

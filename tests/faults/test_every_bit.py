@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import framed
 from rounds import COMPLETE
 from tfrecord_io.compression import CODECS, get_codec
@@ -40,7 +41,7 @@ def until_error(file: Any, **keywords: Any) -> tuple[list[bytes], Exception | No
     """The records that a reader gives, and the error that ends them."""
     given: list[bytes] = []
     try:
-        given.extend(tfr.RecordReader(file, **keywords))
+        given.extend(read_by(tfr.RecordReader, file, **keywords))
     except (tfr.TFRecordError, OSError) as error:
         return given, error
     return given, None

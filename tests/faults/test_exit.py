@@ -148,9 +148,9 @@ def test_exit_with_threads_running(path: Path, code: str, status: int, threads: 
 @pytest.mark.parametrize(
     "abandon",
     [
-        lambda path: next(tfr.iter_arrays(path, batch_size=10, shuffle_buffer=50, seed=0, threads=4)),
-        lambda path: tfr.open_reader(path, batch_size=10, threads=2).read_next_batch(),
-        lambda path: tfr.open_reader(path, batch_size=10, threads=4).read_next_batch(),
+        lambda path: next(tfr.iter_arrays(tfr.dataset(path, threads=4), batch_size=10, shuffle_buffer=50, seed=0)),
+        lambda path: tfr.open_reader(tfr.dataset(path, threads=2), batch_size=10).read_next_batch(),
+        lambda path: tfr.open_reader(tfr.dataset(path, threads=4), batch_size=10).read_next_batch(),
         lambda path: next(tfr.RecordReader(path)),
     ],
     ids=["iter_arrays", "read ahead", "decoding threads", "RecordReader"],
@@ -234,13 +234,13 @@ def test_forks_while_threads_run(small: Path) -> None:
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_multiprocessing_while_threads_run(small: Path, tmp_path: Path, method: str) -> None:
     with (
-        tfr.iter_arrays(small, batch_size=99, shuffle_buffer=500, seed=0, threads=4) as batches,
-        tfr.open_reader(small, batch_size=99, threads=2) as reader,
+        tfr.iter_arrays(tfr.dataset(small, threads=4), batch_size=99, shuffle_buffer=500, seed=0) as batches,
+        tfr.open_reader(tfr.dataset(small, threads=2), batch_size=99) as reader,
         tfr.open_random(small) as records,
     ):
         next(batches)
         next(reader)
-        fresh = tfr.iter_arrays(small, batch_size=99, shuffle_buffer=500, seed=0, threads=2)
+        fresh = tfr.iter_arrays(tfr.dataset(small, threads=2), batch_size=99, shuffle_buffer=500, seed=0)
         with multiprocessing.get_context(method).Pool(2) as pool:
             jobs = [(str(small), str(tmp_path / f"{i}.tfrecord.gz"), fresh, records) for i in range(4)]
             assert pool.starmap(read_and_write, jobs) == [(ROWS, ROWS, ROWS, ROWS)] * 4

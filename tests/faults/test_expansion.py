@@ -17,6 +17,7 @@ import pytest
 
 import tfrecord_io as tfr
 from protos import proto
+from reading import read_by
 from records import blobs, entry, example, field, floats, framed, int64s, varint, written
 from tfrecord_io.schema.embedded import field_bytes, pack
 
@@ -117,7 +118,7 @@ def test_many_rows_of_a_large_embedded_type(tmp_path: Path) -> None:
     refused(path, "read_table", "open_reader", "read_arrays", limit=400 * MIB)
     schema = {"x": pa.list_(pa.int64(), 10**6)}  # a declared type has no limit
     assert tfr.read_table(path, schema=schema, limit=50).num_rows == 50
-    assert tfr.read_table(path, limit=50, max_expansion=500 * MIB).num_rows == 50
+    assert tfr.read_table(tfr.dataset(path, limits=tfr.Limits(expansion_bytes=500 * MIB)), limit=50).num_rows == 50
 
 
 @pytest.mark.matrix
@@ -188,7 +189,9 @@ def test_the_limit_can_be_changed() -> None:
 def test_rows_before_the_excess_are_intact(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [of_value(filled(1000))] * 3 + [of_value(filled(10**6))])
     read: Callable[..., pa.Table] = lambda **keywords: tfr.read_table(  # noqa: E731
-        path, schema={"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}, max_expansion=MIB, **keywords
+        tfr.dataset(path, limits=tfr.Limits(expansion_bytes=MIB)),
+        schema={"x": tfr.tensor("int32", (None,), encoding="tensor_proto")},
+        **keywords,
     )
     with pytest.raises(tfr.errors.DecodeError, match="max_expansion") as caught:
         read()
@@ -201,10 +204,10 @@ def test_a_stream_counts_the_rows_that_it_holds(engine: str, tmp_path: Path) -> 
     """Batches are released, so each has the whole limit; all rows at once have it once."""
     path = written(tmp_path / "a", [of_value(filled(200_000))] * 4)
     keywords = {"schema": {"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}, "max_expansion": MIB}
-    with tfr.open_reader(path, batch_size=1, **keywords) as reader:
+    with read_by(tfr.open_reader, path, batch_size=1, **keywords) as reader:
         assert [len(batch) for batch in reader] == [1] * 4
     with pytest.raises(tfr.errors.DecodeError, match="max_expansion"):
-        tfr.read_table(path, **keywords)
+        read_by(tfr.read_table, path, **keywords)
 
 
 @pytest.mark.matrix
@@ -220,15 +223,15 @@ def test_rows_before_a_list_that_is_too_long_are_intact(engine: str, tmp_path: P
     path = written(tmp_path / "a", [example(x=int64s(*row)) for row in lists])
     keywords: dict[str, Any] = {"ragged": "pad", "max_expansion": 1}
     with pytest.raises(tfr.errors.DecodeError, match=r"max_expansion=1 .*pass max_expansion=") as caught:
-        tfr.read_arrays(path, **keywords)
+        read_by(tfr.read_arrays, path, **keywords)
     assert (caught.value.feature, caught.value.record, caught.value.records_intact) == ("x", 3, 3)
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
-        arrays = tfr.read_arrays(path, **keywords, on_error="stop")
+        arrays = read_by(tfr.read_arrays, path, **keywords, on_error="stop")
     assert arrays["x"].tolist() == [[1, 0], [2, 3], [4, 0]]
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
-        batches = list(tfr.iter_arrays(path, batch_size=10**6, **keywords, on_error="stop"))
+        batches = list(read_by(tfr.iter_arrays, path, batch_size=10**6, **keywords, on_error="stop"))
     assert [batch["x"].tolist() for batch in batches] == [arrays["x"].tolist()]
-    batches = tfr.iter_arrays(path, batch_size=10, **keywords)  # each batch has what its own rows account for
+    batches = read_by(tfr.iter_arrays, path, batch_size=10, **keywords)  # each batch has what its own rows account for
     with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1"):
         list(batches)
     assert next(tfr.iter_arrays(path, batch_size=10, ragged="pad"))["x"].shape == (10, 10**5)
@@ -250,7 +253,7 @@ def test_wide_text_is_written_in_pieces(tmp_path: Path) -> None:
     assert (array.shape, array.dtype, array[0][-1], array[-1]) == ((601,), np.dtype("U100000"), "a", "b")
     refused = r"max_expansion=1\)? .*pass tfr\.dataset\(…, max_expansion="
     with pytest.raises(tfr.errors.DecodeError, match=refused) as caught:
-        tfr.formats.write_npy(tfr.dataset(path, max_expansion=1), tmp_path / "b.npy")
+        tfr.formats.write_npy(tfr.dataset(path, limits=tfr.Limits(expansion_bytes=1)), tmp_path / "b.npy")
     assert caught.value.record is not None
 
 
@@ -268,7 +271,7 @@ def test_intact_records_are_not_left_out_for_lack_of_room(
     path = written(tmp_path / "a", [example(x=blobs(tensor))] * 3)
     schema = {"x": column}
     with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1 ") as caught:
-        tfr.read_table(path, schema=schema, max_expansion=1, on_error="skip")
+        tfr.read_table(tfr.dataset(path, limits=tfr.Limits(expansion_bytes=1)), schema=schema, on_error="skip")
     assert caught.value.of_memory
     assert pickle.loads(pickle.dumps(caught.value)).of_memory
     assert tfr.read_table(path, schema=schema, on_error="skip").num_rows == 3
@@ -331,9 +334,11 @@ def test_chunks_that_end_for_lack_of_memory(threads: int, engine: str, tmp_path:
     path = written(tmp_path / "a", NAMES[:12] + [b""] * 3 + [NAMES[0][:-1]])
     schema = {f"feature {n}": pa.int64() for n in range(2000)}
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
-        whole = tfr.read_table(path, schema=schema, threads=1, on_error="stop")
+        whole = tfr.read_table(tfr.dataset(path, threads=1), schema=schema, on_error="stop")
     assert whole.num_rows == 15
-    with tfr.open_reader(path, schema=schema, threads=threads, max_expansion=1) as reader:
+    with tfr.open_reader(
+        tfr.dataset(path, threads=threads, limits=tfr.Limits(expansion_bytes=1)), schema=schema
+    ) as reader:
         batches = []
         with pytest.raises(tfr.errors.DecodeError) as caught:
             batches.extend(iter(reader))
@@ -345,6 +350,6 @@ def test_chunks_that_end_for_lack_of_memory(threads: int, engine: str, tmp_path:
 def test_wide_sparse_tables_are_read(engine: str, tmp_path: Path) -> None:
     """Records of one feature of 500 each."""
     path = written(tmp_path / "a", [example(**{f"feature_{n % 500}": int64s(n)}) for n in range(2000)])
-    table = tfr.read_table(path, max_expansion=MIB)
+    table = tfr.read_table(tfr.dataset(path, limits=tfr.Limits(expansion_bytes=MIB)))
     assert (table.num_rows, table.num_columns) == (2000, 500)
     assert len(framed(b"")) == 16

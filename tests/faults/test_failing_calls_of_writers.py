@@ -44,7 +44,7 @@ def generation(target: str) -> int:
     path = target if target.endswith(".tfrecord") else f"{target}@*"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if "@" in path else "error", tfr.errors.StaleIndexWarning)
-        table = tfr.read_table(path, threads=1)
+        table = tfr.read_table(tfr.dataset(path, threads=1))
         found = table["generation"][0].as_py() - 10_000
         assert table.to_pydict() == table_of(found).to_pydict()
         assert tfr.count(path) == len(table)

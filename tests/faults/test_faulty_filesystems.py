@@ -11,6 +11,7 @@ from fsspec.asyn import AsyncFileSystem
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from records import blobs, example, framed, int64s
 from rounds import COMPLETE
 
@@ -60,12 +61,12 @@ FAULTS: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
 }
 READS: dict[str, Callable[..., int]] = {
-    "read_table": lambda path, **more: tfr.read_table(path, **more)["n"].to_pylist(),
+    "read_table": lambda path, **more: read_by(tfr.read_table, path, **more)["n"].to_pylist(),
     "open_reader": lambda path, **more: [
-        n for b in tfr.open_reader(path, threads=2, **more) for n in b["n"].to_pylist()
+        n for b in read_by(tfr.open_reader, path, threads=2, **more) for n in b["n"].to_pylist()
     ],
     "RecordReader": lambda path, **more: [
-        tfr.decode_example(r)["n"][0] for r in tfr.RecordReader(path, filesystem=more["filesystem"])
+        tfr.decode_example(r)["n"][0] for r in tfr.RecordReader(tfr.dataset(path, filesystem=more["filesystem"]))
     ],
 }
 

@@ -49,7 +49,9 @@ def test_offsets_beyond_4_gib(engine: str) -> None:
     count = 4200
     end = count * Virtual.SIZE
     good = framed(PAYLOADS[0], PAYLOADS[1])
-    reader = tfr.open_reader(Virtual(count, good + b"\0" * 12), offset=count - 1, check_crc=False, record_type="bytes")
+    reader = tfr.open_reader(
+        tfr.dataset(Virtual(count, good + b"\0" * 12), offset=count - 1, check_crc=False, record_type="bytes")
+    )
     rows = []
     with pytest.raises(tfr.errors.CorruptRecordError) as caught:
         rows.extend(len(value) for batch in reader for value in batch["record"].to_pylist())
@@ -57,7 +59,7 @@ def test_offsets_beyond_4_gib(engine: str) -> None:
     assert (caught.value.record, caught.value.offset) == (count + 2, end + len(good))
     assert end + len(good) > 2**32
     with pytest.raises(tfr.errors.DecodeError) as caught:
-        tfr.read_table(Virtual(count, framed(b"", b"\x0a\xff")), offset=count, check_crc=False, threads=2)
+        tfr.read_table(tfr.dataset(Virtual(count, framed(b"", b"\x0a\xff")), offset=count, check_crc=False, threads=2))
     assert (caught.value.record, caught.value.offset) == (count + 1, end + 16)
 
 
@@ -66,13 +68,13 @@ def test_a_file_that_shrinks_or_changes_while_it_is_read(engine: str, tmp_path: 
     rows = [example(n=int64s(i), s=blobs(bytes(1 << 20))) for i in range(24)]
     for threads in (1, 2):
         path = written(tmp_path / "a", rows)
-        reader = tfr.open_reader(path, batch_size=1, sample=1, threads=threads)
+        reader = tfr.open_reader(tfr.dataset(path, sample=1, threads=threads), batch_size=1)
         next(reader)
         os.truncate(path, 100)
         with pytest.raises((tfr.errors.TruncatedRecordError, OSError)):
             list(reader)
         path = written(tmp_path / "b", rows)
-        reader = tfr.open_reader(path, batch_size=1, sample=1, threads=threads)
+        reader = tfr.open_reader(tfr.dataset(path, sample=1, threads=threads), batch_size=1)
         next(reader)
         with path.open("r+b") as over:
             over.seek(12 << 20)
@@ -82,10 +84,12 @@ def test_a_file_that_shrinks_or_changes_while_it_is_read(engine: str, tmp_path: 
 
 
 OPENED: dict[str, Callable[[Path], Any]] = {
-    "open_reader": lambda path: tfr.open_reader(path, batch_size=1, sample=1, threads=1),
-    "open_reader, threads": lambda path: tfr.open_reader(path, batch_size=1, sample=1, threads=2),
+    "open_reader": lambda path: tfr.open_reader(tfr.dataset(path, sample=1, threads=1), batch_size=1),
+    "open_reader, threads": lambda path: tfr.open_reader(tfr.dataset(path, sample=1, threads=2), batch_size=1),
     "RecordReader": tfr.RecordReader,
-    "iter_arrays": lambda path: tfr.iter_arrays(path, batch_size=1, schema={"n": "int64", "s": "binary"}, threads=2),
+    "iter_arrays": lambda path: tfr.iter_arrays(
+        tfr.dataset(path, threads=2), batch_size=1, schema={"n": "int64", "s": "binary"}
+    ),
 }
 
 
@@ -173,10 +177,10 @@ def test_the_lowest_record_of_several_faults_wins(engine: str, tmp_path: Path) -
     corrupt_first = file(framed(PAYLOADS[0]) + bytes(flipped) + bad + b"\0" * 12)
     for threads in (1, 2):
         with pytest.raises(tfr.errors.CorruptRecordError) as caught:
-            tfr.read_table(corrupt_first, threads=threads)
+            tfr.read_table(tfr.dataset(corrupt_first, threads=threads))
         assert caught.value.record == 1
     undecodable_first = file(framed(PAYLOADS[0]) + bad + bytes(flipped))
     for threads in (1, 2):
         with pytest.raises(tfr.errors.DecodeError) as error:
-            tfr.read_table(undecodable_first, threads=threads)
+            tfr.read_table(tfr.dataset(undecodable_first, threads=threads))
         assert (error.value.record, error.value.offset) == (1, len(framed(PAYLOADS[0])))

@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, example, framed, header, int64s, written
 
 SECRET = b"SECRETVALUE"
@@ -23,18 +24,18 @@ ENDS = [len(framed(*PAYLOADS[: i + 1])) for i in range(4)]
 
 
 def table_of(path: Any, **keywords: Any) -> int:
-    return tfr.read_table(path, **keywords).num_rows
+    return read_by(tfr.read_table, path, **keywords).num_rows
 
 
 def bytes_of(path: Any, **keywords: Any) -> int:
-    return tfr.read_table(path, record_type="bytes", **keywords).num_rows
+    return read_by(tfr.read_table, path, record_type="bytes", **keywords).num_rows
 
 
 def threads_of(path: Any, **keywords: Any) -> int:
-    return tfr.read_table(path, threads=2, **keywords).num_rows
+    return read_by(tfr.read_table, path, threads=2, **keywords).num_rows
 
 
-WHOLE = [table_of, bytes_of, threads_of, lambda path, **k: len(tfr.read_tfrecord(path, **k))]
+WHOLE = [table_of, bytes_of, threads_of, lambda path, **k: len(read_by(tfr.read_tfrecord, path, **k))]
 
 
 def delivered(stream: Any, count: Callable[[Any], int]) -> tuple[int, Exception]:
@@ -58,12 +59,12 @@ def expect_error(
             read(path, **keywords)
         errors.append(caught.value)
     for more in ({}, {"threads": 2}, {"record_type": "bytes"}, {"schema": {"n": "int64"}}):
-        reader = tfr.open_reader(path, **keywords, **more)
+        reader = read_by(tfr.open_reader, path, **keywords, **more)
         given, error = delivered(reader, len)
         assert given == record
         assert reader.fault is error
         errors.append(error)
-    given, error = delivered(tfr.RecordReader(path, **keywords), lambda payload: 1)
+    given, error = delivered(read_by(tfr.RecordReader, path, **keywords), lambda payload: 1)
     assert given == record
     errors.append(error)
     report = tfr.verify(path).files[0] if not keywords else None

@@ -20,6 +20,7 @@ import pytest
 import tfrecord_io as tfr
 from chaos import Chaos
 from limited import set_limits
+from reading import read_by
 from records import example, framed, int64s
 from rounds import rounds
 from servers import Bucket
@@ -85,7 +86,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_a_long_read_of_a_file(large: Path, threads: int) -> None:
-    assert best(lambda: seconds_to_stop(lambda: tfr.read_table(large, threads=threads))) < LIMIT
+    assert best(lambda: seconds_to_stop(lambda: tfr.read_table(tfr.dataset(large, threads=threads)))) < LIMIT
 
 
 def test_a_long_look_at_a_file(large: Path) -> None:
@@ -126,7 +127,9 @@ def test_a_read_from_a_bucket_that_gives_no_answer(
         chaos.stalled = ""
 
         def work() -> None:
-            with tfr.open_reader(s3.url("a"), storage_options=options, threads=threads, batch_size=1000) as reader:
+            with tfr.open_reader(
+                tfr.dataset(s3.url("a"), threads=threads), storage_options=options, batch_size=1000
+            ) as reader:
                 next(reader)
                 chaos.stalled = "GET"
                 for _ in reader:
@@ -210,8 +213,14 @@ def taken(interrupter: Interrupter, items: Iterator[Any], values_of: Callable[[A
 @pytest.mark.parametrize(
     ("opened", "values_of"),
     [
-        (lambda path: tfr.open_reader(path, batch_size=7, threads=1), lambda batch: batch["x"].to_pylist()),
-        (lambda path: tfr.open_reader(path, batch_size=7, threads=2), lambda batch: batch["x"].to_pylist()),
+        (
+            lambda path: tfr.open_reader(tfr.dataset(path, threads=1), batch_size=7),
+            lambda batch: batch["x"].to_pylist(),
+        ),
+        (
+            lambda path: tfr.open_reader(tfr.dataset(path, threads=2), batch_size=7),
+            lambda batch: batch["x"].to_pylist(),
+        ),
         (tfr.RecordReader, lambda record: tfr.decode_example(record)["x"].tolist()),
     ],
     ids=["one thread", "two threads", "RecordReader"],
@@ -236,7 +245,7 @@ def test_an_interrupted_reader_does_not_look_consumed(
 
 def test_an_interrupted_read_all_does_not_look_consumed(numbered: Path) -> None:
     def work(interrupter: Interrupter) -> None:
-        with tfr.open_reader(numbered, batch_size=7, threads=1) as reader:
+        with tfr.open_reader(tfr.dataset(numbered, threads=1), batch_size=7) as reader:
             try:
                 table = interrupter.call(reader.read_all)
             except KeyboardInterrupt:
@@ -256,10 +265,10 @@ def test_an_interrupted_read_all_does_not_look_consumed(numbered: Path) -> None:
 def test_an_interrupted_iterator_continues_with_the_same_batch(numbered: Path, threads: int, buffer: int) -> None:
     options: dict[str, Any] = {"batch_size": 7, "shuffle_buffer": buffer, "seed": 1, "threads": threads}
     options |= {"schema": {"x": "int64"}, "epochs": 2}
-    expected = [x for batch in tfr.iter_arrays(numbered, **options) for x in batch["x"].tolist()]
+    expected = [x for batch in read_by(tfr.iter_arrays, numbered, **options) for x in batch["x"].tolist()]
 
     def work(interrupter: Interrupter) -> None:
-        with chunks_of(10), tfr.iter_arrays(numbered, **options) as batches:
+        with chunks_of(10), read_by(tfr.iter_arrays, numbered, **options) as batches:
             assert taken(interrupter, batches, lambda batch: batch["x"].tolist()) == expected
 
     for line in lines_of(work):

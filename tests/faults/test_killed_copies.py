@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -33,7 +34,7 @@ def generation(path: str, storage: dict[str, Any]) -> int | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            found = tfr.read_table(path, **storage)
+            found = read_by(tfr.read_table, path, **storage)
         except FileNotFoundError:
             return None
         except tfr.errors.CorruptRecordError as error:

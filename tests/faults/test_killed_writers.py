@@ -52,7 +52,7 @@ def forker(tmp_path_factory: pytest.TempPathFactory, native_engine: None) -> Ite
 def generation(target: str) -> int:
     """The generation that all rows are of, as a reader finds them; the files fit their manifest."""
     path = target if target.endswith(".tfrecord") else f"{target}@*"
-    table = tfr.read_table(path, threads=1)
+    table = tfr.read_table(tfr.dataset(path, threads=1))
     assert table.num_rows == ROWS
     (only,) = set(table["generation"].to_pylist())
     with tfr.open_random(path) as records:
@@ -157,7 +157,7 @@ def test_killed_while_appending_adds_all_rows_or_none(forker: Any, tmp_path: Pat
         answer = forker(target=target, first=2, step=step)
         before = [10_001] * ROWS if exists else []
         try:
-            found = tfr.read_table(target, threads=1)["generation"].to_pylist()
+            found = tfr.read_table(tfr.dataset(target, threads=1))["generation"].to_pylist()
         except FileNotFoundError:
             found = []
         assert found in (before, before + [10_002] * ROWS)
@@ -182,7 +182,7 @@ def test_killed_while_appending_at_random_moments(forker: Any, tmp_path: Path, r
     at, kills = 1, 1000 if COMPLETE else 20
     for _kill in range(kills):
         answer = forker(target=target, first=at, delay=rng.uniform(0, 0.1))
-        rows = tfr.read_table(target, threads=1)["generation"].to_pylist()
+        rows = tfr.read_table(tfr.dataset(target, threads=1))["generation"].to_pylist()
         found = rows[::ROWS]
         assert rows == [value for value in found for _ in range(ROWS)]
         last = found[-1] - 10_000

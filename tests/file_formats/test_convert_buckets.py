@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from servers import Bucket, Web
 from transfers import convert_flat
 
@@ -70,7 +71,7 @@ def test_a_folder_and_globs_of_a_bucket(tmp_path: Path, bucket: Bucket) -> None:
     tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
     assert tfr.read_arrays(tmp_path / "x.tfrecord")["a"][:, 0, 0].tolist() == [0, 1, 2]
     convert_flat(bucket.url("tables/*.parquet"), bucket.url("x.tfrecord"), **options)
-    assert tfr.read_table(bucket.url("x.tfrecord"), **options)["x"].to_pylist() == [0, 1, 2]
+    assert read_by(tfr.read_table, bucket.url("x.tfrecord"), **options)["x"].to_pylist() == [0, 1, 2]
     for pattern in ("objects/*.npz", "objects/*"):
         with pytest.raises(ValueError, match="matches 3 files"):
             convert_flat(bucket.url(pattern), bucket.url("y.tfrecord"), **options)
@@ -137,7 +138,7 @@ def test_each_side_has_options_of_its_own(
         sides = {"source_options": {"storage_options": options}, "storage_options": to_options}
         convert_flat(f"{begin}a.{suffix}", f"{to}b.tfrecord", **sides)
         reading = {} if to_options is None else {"storage_options": to_options}
-        assert tfr.read_table(f"{to}b.tfrecord", **reading).column(0).to_pylist() == [1, 2, 3], suffix
+        assert read_by(tfr.read_table, f"{to}b.tfrecord", **reading).column(0).to_pylist() == [1, 2, 3], suffix
         for other in FORMATS_OF_NUMBERS[1:] if suffix == "tfrecord" else ():
             convert_flat(f"{begin}a.tfrecord", f"{to}c.{other}", **sides)
             back = {} if to_options is None else {"storage_options": to_options}

@@ -130,7 +130,7 @@ def mutated_schema(rng: random.Random, schema: pa.Schema) -> pa.Schema:
 
 
 def head(path: Path) -> None:
-    records = tfr.read_table(path, threads=1)
+    records = tfr.read_table(tfr.dataset(path, threads=1))
     json.dumps(json_value(record_dicts(records)))
     output.records_table(records)
 
@@ -149,7 +149,7 @@ def at_random(path: Path) -> None:
 
 def in_batches(path: Path) -> None:
     try:
-        list(tfr.iter_arrays(path, batch_size=2, threads=1, missing="mask"))
+        list(tfr.iter_arrays(tfr.dataset(path, threads=1), batch_size=2, missing="mask"))
     except ValueError as error:
         if isinstance(error, tfr.TFRecordError) or "no column to read" not in str(error):
             raise
@@ -169,11 +169,11 @@ CALLS: list[Call] = [
     at_random,
     in_batches,
     metadata,
-    lambda path: tfr.read_tfrecord(path, threads=1),
-    lambda path: tfr.read_tfrecord(path, dtype_backend="numpy_nullable", threads=1),
-    lambda path: tfr.read_tfrecord(path, dtype_backend="pyarrow", threads=1),
-    lambda path: tfr.read_arrays(path, missing="mask", threads=1),
-    lambda path: list(tfr.open_reader(path, batch_size=1, threads=1)),
+    lambda path: tfr.read_tfrecord(tfr.dataset(path, threads=1)),
+    lambda path: tfr.read_tfrecord(tfr.dataset(path, threads=1), dtype_backend="numpy_nullable"),
+    lambda path: tfr.read_tfrecord(tfr.dataset(path, threads=1), dtype_backend="pyarrow"),
+    lambda path: tfr.read_arrays(tfr.dataset(path, threads=1), missing="mask"),
+    lambda path: list(tfr.open_reader(tfr.dataset(path, threads=1), batch_size=1)),
     lambda path: tfr.count(path),
     lambda path: str(tfr.verify(path)),
     *map(printed_as, ("json", "tfx", "python", "arrow", "feature_description")),

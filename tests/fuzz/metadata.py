@@ -208,8 +208,8 @@ class TfxSchema(Target):
             lambda path: repr(self._accepted()),
             lambda path: schema_text(self._accepted(), "arrow"),
             lambda path: schema_text(self._accepted(), "feature_description"),
-            lambda path: tfr.read_table(path, schema=self._accepted(), threads=1),
-            lambda path: tfr.read_arrays(path, schema=self._accepted(), missing="mask", threads=1),
+            lambda path: tfr.read_table(tfr.dataset(path, threads=1), schema=self._accepted()),
+            lambda path: tfr.read_arrays(tfr.dataset(path, threads=1), schema=self._accepted(), missing="mask"),
         ]
         self.calls = forms
 
@@ -268,7 +268,7 @@ class Index(Target):
         self._text = self._name.read_bytes()
 
         def part(path: Path) -> None:
-            list(tfr.iter_arrays(path, batch_size=4, worker=(1, 2), threads=1))
+            list(tfr.iter_arrays(tfr.dataset(path, threads=1), batch_size=4, worker=(1, 2)))
 
         self.calls = [at_random, part, metadata, describe, *CALLS[10:12]]
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
@@ -44,7 +45,9 @@ def ids(table: Any) -> Ids:
 def of_polars(library: str, name: str) -> Callable[..., Ids]:
     def read(path: str, label: int, **options: Any) -> Ids:
         polars = pytest.importorskip(library)
-        frame = tfr.scan_polars(path, **options) if name == "scan" else tfr.dataset(path, **options).to_polars()
+        frame = (
+            read_by(tfr.scan_polars, path, **options) if name == "scan" else tfr.dataset(path, **options).to_polars()
+        )
         return list(frame.filter(polars.col("label") == label).collect()["id"].to_list())
 
     return read
@@ -72,12 +75,12 @@ def of_dataset(read: Callable[[Any], Ids], library: str = "pyarrow") -> Callable
 
 
 def of_batches(path: str, label: int, **options: Any) -> Ids:
-    with tfr.open_reader(path, filters=pc.field("label") == label, batch_size=3, **options) as reader:
+    with read_by(tfr.open_reader, path, filters=pc.field("label") == label, batch_size=3, **options) as reader:
         return [number for batch in reader for number in batch["id"].to_pylist()]
 
 
 def of_training(path: str, label: int, **options: Any) -> Ids:
-    batches = tfr.iter_arrays(path, batch_size=2, filters=pc.field("label") == label, epochs=2, **options)
+    batches = read_by(tfr.iter_arrays, path, batch_size=2, filters=pc.field("label") == label, epochs=2, **options)
     numbers = [number for batch in batches for number in batch["id"].tolist()]
     half = len(numbers) // 2
     assert numbers[:half] == numbers[half:]
@@ -85,7 +88,7 @@ def of_training(path: str, label: int, **options: Any) -> Ids:
 
 
 def of_selection(path: str, label: int, **options: Any) -> Ids:
-    with tfr.open_random(path, **options) as records:
+    with read_by(tfr.open_random, path, **options) as records:
         chosen = records.select(pc.field("label") == label)
         count = len(chosen)
         found = chosen.to_table()["id"].to_pylist()
@@ -99,20 +102,22 @@ def both(label: int) -> pc.Expression:
 
 
 READERS: dict[str, Callable[..., Ids]] = {
-    "read_table": lambda path, label, **options: ids(tfr.read_table(path, filters=[("label", "==", label)], **options)),
-    "read_tfrecord": lambda path, label, **options: list(
-        tfr.read_tfrecord(path, filters=[("label", "==", label)], **options)["id"]
+    "read_table": lambda path, label, **options: ids(
+        read_by(tfr.read_table, path, filters=[("label", "==", label)], **options)
     ),
-    "read_arrays": lambda path, label, **options: tfr.read_arrays(path, filters=[("label", "==", label)], **options)[
-        "id"
-    ].tolist(),
+    "read_tfrecord": lambda path, label, **options: list(
+        read_by(tfr.read_tfrecord, path, filters=[("label", "==", label)], **options)["id"]
+    ),
+    "read_arrays": lambda path, label, **options: read_by(
+        tfr.read_arrays, path, filters=[("label", "==", label)], **options
+    )["id"].tolist(),
     "open_reader": of_batches,
     "iter_arrays": of_training,
     "select": of_selection,
     "to_table": of_dataset(lambda dataset: ids(dataset.to_table())),
     "to_batches": of_dataset(lambda dataset: ids(pa.Table.from_batches(dataset.to_batches(), dataset.schema))),
     "count_rows": of_dataset(lambda dataset: [-1] * dataset.count_rows()),
-    "partly indexed": lambda path, label, **options: ids(tfr.read_table(path, filters=both(label), **options)),
+    "partly indexed": lambda path, label, **options: ids(read_by(tfr.read_table, path, filters=both(label), **options)),
     "partly indexed dataset": lambda path, label, **options: ids(
         tfr.dataset(path, **options).filter(both(label)).to_table()
     ),
@@ -151,7 +156,7 @@ def test_no_row_is_missing(reader: str) -> None:
                 rows = {"id": range(len(now)), "label": values, "pad": [bytes(100)] * len(now)}
                 tfr.write_tfrecord(rows, f"{folder}/{name}.tfrecord", embed_schema=embedded)
             options: dict[str, Any] = {} if embedded else {"schema": SCHEMA}
-            tfr.build_index(f"{folder}/b.tfrecord", columns=["label"], **options)
+            read_by(tfr.build_index, f"{folder}/b.tfrecord", columns=["label"], **options)
             Path(f"{folder}/b.tfrecord.column_index").rename(f"{path}.column_index")
             os.utime(path, (1, 1))
             expected = [number for number, label in enumerate(now) if label == labels[a]]
@@ -170,14 +175,14 @@ SILENT: dict[str, Callable[..., Ids]] = {  # which do without such an index, and
 
 
 def _selected(path: str, condition: Any, **options: Any) -> Ids:
-    with tfr.open_random(path, **options) as records:
+    with read_by(tfr.open_random, path, **options) as records:
         return list(records.select(condition).to_table()["id"].to_pylist())
 
 
 def _deleted(path: str, label: int, **options: Any) -> Ids:
-    every = set(ids(tfr.read_table(path, **options)))
+    every = set(ids(read_by(tfr.read_table, path, **options)))
     tfr.delete(path, filters=[("label", "==", label)], **options)
-    return sorted(every - set(ids(tfr.read_table(path, **options))))
+    return sorted(every - set(ids(read_by(tfr.read_table, path, **options))))
 
 
 @pytest.mark.parametrize("reader", SILENT)
@@ -210,12 +215,12 @@ def test_an_object_that_was_written_again(s3: Bucket, monkeypatch: pytest.Monkey
     content = s3.fs.cat(f"{s3.name}/1.tfrecord")
     with s3.fs.open(f"{s3.name}/a.tfrecord", "wb", block_size=parts) as file:
         file.write(content)
-    tfr.build_index(path, columns=["label"], **options)
-    assert ids(tfr.read_table(path, filters=[("label", "==", 1)], **options)) == [7]  # and no warning
+    read_by(tfr.build_index, path, columns=["label"], **options)
+    assert ids(read_by(tfr.read_table, path, filters=[("label", "==", 1)], **options)) == [7]  # and no warning
     with s3.fs.open(f"{s3.name}/a.tfrecord", "wb", block_size=parts) as file:
         file.write(s3.fs.cat(f"{s3.name}/2.tfrecord"))
     s3.fs.invalidate_cache()
     with pytest.warns(
         tfr.errors.StaleIndexWarning, match="the object was written again since .* the index is not used"
     ):
-        assert ids(tfr.read_table(path, filters=[("label", "==", 2)], **options)) == [7]
+        assert ids(read_by(tfr.read_table, path, filters=[("label", "==", 2)], **options)) == [7]

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
@@ -102,21 +103,21 @@ CONDITIONS = [pc.field("label") == 1, (pc.field("label") >= 1) & (pc.field("id")
 def results(path: str, ids: list[str], condition: pc.Expression, options: dict[str, Any]) -> list[Any]:
     """What each way to read finds."""
     given: dict[str, Any] = {"schema": SCHEMA, **options}
-    found: list[Any] = [tfr.read_table(path, filters=condition, **given).to_pylist()]
-    with tfr.open_reader(path, filters=condition, batch_size=3, **given) as reader:
+    found: list[Any] = [read_by(tfr.read_table, path, filters=condition, **given).to_pylist()]
+    with read_by(tfr.open_reader, path, filters=condition, batch_size=3, **given) as reader:
         found.append([row for batch in reader for row in batch.to_pylist()])
     dataset = tfr.dataset(path, **given)
     found += [dataset.filter(condition).to_table().to_pylist(), dataset.filter(condition).count_rows()]
-    batches = tfr.iter_arrays(path, batch_size=4, filters=condition, columns=["id"], **given)
+    batches = read_by(tfr.iter_arrays, path, batch_size=4, filters=condition, columns=["id"], **given)
     found.append([name for batch in batches for name in batch["id"].tolist()])
-    with tfr.open_random(path, key="id", **given) as records:
+    with read_by(tfr.open_random, path, key="id", **given) as records:
         found += [len(records), records[:].to_pylist(), [records.lookup(name) for name in ids]]
         chosen = records.select(condition)
         found += [chosen.numbers.tolist(), chosen.to_table().to_pylist(), [chosen[at] for at in range(len(chosen))]]
         found.append(records.lookup(ids[::-1]).to_pylist())
-    with tfr.open_random(path, **given) as records:
+    with read_by(tfr.open_random, path, **given) as records:
         found.append(records[:].to_pylist())
-    found.append(tfr.count(path, **options))
+    found.append(read_by(tfr.count, path, **options))
     return found
 
 
@@ -198,12 +199,12 @@ def test_a_file_whose_bytes_are_changed_in_place_while_it_is_open(
         names = [f"{n:03}" for n in range(len(rows))]
         columns = data.draw(st.sampled_from([["id", "label"], ["label"]]))
         path, keywords = f"{place.url}a.tfrecord", {"schema": SCHEMA, "columns": columns}
-        with tfr.open_random(path, key="id", **keywords) as records, warnings.catch_warnings():
+        with read_by(tfr.open_random, path, key="id", **keywords) as records, warnings.catch_warnings():
             warnings.simplefilter("ignore", tfr.errors.StaleIndexWarning)
             chosen = records.select(condition)
             with open(path, "r+b") as file:
                 file.write(new)
-            with tfr.open_random(f"{folder}/written.tfrecord", key="id", **keywords) as fresh:
+            with read_by(tfr.open_random, f"{folder}/written.tfrecord", key="id", **keywords) as fresh:
                 one = data.draw(st.booleans())
                 found = [records.lookup(name) for name in names] if one else records.lookup(names).to_pylist()
                 assert found == ([fresh.lookup(name) for name in names] if one else fresh.lookup(names).to_pylist())
@@ -258,7 +259,7 @@ def test_requests_of_an_index_in_a_bucket(s3: Bucket, monkeypatch: pytest.Monkey
     rows = {"id": [f"{n:04}" for n in range(500)], "pad": [bytes(1000)] * 500}
     options: dict[str, Any] = {"storage_options": s3.storage_options}
     tfr.write_tfrecord(rows, s3.url("a.tfrecord"), embed_schema=False, **options)
-    tfr.build_index(s3.url("a.tfrecord"), columns=["id"], **options)
+    read_by(tfr.build_index, s3.url("a.tfrecord"), columns=["id"], **options)
     s3.fs.cp(f"{s3.name}/a.tfrecord", f"{s3.name}/b.tfrecord")
     s3.fs.pipe(f"{s3.name}/b.tfrecord.column_index", s3.fs.cat(f"{s3.name}/a.tfrecord.column_index"))
     monkeypatch.setattr(RemoteRandomAccessFile, "_read_spans", counted)
@@ -328,11 +329,11 @@ def test_a_record_that_an_index_finds_does_not_fulfil_the_filter(tmp_path: Path,
     for filters, expected in ((pc.field("x") == 200, [200]), (pc.field("x").isin([7, 200]), [7, 200])):
         for offset in (0, 3):
             with pytest.warns(tfr.errors.StaleIndexWarning, match="it names does not fulfil.* the index is not used"):
-                table = tfr.read_table(path, filters=filters, offset=offset, **given)
+                table = read_by(tfr.read_table, path, filters=filters, offset=offset, **given)
             assert table["x"].to_pylist() == expected
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert tfr.read_table(path, filters=pc.field("x") == 7, **given)["x"].to_pylist() == [7]
+        assert read_by(tfr.read_table, path, filters=pc.field("x") == 7, **given)["x"].to_pylist() == [7]
 
 
 def test_one_record_of_a_large_object_is_changed(s3: Bucket) -> None:
@@ -341,10 +342,12 @@ def test_one_record_of_a_large_object_is_changed(s3: Bucket) -> None:
     for name, x in (("b", 200), ("a", 201)):
         rows = {"x": [x if n == 200 else n for n in range(500)], "pad": [bytes(1000)] * 500}
         tfr.write_tfrecord(rows, s3.url(f"{name}.tfrecord"), embed_schema=False, **options)
-    tfr.build_index(s3.url("b.tfrecord"), columns=["x"], schema={"x": "int64"}, **options)
+    read_by(tfr.build_index, s3.url("b.tfrecord"), columns=["x"], schema={"x": "int64"}, **options)
     s3.fs.mv(f"{s3.name}/b.tfrecord.column_index", f"{s3.name}/a.tfrecord.column_index")
     with pytest.warns(tfr.errors.StaleIndexWarning, match="the file has another checksum"):
-        table = tfr.read_table(s3.url("a.tfrecord"), filters=pc.field("x") == 201, schema={"x": "int64"}, **options)
+        table = read_by(
+            tfr.read_table, s3.url("a.tfrecord"), filters=pc.field("x") == 201, schema={"x": "int64"}, **options
+        )
     assert table["x"].to_pylist() == [201, 201]
 
 
@@ -361,5 +364,5 @@ def test_requests_of_writing_an_index_in_a_bucket(s3: Bucket, monkeypatch: pytes
     rows = {"x": [*range(2000)], "pad": [bytes(1000)] * 2000}
     tfr.write_tfrecord(rows, s3.url("a.tfrecord"), **options)
     monkeypatch.setattr(RemoteRandomAccessFile, "_read_spans", counted)
-    tfr.build_index(s3.url("a.tfrecord"), columns=["x"], **options)
+    read_by(tfr.build_index, s3.url("a.tfrecord"), columns=["x"], **options)
     assert len(requested) == 6

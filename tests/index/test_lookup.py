@@ -12,6 +12,7 @@ import fsspec
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import framed, header, written
 from tfrecord_io.index import find_indexes, indexed_files, lookup, read_index
 from tfrecord_io.index.record_index import RecordIndex
@@ -69,14 +70,16 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     paths: list[str] = []
     scan, count = indexed_files.scan_index, count_frames._count_file
     monkeypatch.setattr(indexed_files, "scan_index", lambda path, *rest: (paths.append(path), scan(path, *rest))[1])
-    monkeypatch.setattr(count_frames, "_count_file", lambda s, *a, **k: (paths.append(s.path), count(s, *a, **k))[1])
+    monkeypatch.setattr(
+        count_frames, "_count_file", lambda s, *a, **k: (paths.append(s.path), read_by(count, s, *a, **k))[1]
+    )
     return paths
 
 
 @pytest.mark.parametrize("as_text", [False, True])
 def test_an_index_is_named(path: Path, scanned: list[str], as_text: bool) -> None:
     index = elsewhere(path)
-    with tfr.open_random(path, record_type="bytes", index=str(index) if as_text else index) as records:
+    with tfr.open_random(tfr.dataset(path, record_type="bytes"), index=str(index) if as_text else index) as records:
         assert records[:]["record"].to_pylist() == [b"one", b"", b"three"]
         with pickle.loads(pickle.dumps(records)) as other:
             assert other[2] == {"record": b"three"}
@@ -90,7 +93,7 @@ def test_indexes_of_several_files_are_named_in_their_order(path: Path, scanned: 
     other = written(path.with_name("b.tfrecord"), [b"four", b"five"])
     write_indexes(other)
     indexes = [elsewhere(path), other.with_name("b.tfrecord.index")]
-    with tfr.open_random([path, other], record_type="bytes", index=indexes) as records:
+    with tfr.open_random(tfr.dataset([path, other], record_type="bytes"), index=indexes) as records:
         assert records[:]["record"].to_pylist() == [b"one", b"", b"three", b"four", b"five"]
     assert tfr.count([path, other], index=indexes) == 5
     assert not scanned
@@ -100,7 +103,7 @@ def test_indexes_of_several_files_are_named_in_their_order(path: Path, scanned: 
         tfr.count([path, other], index=indexes[::-1])
 
 
-@pytest.mark.parametrize("call", [tfr.count, lambda path, **index: tfr.open_random(path, **index).close()])
+@pytest.mark.parametrize("call", [tfr.count, lambda path, **index: read_by(tfr.open_random, path, **index).close()])
 def test_a_named_index_that_does_not_belong_to_the_file(path: Path, call: Any) -> None:
     other = written(path.with_name("b.tfrecord"), [b"four", b"five"])
     write_indexes(other)
@@ -133,7 +136,7 @@ def test_a_named_index_is_not_ignored_in_silence(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="index= cannot be used: check_crc=True reads all records"):
         tfr.count(path, index=tmp_path / "index", check_crc=True)
     with pytest.raises(ValueError, match="index= cannot be used: compression='gzip'"):
-        tfr.count(path, index=tmp_path / "index", compression="gzip")
+        tfr.count(tfr.dataset(path, compression="gzip"), index=tmp_path / "index")
 
 
 def test_a_named_index_of_another_filesystem(path: Path, scanned: list[str]) -> None:
@@ -142,7 +145,7 @@ def test_a_named_index_of_another_filesystem(path: Path, scanned: list[str]) -> 
     files.pipe("/named/a.tfrecord", path.read_bytes())
     files.pipe("/named/offsets", index.read_bytes())
     for data, named in [(path, "memory://named/offsets"), ("memory://named/a.tfrecord", "memory://named/offsets")]:
-        with tfr.open_random(data, index=named, record_type="bytes") as records:
+        with tfr.open_random(tfr.dataset(data, record_type="bytes"), index=named) as records:
             assert tfr.count(data, index=named) == len(records) == 3
     index.touch()
     assert tfr.count("memory://named/a.tfrecord", index=index, storage_options={"asynchronous": False}) == 3
@@ -224,7 +227,7 @@ def test_offsets_beyond_four_gib(tmp_path: Path) -> None:
         if indexed:
             write_indexes(path)
         assert tfr.count(path) == 4
-        with tfr.open_random(path, record_type="bytes") as records:
+        with tfr.open_random(tfr.dataset(path, record_type="bytes")) as records:
             assert records[3] == {"record": b"behind"}
     assert read(path).bounds.tolist() == [0, large + 16, 2 * (large + 16), 3 * (large + 16), 3 * (large + 16) + 22]
 

@@ -130,7 +130,7 @@ def test_an_overwritten_file_does_not_keep_the_index_of_the_old_one(
     with fsspec.open_files(f"{path}*") as files:
         assert len(files) == 1 + (write_index and kind != "records")
     assert tfr.count(path) == 1
-    with tfr.open_random(path, record_type="bytes") as records:
+    with tfr.open_random(tfr.dataset(path, record_type="bytes")) as records:
         assert len(records) == 1
 
 

@@ -89,7 +89,7 @@ def test_what_evolved_is_read_and_copied(names: Sequence[str], partition_by: Any
     with tempfile.TemporaryDirectory() as folder, engine_of(engine):
         grown, copied = Path(folder, "grown"), Path(folder, "copied.tfrecord")
         appended = grown_by(names, grown, partition_by)
-        table = tfr.read_table(grown, threads=4)
+        table = tfr.read_table(tfr.dataset(grown, threads=4))
         rows = rows_of(table)
         assert [restored(row, like) for row, like in zip(rows, appended, strict=True)] == appended
         with tfr.open_reader(grown) as reader:

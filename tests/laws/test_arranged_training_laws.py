@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from rounds import rounds
 from training_batches import chunks_of, going_on
 
@@ -233,7 +234,7 @@ def test_batches_of_a_mixture(
 
 def opened(source: Any, options: dict[str, Any]) -> tfr.typing.ArrayIterator:
     """An iterator over files, or over a mixture."""
-    return tfr.iter_arrays(source, **options) if isinstance(source, list) else source.iter_arrays(**options)
+    return read_by(tfr.iter_arrays, source, **options) if isinstance(source, list) else source.iter_arrays(**options)
 
 
 def check(source: Any, options: dict[str, Any], expected: list[dict[str, Any]], taken: int) -> None:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import example, flip, framed, int64s, written
 from rounds import rounds
 from training_batches import chunks_of
@@ -115,7 +116,7 @@ def test_a_state_before_damage(
 
         def opened(**state: Any) -> tfr.typing.ArrayIterator:
             if not mixes:
-                return tfr.iter_arrays(paths, filters=filters, **of_files, **options, **state)
+                return read_by(tfr.iter_arrays, paths, filters=filters, **of_files, **options, **state)
             parts = [tfr.dataset(part, filters=filters, **of_files) for part in (paths[:2], paths[2])]
             return tfr.mix(parts, [0.6, 0.4], stop="all").iter_arrays(**options, **state)
 
@@ -144,8 +145,8 @@ def test_rows_that_wait_are_delivered_before_the_end(tmp_path: Path, options: di
     paths = damaged(tmp_path, set(), True)
     options = {"batch_size": 3, "shuffle_buffer": 0, "seed": 0, "max_length": 6, "ragged": "pad", **options}
     options |= {"schema": SCHEMA, "on_error": ON_ERROR[on_error]}
-    got, _, ending = read(tfr.iter_arrays(paths[-1], **options))
+    got, _, ending = read(read_by(tfr.iter_arrays, paths[-1], **options))
     assert sum(len(batch["x"]) for batch in got) == COUNTS[-1] - 1
     assert len(ending) == 1
     for taken in range(len(got) + 1):
-        check(lambda **state: tfr.iter_arrays(paths[-1], **options, **state), taken)
+        check(lambda **state: read_by(tfr.iter_arrays, paths[-1], **options, **state), taken)

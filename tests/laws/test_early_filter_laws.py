@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import blocks_of, decoded_by, engine_of
 from records import blobs, example, floats, framed, int64s
 from rounds import rounds
@@ -81,9 +82,9 @@ def test_errors_do_not_depend_on_the_way_of_decoding(
         warnings.simplefilter("ignore", tfr.errors.StoppedEarlyWarning)
         try:
             if batch_size is None:
-                got = tfr.read_table(path, **keywords)["x"].to_pylist()
+                got = read_by(tfr.read_table, path, **keywords)["x"].to_pylist()
             else:
-                with tfr.open_reader(path, batch_size=batch_size, **keywords) as reader:
+                with read_by(tfr.open_reader, path, batch_size=batch_size, **keywords) as reader:
                     for batch in reader:
                         got += batch["x"].to_pylist()
                     left_out = 0 if on_error != "skip" else sum(counts(*row) for row in rows)
@@ -110,7 +111,7 @@ def test_framing_and_checksums_are_checked_in_all_rows(tmp_path: Path, two_steps
     path = tmp_path / "a.tfrecord"
     path.write_bytes(content)
     with decoded_by([(two_steps, None)]), blocks_of(3000), pytest.raises(tfr.errors.CorruptRecordError) as caught:
-        tfr.read_table(path, schema=SCHEMA, filters=f("n") == 1, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads), schema=SCHEMA, filters=f("n") == 1)
     assert caught.value.record == 150
 
 
@@ -169,7 +170,7 @@ def test_parts_about_features_apply_early_next_to_folder_columns(tmp_path: Path,
     conditions = [(f("team") == "b") & (f("n") == 1), (f("n") == 1) & (f("path") == "") | (f("team") == "c")]
     keywords: dict[str, Any] = {"schema": SCHEMA, "include_file_paths": "path"}
     with decoded_by([(two_steps, None)]):
-        table = tfr.read_table(tmp_path, filters=conditions[0], **keywords)
+        table = read_by(tfr.read_table, tmp_path, filters=conditions[0], **keywords)
         assert table.select(["x", "team"]).to_pylist() == [{"x": 1, "team": "b"}, {"x": 3, "team": "b"}]
         with pytest.raises(tfr.errors.DecodeError, match="'x'"):  # it has no part about features alone
-            tfr.read_table(tmp_path, filters=conditions[1], **keywords)
+            read_by(tfr.read_table, tmp_path, filters=conditions[1], **keywords)

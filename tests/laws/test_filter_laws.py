@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import blocks_of, decoded_by, engine_of
 from rounds import rounds
 from suites.conditions import CONDITIONS, ROWS, TUPLES, VALUES, condition_files
@@ -86,18 +87,18 @@ def filters_as_after_reading(
     files_and_keywords: tuple[list[Path], dict[str, Any]], form: int, data: st.DataObject, condition: Any, threads: int
 ) -> None:
     files, keywords = files_and_keywords
-    whole = tfr.read_table(files, **keywords)
+    whole = read_by(tfr.read_table, files, **keywords)
     if not applies(whole, condition):
         with pytest.raises(tfr.errors.SchemaError):
-            tfr.read_table(files, filters=condition, **keywords)
+            read_by(tfr.read_table, files, filters=condition, **keywords)
         return
     columns = data.draw(st.lists(st.sampled_from(list(VALUES)), unique=True, min_size=1))
     offset = data.draw(st.integers(0, ROWS if form < 2 else 0))  # types are inferred from the rows behind it
     limit = data.draw(st.none() | st.integers(0, ROWS))
     expected = whole.slice(offset).filter(condition).select(columns).slice(0, limit)
     some = {**keywords, "columns": columns, "offset": offset, "limit": limit, "threads": threads}
-    assert_equal(tfr.read_table(files, filters=condition, **some), expected)
-    with tfr.open_reader(files, filters=condition, batch_size=data.draw(st.integers(1, 40)), **some) as reader:
+    assert_equal(read_by(tfr.read_table, files, filters=condition, **some), expected)
+    with read_by(tfr.open_reader, files, filters=condition, batch_size=data.draw(st.integers(1, 40)), **some) as reader:
         assert repr(pa.Table.from_batches(reader, reader.schema).to_pylist()) == repr(expected.to_pylist())
     if form < 2:
         assert_equal(tfr.dataset(files, filters=condition, **some).to_table(), expected)
@@ -111,9 +112,9 @@ def test_tuples_are_those_of_pyarrow(
     from pyarrow.parquet import filters_to_expression
 
     files, keywords = forms[form]
-    expected = tfr.read_table(files, **keywords).filter(filters_to_expression(tuples))
-    assert_equal(tfr.read_table(files, filters=tuples, threads=threads, **keywords), expected)
-    assert_equal(tfr.read_table(files, filters=[tuples, tuples], **keywords), expected)
+    expected = read_by(tfr.read_table, files, **keywords).filter(filters_to_expression(tuples))
+    assert_equal(read_by(tfr.read_table, files, filters=tuples, threads=threads, **keywords), expected)
+    assert_equal(read_by(tfr.read_table, files, filters=[tuples, tuples], **keywords), expected)
 
 
 @settings(max_examples=rounds(60))
@@ -122,10 +123,10 @@ def test_frames_and_arrays_are_those_of_the_filtered_table(
     forms: list[tuple[list[Path], dict[str, Any]]], condition: Any, form: int
 ) -> None:
     files, keywords = forms[form]
-    rows = tfr.read_table(files, **keywords).filter(condition)
+    rows = read_by(tfr.read_table, files, **keywords).filter(condition)
     columns = ["text", "raw", "x"]
-    arrays = tfr.read_arrays(files, filters=condition, **{**keywords, "columns": columns}, missing="mask")
-    frame = tfr.read_tfrecord(files, filters=condition, **{**keywords, "columns": columns})
+    arrays = read_by(tfr.read_arrays, files, filters=condition, **{**keywords, "columns": columns}, missing="mask")
+    frame = read_by(tfr.read_tfrecord, files, filters=condition, **{**keywords, "columns": columns})
     assert list(arrays) == list(frame.columns) == columns
     for name in columns[:2]:
         assert arrays[name].tolist() == rows[name].to_pylist()
@@ -158,13 +159,13 @@ def test_training_reads_the_rows_that_pass(
     found = []
     for worker in range(workers or 1):
         part = {**keywords, "worker": None if workers is None else (worker, workers)}
-        batches = tfr.iter_arrays(files, **part)
+        batches = read_by(tfr.iter_arrays, files, **part)
         read, states = [], []
         for batch in batches:
             read += zip(*(values.tolist() for values in batch.values()), strict=True)
             states.append((len(read), batches.state()))
         for done, state in states[:: max(1, len(states) // 3)]:
-            again = tfr.iter_arrays(files, **part, state=state)
+            again = read_by(tfr.iter_arrays, files, **part, state=state)
             rest = [row for batch in again for row in zip(*(v.tolist() for v in batch.values()), strict=True)]
             assert rest == read[done:]
         found += read
@@ -189,7 +190,7 @@ def test_a_state_is_that_of_its_filter(forms: list[tuple[list[Path], dict[str, A
         tfr.iter_arrays(files, batch_size=2, columns=["raw"], filters=[("n", "in", many)], state=state)
     assert len(str(caught.value)) < 700
     part: dict[str, Any] = {"batch_size": 1, "columns": ["raw"], "filters": f("n") > 0, "uneven": "pad"}
-    rows = [sum(1 for _ in tfr.iter_arrays(files, worker=(worker, 2), **part)) for worker in range(2)]
+    rows = [sum(1 for _ in read_by(tfr.iter_arrays, files, worker=(worker, 2), **part)) for worker in range(2)]
     assert rows[0] == rows[1] == -(-tfr.read_table(files, filters=f("n") > 0).num_rows // 2)
 
 
@@ -200,7 +201,9 @@ def test_columns_that_are_left_out_can_be_named(forms: list[tuple[list[Path], di
     for columns in (["!n"], ["*", "!n", "!t*"], "text", ["raw", "text"], ["t*"]):
         names = tfr.read_table(files, columns=columns).column_names
         assert_equal(tfr.read_table(files, columns=columns, filters=f("n") > 0), kept.select(names))
-    paths = tfr.read_table(files, columns=["n"], include_file_paths="path", filters=f("path") == str(files[1]))
+    paths = tfr.read_table(
+        tfr.dataset(files, include_file_paths="path"), columns=["n"], filters=f("path") == str(files[1])
+    )
     assert_equal(paths.select(["n"]), whole.slice(20, 20).select(["n"]))
     assert paths["path"].unique().to_pylist() == [str(files[1])]
 
@@ -213,7 +216,7 @@ def test_a_column_that_is_not_there_is_a_schema_error(forms: list[tuple[list[Pat
             ):
                 call(files, filters=f("absent") > 1, **keywords)
         with pytest.raises(tfr.errors.SchemaError, match="names a column that does not exist"):
-            tfr.iter_arrays(files, batch_size=2, filters=[("absent", "==", 1)], **keywords)
+            read_by(tfr.iter_arrays, files, batch_size=2, filters=[("absent", "==", 1)], **keywords)
 
 
 def test_a_stored_index_is_kept(tmp_path: Path) -> None:
@@ -234,16 +237,20 @@ def test_folders_leave_out_files(tmp_path: Path, keywords: dict[str, Any]) -> No
     for label, rows in ((1, [1, 2]), (2, [3]), (3, [4, 5, 6])):
         (tmp_path / f"label={label}").mkdir()
         tfr.write_tfrecord({"n": rows}, tmp_path / f"label={label}" / "a.tfrecord")
-    table = tfr.read_table(tmp_path, **keywords)
+    table = read_by(tfr.read_table, tmp_path, **keywords)
     two, three = ("2", "3") if keywords else (2, 3)
     for label in (1, 3):  # they are not opened
         (tmp_path / f"label={label}" / "a.tfrecord").write_bytes(b"damaged")
     condition = (f("label") == two) & (f("n") > 0)
-    assert_equal(tfr.read_table(tmp_path, filters=condition, **keywords), table.filter(f("label") == two))
-    assert tfr.read_tfrecord(tmp_path, filters=condition, columns=["n"], **keywords).to_dict("list") == {"n": [3]}
-    assert [b["n"].tolist() for b in tfr.iter_arrays(tmp_path, batch_size=9, filters=condition, **keywords)] == [[3]]
+    assert_equal(read_by(tfr.read_table, tmp_path, filters=condition, **keywords), table.filter(f("label") == two))
+    assert read_by(tfr.read_tfrecord, tmp_path, filters=condition, columns=["n"], **keywords).to_dict("list") == {
+        "n": [3]
+    }
+    assert [
+        b["n"].tolist() for b in read_by(tfr.iter_arrays, tmp_path, batch_size=9, filters=condition, **keywords)
+    ] == [[3]]
     with pytest.raises(tfr.errors.CorruptRecordError):
-        tfr.read_table(tmp_path, filters=f("label") == three, **keywords)
+        read_by(tfr.read_table, tmp_path, filters=f("label") == three, **keywords)
 
 
 def test_no_file_can_have_such_a_row(tmp_path: Path) -> None:
@@ -265,10 +272,15 @@ def test_damage_is_skipped_as_without_a_filter(tmp_path: Path, engine: str, thre
     condition = (f("n") % 3 == 0) if hasattr(f("n"), "__mod__") else pc.bit_wise_and(f("n"), pc.scalar(1)) == 0
     with engine_of(engine), blocks_of(1000), decoded_by([(two_steps, None)]), warnings.catch_warnings():
         warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
-        whole = tfr.read_table(path, on_error="skip", threads=threads)
+        whole = tfr.read_table(tfr.dataset(path, threads=threads), on_error="skip")
         assert 390 < whole.num_rows < 400
-        assert_equal(tfr.read_table(path, on_error="skip", threads=threads, filters=condition), whole.filter(condition))
-        with tfr.open_reader(path, on_error="skip", threads=threads, filters=condition, batch_size=7) as reader:
+        assert_equal(
+            tfr.read_table(tfr.dataset(path, threads=threads), on_error="skip", filters=condition),
+            whole.filter(condition),
+        )
+        with tfr.open_reader(
+            tfr.dataset(path, threads=threads), on_error="skip", filters=condition, batch_size=7
+        ) as reader:
             read = pa.Table.from_batches(reader, reader.schema)
             assert read["n"].to_pylist() == whole.filter(condition)["n"].to_pylist()
             assert reader.report.records == whole.num_rows
@@ -295,12 +307,12 @@ def test_missing_values_are_values_of_tuples(
     files, keywords = forms[form]
     present = [value for value in VALUES[name][1] if value is None or value == value]  # NaN
     some: Any = None if symbol in ("==", "!=") else data.draw(st.lists(st.sampled_from(present), unique=True))
-    table = tfr.read_table(files, **keywords)
+    table = read_by(tfr.read_table, files, **keywords)
     values = table[name].to_pylist()
     found = [(value is None) if some is None else (value in some) for value in values]
     expected = table.filter(pa.array([has == (symbol in ("==", "in")) for has in found]))
     for filters in ([(name, symbol, some)], [[(name, symbol, some)], [(name, symbol, some)]]):
-        assert_equal(tfr.read_table(files, filters=filters, **keywords), expected)
+        assert_equal(read_by(tfr.read_table, files, filters=filters, **keywords), expected)
         assert tfr.dataset(files, **keywords).filter(filters).count_rows() == expected.num_rows
 
 
@@ -323,9 +335,9 @@ def test_lists_that_contain_a_value(lists: list[list[int] | None], value: Any, p
             terms += [("t", "contains", f"t{int(value)}"), ("d", "contains", f"2024-01-0{int(value) + 1}")]
         for filters in ([terms[:1], terms[-1:]], terms):
             keywords: dict[str, Any] = {"filters": filters, "columns": ["row"]}
-            assert tfr.read_table(folder, **keywords)["row"].to_pylist() == rows
+            assert read_by(tfr.read_table, folder, **keywords)["row"].to_pylist() == rows
             assert tfr.dataset(folder, **keywords).count_rows() == len(rows)
-            with tfr.open_reader(folder, batch_size=2, **keywords) as reader:
+            with read_by(tfr.open_reader, folder, batch_size=2, **keywords) as reader:
                 assert [row for batch in reader for row in batch["row"].to_pylist()] == rows
 
 
@@ -337,21 +349,23 @@ def test_columns_that_a_schema_leaves_out_can_be_named(tmp_path: Path) -> None:
         tfr.write_tfrecord(table, path, embed_schema=embed)
         keywords: dict[str, Any] = {"schema": {"b": "string"}, "filters": [("c", ">", 5), ("day", "==", 1)]}
         folder = tmp_path / f"{embed}"
-        assert tfr.read_table(folder, **keywords).to_pydict() == {"b": ["z"], "day": [1]}
-        assert tfr.read_tfrecord(folder, **keywords).to_dict("list") == {"b": ["z"], "day": [1]}
-        assert tfr.read_arrays(path, **{**keywords, "filters": [("c", ">", 5)]})["b"].tolist() == ["z"]
+        assert read_by(tfr.read_table, folder, **keywords).to_pydict() == {"b": ["z"], "day": [1]}
+        assert read_by(tfr.read_tfrecord, folder, **keywords).to_dict("list") == {"b": ["z"], "day": [1]}
+        assert read_by(tfr.read_arrays, path, **{**keywords, "filters": [("c", ">", 5)]})["b"].tolist() == ["z"]
         assert tfr.dataset(folder, **keywords).to_table().column_names == ["b", "day"]
-        assert [b["b"].tolist() for b in tfr.iter_arrays(folder, batch_size=2, columns=["b"], **keywords)] == [["z"]]
-        with tfr.open_reader(folder, **keywords) as reader:
+        assert [b["b"].tolist() for b in read_by(tfr.iter_arrays, folder, batch_size=2, columns=["b"], **keywords)] == [
+            ["z"]
+        ]
+        with read_by(tfr.open_reader, folder, **keywords) as reader:
             assert reader.schema.names == ["b", "day"]
             assert reader.read_all().num_rows == 1
         convert_flat(folder, tmp_path / "b.parquet", mode="overwrite", **keywords)
         assert pq.read_table(tmp_path / "b.parquet").to_pydict() == {"b": ["z"], "day": [1]}
         with pytest.raises(tfr.errors.FeatureNotFoundError, match="columns= names 'c'"):
-            tfr.read_table(folder, columns=["c"], **keywords)
+            read_by(tfr.read_table, folder, columns=["c"], **keywords)
         for narrowed in ({"columns": ["b"]}, {"schema": {"b": "string"}}):
             with pytest.raises(tfr.errors.FeatureNotFoundError, match="valid names: a, b, c, day"):
-                tfr.read_table(folder, filters=[("absent", "==", 1)], **narrowed)
+                read_by(tfr.read_table, folder, filters=[("absent", "==", 1)], **narrowed)
     with pytest.raises(
         tfr.errors.FeatureNotFoundError, match=r"the source is read once: declare the column in schema="
     ):

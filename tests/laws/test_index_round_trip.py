@@ -98,7 +98,7 @@ def test_an_index_is_read_if_all_files_have_it_and_never_has_missing_values(
             with pytest.raises(tfr.errors.SchemaError, match="__index_level_"):
                 tfr.read_tfrecord(folder)
             return
-        together = tfr.read_tfrecord(folder, threads=threads)
+        together = tfr.read_tfrecord(tfr.dataset(folder, threads=threads))
         selected = tfr.read_tfrecord(folder, columns=["x"]) if all("x" in frame for frame in frames) else None
     if len(frames) == 1:
         return

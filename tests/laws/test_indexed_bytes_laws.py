@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import matching_records_only, small_index_groups
 from rounds import rounds
 
@@ -96,7 +97,7 @@ def files() -> Iterator[CountedFiles]:
         x = np.arange(at * ROWS, (at + 1) * ROWS)
         tfr.write_tfrecord({"x": x, "n": x % 50, "pad": [bytes(PAD)] * ROWS}, f"/{name}", filesystem=found)
     with matching_records_only(), small_index_groups():
-        tfr.build_index("/*.tfrecord", columns=["n"], filesystem=found)
+        tfr.build_index(tfr.dataset("/*.tfrecord", filesystem=found), columns=["n"])
         yield found
 
 
@@ -106,22 +107,22 @@ def records(bounds: tuple[int, int], numbers: list[int], offset: int) -> list[in
 
 
 def read_table(files: CountedFiles, **options: Any) -> Callable[[], list[int]]:
-    reader = tfr.open_reader("/*.tfrecord", filesystem=files, **options)
+    reader = read_by(tfr.open_reader, "/*.tfrecord", filesystem=files, **options)
     return lambda: reader.read_all()["x"].to_pylist()
 
 
 def iter_arrays(files: CountedFiles, **options: Any) -> Callable[[], list[int]]:
-    batches = tfr.iter_arrays("/*.tfrecord", batch_size=3, filesystem=files, **options)
+    batches = read_by(tfr.iter_arrays, "/*.tfrecord", batch_size=3, filesystem=files, **options)
     return lambda: [x for batch in batches for x in batch["x"].tolist()]
 
 
 def resumed(files: CountedFiles, **options: Any) -> Callable[[], list[int]]:
     """A resumed iterator."""
-    batches = tfr.iter_arrays("/*.tfrecord", batch_size=1, filesystem=files, **options)
+    batches = read_by(tfr.iter_arrays, "/*.tfrecord", batch_size=1, filesystem=files, **options)
     first = next(batches, None)
     state = batches.state()
     batches.close()
-    rest = tfr.iter_arrays("/*.tfrecord", batch_size=1, filesystem=files, state=state, **options)
+    rest = read_by(tfr.iter_arrays, "/*.tfrecord", batch_size=1, filesystem=files, state=state, **options)
     return lambda: [x for batch in ([] if first is None else [first, *rest]) for x in batch["x"].tolist()]
 
 

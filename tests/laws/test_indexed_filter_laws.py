@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import blocks_of, matching_records_only, small_index_groups
 from rounds import rounds
 from servers import Bucket
@@ -77,8 +78,8 @@ def test_every_reader_filters_as_after_reading(
     limit = data.draw(st.none() | st.integers(0, ROWS))
     expected = whole.slice(offset).filter(condition).select(columns).slice(0, limit)
     some: dict[str, Any] = {"columns": columns, "offset": offset, "limit": limit, "filters": condition}
-    assert_equal(tfr.read_table(paths, **some), expected)
-    with tfr.open_reader(paths, batch_size=data.draw(st.integers(1, 40)), **some) as reader:
+    assert_equal(read_by(tfr.read_table, paths, **some), expected)
+    with read_by(tfr.open_reader, paths, batch_size=data.draw(st.integers(1, 40)), **some) as reader:
         assert repr(pa.Table.from_batches(reader, reader.schema).to_pylist()) == repr(expected.to_pylist())
     dataset = tfr.dataset(paths, **some)
     assert repr(dataset.to_table().to_pylist()) == repr(expected.to_pylist())
@@ -243,13 +244,15 @@ def test_partition_columns_and_paths(tmp_path: Path) -> None:
         (tmp_path / f"label={label}").mkdir()
         tfr.write_tfrecord({"n": [1, 2, 3] * 9}, tmp_path / f"label={label}" / "a.tfrecord")
     tfr.build_index(tmp_path, columns=["n"])
-    whole = tfr.read_table(tmp_path, include_file_paths="path")
+    whole = tfr.read_table(tfr.dataset(tmp_path, include_file_paths="path"))
     for condition in (
         (f("label") == 2) & (f("n") == 1),
         (f("label") >= f("n")) & (f("n") == 3),
         (f("path") == str(tmp_path / "label=3" / "a.tfrecord")) & (f("n") == 2),
     ):
-        assert_equal(tfr.read_table(tmp_path, filters=condition, include_file_paths="path"), whole.filter(condition))
+        assert_equal(
+            tfr.read_table(tfr.dataset(tmp_path, include_file_paths="path"), filters=condition), whole.filter(condition)
+        )
 
 
 def test_in_a_bucket(s3: Bucket, only_matching_records: list[int]) -> None:
@@ -260,8 +263,8 @@ def test_in_a_bucket(s3: Bucket, only_matching_records: list[int]) -> None:
         "image": [bytes([i % 256]) * 10_000 for i in range(300)],
     }
     tfr.write_tfrecord(rows, s3.url("a@3"), **keywords)
-    tfr.build_index(s3.url("a@3"), columns=["label"], **keywords)
-    with tfr.open_reader(s3.url("a@3"), filters=f("label") == 7, **keywords) as reader:
+    read_by(tfr.build_index, s3.url("a@3"), columns=["label"], **keywords)
+    with read_by(tfr.open_reader, s3.url("a@3"), filters=f("label") == 7, **keywords) as reader:
         assert reader.read_all()["id"].to_pylist() == list(range(7, 300, 50))
         assert reader.report.bytes < 100_000
     dataset = tfr.dataset(s3.url("a@3"), **keywords).filter(f("label") == 7)

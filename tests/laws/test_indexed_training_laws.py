@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import matching_records_only, small_index_groups
 from rounds import rounds
 from training_batches import chunks_of, going_on
@@ -96,15 +97,15 @@ def test_batches_and_states_are_those_without_an_index(
         del options["schema"]  # the embedded one
     states = []
     with chunks_of(5):
-        expected = batches_of(tfr.iter_arrays(forms[form][1], **options))
+        expected = batches_of(read_by(tfr.iter_arrays, forms[form][1], **options))
         for paths in forms[form]:
-            with tfr.iter_arrays(paths, **options) as batches:
+            with read_by(tfr.iter_arrays, paths, **options) as batches:
                 assert [batch["x"].tolist() for batch in islice(batches, taken)] == expected[:taken]
                 states.append(json.loads(json.dumps(batches.state())))
                 assert [batch["x"].tolist() for batch in going_on(batches)] == expected[taken:]
         for state in states:
             for paths in forms[form]:
-                assert batches_of(tfr.iter_arrays(paths, state=state, **options)) == expected[taken:]
+                assert batches_of(read_by(tfr.iter_arrays, paths, state=state, **options)) == expected[taken:]
     assert [state["buffer"] for state in states] == [states[0]["buffer"]] * 2
 
 
@@ -113,10 +114,10 @@ def test_indexes_were_used(used: list[int], forms: list[tuple[list[Path], list[P
         del used[:]
         for worker in ((0, 1), (0, 2)):
             options: dict[str, Any] = {"worker": worker, "epochs": 3, "threads": 1, "filters": f("n") == 3}
-            list(tfr.iter_arrays(paths, batch_size=4, **options))
+            list(read_by(tfr.iter_arrays, paths, batch_size=4, **options))
         assert len(used) == 6
         del used[:]
-        list(tfr.iter_arrays(paths, batch_size=4, epochs=2, offset=3, filters=f("n") == 3))
+        list(tfr.iter_arrays(tfr.dataset(paths, offset=3), batch_size=4, epochs=2, filters=f("n") == 3))
         assert used
 
 
@@ -132,7 +133,7 @@ def test_a_row_that_is_no_array_is_named_by_its_record(tmp_path: Path) -> None:
         options: dict[str, Any] = {"schema": {"x": "int64", "y": "int64"}, "filters": condition}
         for buffer in (0, 100):
             with pytest.raises(tfr.errors.DecodeError) as caught:
-                list(tfr.iter_arrays(paths, batch_size=2, shuffle_buffer=buffer, seed=0, **options))
+                list(read_by(tfr.iter_arrays, paths, batch_size=2, shuffle_buffer=buffer, seed=0, **options))
             assert (caught.value.path, caught.value.record) == (str(paths[2]), 7)
 
 
@@ -142,7 +143,7 @@ def test_a_stale_index_is_not_used(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": list(range(10))}, path)
     tfr.build_index(path, columns=["x"])
     kept = path.with_name("a.tfrecord.column_index").read_bytes()
-    batches = tfr.iter_arrays(path, batch_size=2, filters=f("x") == 1, epochs=3, threads=1)
+    batches = tfr.iter_arrays(tfr.dataset(path, threads=1), batch_size=2, filters=f("x") == 1, epochs=3)
     assert next(batches)["x"].tolist() == [1]
     tfr.write_tfrecord({"x": list(range(11))}, path)
     path.with_name("a.tfrecord.column_index").write_bytes(kept)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from reading_modes import matching_records_only, small_index_groups
 from rounds import rounds
 from suites.conditions import CONDITIONS, ROWS, VALUES, condition_table
@@ -81,10 +82,10 @@ def test_every_reader_gives_what_is_in_the_files(forms: list[list[Path]], data: 
     columns = data.draw(st.lists(st.sampled_from(SCALARS), unique=True, min_size=1))
     options: dict[str, Any] = {"schema_overrides": data.draw(st.sampled_from(OVERRIDES)) if is_embedded else None}
     try:
-        whole = tfr.read_table(paths, on_error="skip", **options)  # which reads the files
+        whole = read_by(tfr.read_table, paths, on_error="skip", **options)  # which reads the files
     except tfr.errors.TFRecordError as error:
         with pytest.raises(type(error)):
-            tfr.read_table(paths, columns=columns, **options)
+            read_by(tfr.read_table, paths, columns=columns, **options)
         return
     offset = data.draw(st.integers(0, 70) if is_embedded else st.just(0))
     limit = data.draw(st.none() | st.integers(0, ROWS))
@@ -96,8 +97,8 @@ def test_every_reader_gives_what_is_in_the_files(forms: list[list[Path]], data: 
         return
     expected = rows.select(columns).slice(0, limit)
     some = {**options, "columns": columns, "offset": offset, "limit": limit, "filters": condition}
-    assert_equal(tfr.read_table(paths, **some), expected)
-    with tfr.open_reader(paths, batch_size=(size := data.draw(st.integers(1, 40))), **some) as reader:
+    assert_equal(read_by(tfr.read_table, paths, **some), expected)
+    with read_by(tfr.open_reader, paths, batch_size=(size := data.draw(st.integers(1, 40))), **some) as reader:
         batches = list(reader)
         if condition is None:
             assert all(len(batch) == size for batch in batches[:-1])
@@ -180,25 +181,28 @@ def test_wider_schema_of_a_later_file(tmp_path: Path) -> None:
         {"columns": ["z", "x"]},
         {"columns": ["x"], "filters": f("x") > 1},
     ]
-    before = [[tfr.read_table(part, **some) for some in reads] for part in (files[:2], files)]
+    before = [[read_by(tfr.read_table, part, **some) for some in reads] for part in (files[:2], files)]
     for each in files:
         tfr.build_index(each, columns=["x"])
     for part, expected in zip((files[:2], files), before, strict=True):
         for some, table in zip(reads, expected, strict=True):
-            assert_equal(tfr.read_table(part, **some), table)
+            assert_equal(read_by(tfr.read_table, part, **some), table)
     tfr.build_index(files, columns=["x"])
     for part, expected in zip((files[:2], files), before, strict=True):
         for some, table in zip(reads, expected, strict=True):
-            assert_equal(tfr.read_table(part, **some), table)
+            assert_equal(read_by(tfr.read_table, part, **some), table)
 
 
 def test_labels_partitions_and_paths(tmp_path: Path, opened: list[Scan]) -> None:
     frame = condition_table().select(["n", "text"]).to_pandas().rename_axis("key")
     tfr.write_tfrecord(frame.assign(part=[1, 2] * 30), tmp_path / "d", partition_by="part", index=True)
     options: dict[str, Any] = {"columns": ["n", "part"], "include_file_paths": "path"}
-    expected, labelled = tfr.read_table(tmp_path / "d", **options), tfr.read_tfrecord(tmp_path / "d", columns=["n"])
+    expected, labelled = (
+        read_by(tfr.read_table, tmp_path / "d", **options),
+        tfr.read_tfrecord(tmp_path / "d", columns=["n"]),
+    )
     tfr.build_index(tmp_path / "d", columns=["n", "key"])
-    assert_equal(tfr.read_table(tmp_path / "d", **options), expected)
+    assert_equal(read_by(tfr.read_table, tmp_path / "d", **options), expected)
     assert tfr.read_tfrecord(tmp_path / "d", columns=["n"]).equals(labelled)
     assert opened[-1].has_values
 

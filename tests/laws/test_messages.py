@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, example, floats, framed, int64s, written
 from rounds import rounds
 
@@ -108,16 +109,16 @@ FIELDS: list[Any] = [
 
 def calls(path: Path, **keywords: Any) -> list[Callable[[], Any]]:
     def at_random() -> None:
-        with tfr.open_random(path, **keywords) as records:
+        with read_by(tfr.open_random, path, **keywords) as records:
             for number in range(len(records)):
                 records[number]
 
     return [
-        lambda: tfr.read_table(path, **keywords),
-        lambda: tfr.read_table(path, **keywords, on_error="stop"),
-        lambda: tfr.read_tfrecord(path, **keywords),
-        lambda: tfr.read_arrays(path, **keywords),
-        lambda: list(tfr.iter_arrays(path, batch_size=2, **keywords)),
+        lambda: read_by(tfr.read_table, path, **keywords),
+        lambda: read_by(tfr.read_table, path, **keywords, on_error="stop"),
+        lambda: read_by(tfr.read_tfrecord, path, **keywords),
+        lambda: read_by(tfr.read_arrays, path, **keywords),
+        lambda: list(read_by(tfr.iter_arrays, path, batch_size=2, **keywords)),
         at_random,
     ]
 

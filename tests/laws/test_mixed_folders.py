@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import engine_of
 from records import blobs, example, field, floats, int64s, written
 from strategies import sequence_example
@@ -46,7 +47,7 @@ DEFECTS = {
 def outcome(paths: list[Path], **keywords: Any) -> Any:
     """Types by column, and the rows of each file; or the attributes of the error that do not tell of an order."""
     try:
-        table = tfr.read_table(paths, include_file_paths="path", **keywords)
+        table = read_by(tfr.read_table, paths, include_file_paths="path", **keywords)
     except tfr.TFRecordError as error:
         return type(error), error.path, error.record, error.feature, error.expected, error.got, error.reason
     table.validate(full=True)
@@ -164,7 +165,7 @@ def test_an_offset_into_a_file_does_not_hide_its_schema(engine: str, tmp_path: P
     tfr.write_tfrecord({"a": [1, 2]}, tmp_path / "own")
     written(tmp_path / "own", [*tfr.RecordReader(tmp_path / "own"), example(x=int64s(2))])
     with pytest.raises(tfr.errors.SchemaError) as caught:
-        tfr.read_table([tmp_path / "first", tmp_path / "own"], offset=2)
+        tfr.read_table(tfr.dataset([tmp_path / "first", tmp_path / "own"], offset=2))
     assert "applies" not in str(caught.value)
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import decoded_by
 from tfrecord_io.compression import CODECS
 
@@ -79,7 +80,7 @@ def attempt(read: Any, *arguments: Any, **keywords: Any) -> pa.Table | Exception
 
 
 def stream(path: Any, **keywords: Any) -> pa.Table:
-    with tfr.open_reader(path, batch_size=3, **keywords) as reader:
+    with read_by(tfr.open_reader, path, batch_size=3, **keywords) as reader:
         return pa.Table.from_batches(list(reader), reader.schema).unify_dictionaries()
 
 
@@ -148,7 +149,7 @@ def test_categories_do_not_depend_on_the_window(
         tfr.write_tfrecord(pa.table({"c": words}), folder / f"{number}.tfrecord")
     whole = tfr.read_table(folder / "*")["c"].to_pylist()
     stop = None if limit is None else offset + limit
-    window = tfr.read_table(folder / "*", offset=offset, limit=limit, threads=threads)
+    window = tfr.read_table(tfr.dataset(folder / "*", offset=offset, threads=threads), limit=limit)
     assert window["c"].to_pylist() == whole[offset:stop]
 
 
@@ -177,7 +178,7 @@ def test_a_filter_is_applied_behind_the_offset(
             writer.write(tfr.encode_example({"id": id_, "f": 0.5 if "rejected" in kind else 1.5}))
     with warnings.catch_warnings(), decoded_by([(two_steps, None)]):
         warnings.simplefilter("ignore")
-        whole = tfr.read_table(path, on_error=on_error, **options)
+        whole = read_by(tfr.read_table, path, on_error=on_error, **options)
         window = read(path, on_error=on_error, offset=offset, limit=limit, filters=[("f", ">", 1)], **options)
     expected = whole.slice(offset).filter(pc.field("f") > 1).slice(0, limit)
     if on_error == "stop" and not offset:  # a record that the filter rejects may stop nothing

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import blocks_of, engine_of, on_disk
 from records import blobs, example, field, floats, framed, int64s, written
 from strategies import datasets
@@ -48,7 +49,7 @@ files = st.lists(st.lists(rows | uniform.map(lambda f: example(**f)), max_size=6
 def outcome(paths: Any, **keywords: Any) -> Any:
     """Types and values, or the attributes of the error."""
     try:
-        table = tfr.read_table(paths, **keywords)
+        table = read_by(tfr.read_table, paths, **keywords)
     except (tfr.TFRecordError, NotImplementedError) as error:
         return {"class": type(error).__name__, **getattr(error, "__dict__", {})}
     table.validate(full=True)
@@ -65,7 +66,7 @@ def test_threads_blocks_and_engines_do_not_change_what_is_read(
         for engine, size, threads in [("native", 64, 1), ("native", 100, 3), ("reference", 64, 2)]:
             with engine_of(engine), blocks_of(size):
                 assert outcome(paths, threads=threads) == expected
-                with tfr.open_reader(paths, sample="all", batch_size=2, threads=threads) as reader:
+                with tfr.open_reader(tfr.dataset(paths, sample="all", threads=threads), batch_size=2) as reader:
                     batches = list(reader)
                 assert [len(b) for b in batches[:-1]] == [2] * (len(batches) - 1)
                 assert (reader.schema, [row for b in batches for row in b.to_pylist()]) == (expected[0], expected[2])
@@ -130,10 +131,10 @@ def test_truncation_or_a_flipped_bit_anywhere_is_detected(
         for threads in (1, 2):
             with blocks_of(data.draw(st.sampled_from([64, 300]))):
                 if cut and at in (0, *ends):
-                    assert tfr.read_table(path, threads=threads).num_rows == whole
+                    assert tfr.read_table(tfr.dataset(path, threads=threads)).num_rows == whole
                     continue
                 with pytest.raises(tfr.errors.CorruptRecordError) as caught:
-                    tfr.read_table(path, threads=threads)
+                    tfr.read_table(tfr.dataset(path, threads=threads))
                 assert isinstance(caught.value, tfr.errors.TruncatedRecordError) or not cut
                 assert (caught.value.record, caught.value.records_intact) == (whole, whole)
                 assert caught.value.offset == (ends[whole - 1] if whole else 0)
@@ -144,10 +145,10 @@ def test_any_payloads_are_read_as_bytes(
     native_engine: None, payloads: list[bytes], batch_size: int, threads: int
 ) -> None:
     with on_disk([payloads[:3], payloads[3:]]) as paths, blocks_of(64):
-        assert tfr.read_table(paths, record_type="bytes", threads=threads) == pa.table(
+        assert tfr.read_table(tfr.dataset(paths, record_type="bytes", threads=threads)) == pa.table(
             {"record": payloads}, schema=pa.schema([pa.field("record", pa.binary(), nullable=False)])
         )
-        with tfr.open_reader(paths, record_type="bytes", threads=threads, batch_size=batch_size) as reader:
+        with tfr.open_reader(tfr.dataset(paths, record_type="bytes", threads=threads), batch_size=batch_size) as reader:
             assert [v for batch in reader for v in batch["record"].to_pylist()] == payloads
         assert list(tfr.RecordReader(paths)) == payloads
 
@@ -158,7 +159,10 @@ def test_records_larger_than_a_block(engine: str, tmp_path: Path, threads: int, 
     values = [bytes([65 + i]) * n for i, n in enumerate([10, 5000, 0, 3000, 1, 20_000])]
     path = written(tmp_path / "a", [example(x=blobs(v)) for v in values])
     with blocks_of(size):
-        assert tfr.read_table(path, infer_text=False, threads=threads)["x"].to_pylist() == values
-        assert tfr.read_table(path, infer_text=False, threads=threads, offset=3)["x"].to_pylist() == values[3:]
-        with tfr.open_reader(path, infer_text=False, threads=threads, sample=2, batch_size=1) as reader:
+        assert tfr.read_table(tfr.dataset(path, infer_text=False, threads=threads))["x"].to_pylist() == values
+        assert (
+            tfr.read_table(tfr.dataset(path, infer_text=False, threads=threads, offset=3))["x"].to_pylist()
+            == values[3:]
+        )
+        with tfr.open_reader(tfr.dataset(path, infer_text=False, threads=threads, sample=2), batch_size=1) as reader:
             assert [v for batch in reader for v in batch["x"].to_pylist()] == values

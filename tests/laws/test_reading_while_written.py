@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from interposed import before_storage_calls
+from reading import read_by
 from rounds import IN_A_BUCKET, rounds
 from servers import Bucket
 
@@ -37,16 +38,16 @@ def by_duckdb(path: str, storage: dict[str, Any]) -> list[int]:
 
 def by_polars(path: str, storage: dict[str, Any]) -> list[int]:
     pytest.importorskip("polars")
-    return tfr.scan_polars(path, **storage).collect()["x"].to_list()
+    return read_by(tfr.scan_polars, path, **storage).collect()["x"].to_list()
 
 
 def by_number(path: str, storage: dict[str, Any]) -> list[int]:
-    with tfr.open_random(path, **storage) as records:
+    with read_by(tfr.open_random, path, **storage) as records:
         return records[np.arange(len(records))]["x"].to_pylist() if len(records) else []
 
 
 def by_verify(path: str, storage: dict[str, Any]) -> int:
-    report = tfr.verify(path, **storage)
+    report = read_by(tfr.verify, path, **storage)
     for file in report.files:
         if file.error is not None:
             raise file.error
@@ -54,15 +55,17 @@ def by_verify(path: str, storage: dict[str, Any]) -> int:
 
 
 READERS: dict[str, Callable[[str, dict[str, Any]], list[int] | int]] = {
-    "read_table": lambda path, storage: tfr.read_table(path, **storage)["x"].to_pylist(),
-    "read_table of a glob": lambda path, storage: tfr.read_table(f"{path}**/part-*", **storage)["x"].to_pylist(),
+    "read_table": lambda path, storage: read_by(tfr.read_table, path, **storage)["x"].to_pylist(),
+    "read_table of a glob": lambda path, storage: read_by(tfr.read_table, f"{path}**/part-*", **storage)[
+        "x"
+    ].to_pylist(),
     "dataset": lambda path, storage: tfr.dataset(path, **storage).to_table()["x"].to_pylist(),
-    "filter": lambda path, storage: tfr.read_table(path, filters=[("x", ">=", 0)], **storage)["x"].to_pylist(),
+    "filter": lambda path, storage: read_by(tfr.read_table, path, filters=[("x", ">=", 0)], **storage)["x"].to_pylist(),
     "iter_arrays": lambda path, storage: [
-        int(x) for batch in tfr.iter_arrays(path, batch_size=2, **storage) for x in batch["x"]
+        int(x) for batch in read_by(tfr.iter_arrays, path, batch_size=2, **storage) for x in batch["x"]
     ],
     "open_random": by_number,
-    "count": lambda path, storage: tfr.count(path, **storage),
+    "count": lambda path, storage: read_by(tfr.count, path, **storage),
     "verify": by_verify,
     "polars": by_polars,
     "duckdb": by_duckdb,
@@ -167,7 +170,7 @@ def test_tables_and_frames_look_again_and_a_dataset_is_refreshed(
         growing.write("append")
         with duckdb.connect() as connection:
             tfr.register_duckdb(connection, growing.path, name="t", **growing.storage)
-            frame = tfr.scan_polars(growing.path, **growing.storage)
+            frame = read_by(tfr.scan_polars, growing.path, **growing.storage)
             data = tfr.dataset(growing.path, **growing.storage).filter([("x", ">", 0)]).select(["x"])
             for step in ("append", "compact", "append", "overwrite", "append"):
                 before = growing.versions[-1]

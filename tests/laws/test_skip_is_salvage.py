@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import random_damages
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed
 from rounds import rounds
@@ -80,16 +81,16 @@ def check(path: Path, compression: str | None, threads: int, block_bytes: int = 
     expected = [] if is_refused(partial(salvaged, path, compression)) else salvaged(path, compression)
     with warnings.catch_warnings(), blocks_of(block_bytes):
         warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
-        if is_refused(lambda: list(tfr.RecordReader(path, **keywords))):
+        if is_refused(lambda: list(read_by(tfr.RecordReader, path, **keywords))):
             return expected
-        assert list(tfr.RecordReader(path, **keywords)) == expected
-        table = tfr.read_table(path, record_type="bytes", threads=threads, **keywords)
+        assert list(read_by(tfr.RecordReader, path, **keywords)) == expected
+        table = read_by(tfr.read_table, path, record_type="bytes", threads=threads, **keywords)
         assert table.column(0).to_pylist() == expected
-        with tfr.open_reader(path, record_type="bytes", threads=threads, batch_size=3, **keywords) as reader:
+        with read_by(tfr.open_reader, path, record_type="bytes", threads=threads, batch_size=3, **keywords) as reader:
             assert [row for batch in reader for row in batch.column(0).to_pylist()] == expected
             begins = [region.begin or 0 for region in reader.report.skipped]
         assert begins == sorted(begins)
-        assert tfr.count(path, check_crc=True, **keywords) == len(expected)
+        assert read_by(tfr.count, path, check_crc=True, **keywords) == len(expected)
     return expected
 
 

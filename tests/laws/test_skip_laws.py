@@ -17,6 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, floats, framed, int64s
 from rounds import COMPLETE, rounds
@@ -210,9 +211,9 @@ def table_and_report(path: Path, **keywords: Any) -> tuple[Any, list[tfr.typing.
     """The table, as a whole and in batches, the regions, and the warnings."""
     with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always")
-        table = tfr.read_table(path, on_error="skip", **keywords)
+        table = read_by(tfr.read_table, path, on_error="skip", **keywords)
         texts = [str(warning.message) for warning in issued]
-        with tfr.open_reader(path, on_error="skip", batch_size=3, sample="all", **keywords) as reader:
+        with read_by(tfr.open_reader, path, on_error="skip", batch_size=3, sample="all", **keywords) as reader:
             batches = list(reader)
     assert [row for batch in batches for row in batch.to_pylist()] == table.to_pylist()
     assert [len(batch) for batch in batches[:-1]] == [3] * (len(batches) - 1)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import random_damages
 import tfrecord_io as tfr
+from reading import read_by
 from rounds import rounds
 from tfrecord_io.compression import CODECS
 
@@ -22,13 +23,13 @@ pytestmark = [pytest.mark.fault(18), pytest.mark.fault(26)]
 
 
 def read_all(path: Any, **keywords: Any) -> tfr.typing.ReadReport:
-    with tfr.open_reader(path, batch_size=100, **keywords) as reader:
+    with read_by(tfr.open_reader, path, batch_size=100, **keywords) as reader:
         reader.read_all()
         return reader.report
 
 
 def iterate(path: Any, **keywords: Any) -> tfr.typing.ReadReport:
-    with tfr.open_reader(path, batch_size=100, **keywords) as reader:
+    with read_by(tfr.open_reader, path, batch_size=100, **keywords) as reader:
         for _ in reader:
             pass
         return reader.report
@@ -39,18 +40,18 @@ def end_or(begin: int | None) -> float:
 
 
 def train(path: Any, **keywords: Any) -> None:
-    for _ in tfr.iter_arrays(path, batch_size=64, columns=["a"], epochs=2, **keywords):
+    for _ in read_by(tfr.iter_arrays, path, batch_size=64, columns=["a"], epochs=2, **keywords):
         pass
 
 
 CALLS: dict[str, Callable[..., Any]] = {
     "read_all": read_all,
     "batches": iterate,
-    "table": lambda path, **keywords: tfr.read_table(path, **keywords),
-    "filter": lambda path, **keywords: tfr.read_table(path, filters=[("a", ">", 10)], **keywords),
-    "limit": lambda path, **keywords: tfr.read_table(path, limit=100, **keywords),
-    "offset": lambda path, **keywords: tfr.read_table(path, offset=30, **keywords),
-    "arrays": lambda path, **keywords: tfr.read_arrays(path, columns=["a"], **keywords),
+    "table": lambda path, **keywords: read_by(tfr.read_table, path, **keywords),
+    "filter": lambda path, **keywords: read_by(tfr.read_table, path, filters=[("a", ">", 10)], **keywords),
+    "limit": lambda path, **keywords: read_by(tfr.read_table, path, limit=100, **keywords),
+    "offset": lambda path, **keywords: read_by(tfr.read_table, path, offset=30, **keywords),
+    "arrays": lambda path, **keywords: read_by(tfr.read_arrays, path, columns=["a"], **keywords),
     "training": train,
 }
 

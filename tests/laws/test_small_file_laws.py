@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import engine_of
 from records import blobs, example, floats, framed, int64s
 from strategies import sequence_example
@@ -149,7 +150,7 @@ def test_small_files_have_the_rows_of_each(native_engine: None, files: list[byte
     with on_disk(files, folders=False) as paths, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            table = tfr.read_table(paths, threads=threads)
+            table = tfr.read_table(tfr.dataset(paths, threads=threads))
         except tfr.TFRecordError:
             return
         schema = table.schema.remove_metadata()
@@ -165,7 +166,7 @@ def test_the_evidence_of_small_files_names_the_same_records(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                return repr(tfr.infer_schema(paths, **options))
+                return repr(read_by(tfr.infer_schema, paths, **options))
             except tfr.TFRecordError as error:
                 return told(error)
 
@@ -179,5 +180,5 @@ def test_small_files_of_one_schema_become_few_chunks(engine: str, tmp_path: Path
     for number in range(99):
         tfr.write_tfrecord({"a": [number, number + 1]}, tmp_path / f"{number:02}.tfrecord")
     for keywords in ({}, {"schema": "infer"}, {"schema": {"a": "int64"}}, {"filters": [("a", ">=", 0)]}):
-        table = tfr.read_table(tmp_path, **keywords)
+        table = read_by(tfr.read_table, tmp_path, **keywords)
         assert (len(table), table.column("a").num_chunks <= 3) == (198, True)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, field, floats, framed, int64s
 from servers import SlowBucket
@@ -113,25 +114,25 @@ def told(error: Exception) -> Any:
 
 
 def table(paths: list[str], **keywords: Any) -> Iterator[Any]:
-    read = tfr.read_table(paths, **keywords)
+    read = read_by(tfr.read_table, paths, **keywords)
     yield read.schema, read.schema.metadata, repr(read.to_pylist()), [c.num_chunks for c in read.columns]
 
 
 def stream(paths: list[str], **keywords: Any) -> Iterator[Any]:
-    with tfr.open_reader(paths, batch_size=3, **keywords) as reader:
+    with read_by(tfr.open_reader, paths, batch_size=3, **keywords) as reader:
         yield reader.schema
         for batch in reader:
             yield len(batch), repr(batch.to_pylist())
 
 
 def stream_by_bytes(paths: list[str], **keywords: Any) -> Iterator[Any]:
-    with tfr.open_reader(paths, batch_bytes=150, sample=5, **keywords) as reader:
+    with read_by(tfr.open_reader, paths, batch_bytes=150, sample=5, **keywords) as reader:
         for batch in reader:
             yield len(batch), repr(batch.to_pylist()), reader.report.bytes, reader.payload_bytes
 
 
 def arrays(paths: list[str], **keywords: Any) -> Iterator[Any]:
-    with tfr.iter_arrays(paths, batch_size=4, columns=["a"], ragged="pad", **keywords) as batches:
+    with read_by(tfr.iter_arrays, paths, batch_size=4, columns=["a"], ragged="pad", **keywords) as batches:
         for batch in batches:
             yield {name: repr(np.asarray(values)) for name, values in batch.items()}
 
@@ -164,8 +165,16 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def shuffled_arrays(paths: list[str], **keywords: Any) -> Iterator[Any]:
-    with tfr.iter_arrays(
-        paths, batch_size=2, schema={"a": "int64"}, missing="mask", shuffle_buffer=5, seed=1, epochs=2, **keywords
+    with read_by(
+        tfr.iter_arrays,
+        paths,
+        batch_size=2,
+        schema={"a": "int64"},
+        missing="mask",
+        shuffle_buffer=5,
+        seed=1,
+        epochs=2,
+        **keywords,
     ) as batches:
         for batch in batches:
             yield batch["a"].tolist()
@@ -228,7 +237,7 @@ def test_streams_are_read_alike_on_any_number_of_threads(
 
 
 def count(paths: list[str], **keywords: Any) -> Iterator[Any]:
-    yield tfr.count(paths, **keywords)
+    yield read_by(tfr.count, paths, **keywords)
 
 
 COUNTING = st.fixed_dictionaries(
@@ -254,7 +263,7 @@ def test_files_are_counted_alike_on_any_number_of_threads(
 
 
 def verified(paths: list[str], **keywords: Any) -> Iterator[Any]:
-    yield tfr.verify(paths, **keywords).to_dict()
+    yield read_by(tfr.verify, paths, **keywords).to_dict()
 
 
 VERIFYING = st.fixed_dictionaries(
@@ -280,7 +289,7 @@ def test_files_are_verified_alike_on_any_number_of_threads(
 
 def by_record(paths: list[str], *, check_crc: bool, on_error: Any = "raise", **keywords: Any) -> Iterator[Any]:
     """What `count` tells, by reading the records one by one."""
-    with tfr.RecordReader(paths, on_error=on_error, **keywords) as reader:
+    with read_by(tfr.RecordReader, paths, on_error=on_error, **keywords) as reader:
         yield sum(1 for _ in reader)
 
 
@@ -305,9 +314,9 @@ def test_files_in_payloads_mislead_no_segment(
     expected = list(payloads)
     with on_disk([framed(*payloads)]) as (path,), blocks_of(size):
         for threads in THREADS:
-            read = tfr.read_table(path, record_type="bytes", threads=threads)
+            read = tfr.read_table(tfr.dataset(path, record_type="bytes", threads=threads))
             assert read["record"].to_pylist() == expected
-            values = tfr.read_table(path, threads=threads, infer_text=False)
+            values = tfr.read_table(tfr.dataset(path, threads=threads, infer_text=False))
             assert values.num_rows == len(expected)
 
 
@@ -320,7 +329,7 @@ def test_names_are_counted_over_all_records(engine: str, tmp_path: Path, threads
     path = tmp_path / "a"
     path.write_bytes(framed(*(example(**{f"n{i // 100}": int64s(i)}) for i in range(1600))))
     with blocks_of(500), pytest.raises(tfr.errors.SchemaError, match="max_features=8") as caught:
-        tfr.read_table(path, max_features=8, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads, limits=tfr.Limits(features=8)))
     assert (caught.value.record, caught.value.got) == (800, 9)
 
 
@@ -329,10 +338,10 @@ def test_records_of_unknown_fields_before_examples_are_read(engine: str, tmp_pat
     path = tmp_path / "a"
     path.write_bytes(framed(*[OTHER_MESSAGE] * 400, *[example(x=int64s(1))] * 10))
     with blocks_of(200):
-        assert tfr.read_table(path, schema={"x": "int64"}, threads=threads).num_rows == 410
+        assert tfr.read_table(tfr.dataset(path, threads=threads), schema={"x": "int64"}).num_rows == 410
     path.write_bytes(framed(*[OTHER_MESSAGE] * 400))
     with blocks_of(200), pytest.raises(tfr.errors.DecodeError, match="none of them holds a feature"):
-        tfr.read_table(path, schema={"x": "int64"}, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads), schema={"x": "int64"})
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -341,5 +350,5 @@ def test_the_first_of_two_faults_is_told(engine: str, tmp_path: Path, threads: i
     good = [example(x=int64s(i)) for i in range(300)]
     path.write_bytes(framed(*good[:200], example(x=floats(1.0)), *good, b"\xff", *good))
     with blocks_of(100), pytest.raises(tfr.TFRecordError) as caught:
-        tfr.read_table(path, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads))
     assert (type(caught.value).__name__, caught.value.record) == ("SchemaError", 200)

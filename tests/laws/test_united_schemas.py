@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from tfrecord_io.schema.merged_schema import common_field
 
 INTEGERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()]
@@ -174,7 +175,7 @@ def test_integers_and_floats_are_read_as_a_declared_float(tmp_path: Path) -> Non
         tfr.read_table(path, columns=["v"])
     wide = {"v": "float64", "l": "list<float64>"}
     for keyword in ("schema", "schema_overrides"):
-        table = tfr.read_table(path, **{keyword: wide})
+        table = read_by(tfr.read_table, path, **{keyword: wide})
         assert table.to_pydict() == {"v": [1.0, 2.0**24 + 1, 1.5], "l": [[1.0], [2.0, 3.0], [0.5]]}
     with pytest.raises(
         tfr.errors.DecodeError, match=r"record 1.*'v': the integer cannot be read as float without rounding"

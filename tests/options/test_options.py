@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import example, int64s, written
 from tfrecord_io import keyword_docs
 from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOptions, keyword_names
@@ -83,11 +84,11 @@ def test_a_wrong_value_for_reading_is_refused_by_the_call(
 ) -> None:
     (name,) = given
     with pytest.raises(error, match=name) as caught:
-        tfr.open_reader(path, **given)
+        read_by(tfr.open_reader, path, **given)
     assert caught.type is error
     if name not in STREAM_ONLY:
         with pytest.raises(error):
-            tfr.read_table(path, **given)
+            read_by(tfr.read_table, path, **given)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +176,8 @@ def test_keywords_of_streams_are_refused_where_all_records_are_read(
 
 @pytest.mark.parametrize("keywords", [{"sample": "all"}, {"sample": 1}, {"on_new": "ignore"}], ids=str)
 def test_keywords_of_the_sample_are_valid_where_all_records_are_sampled(path: Path, keywords: dict[str, Any]) -> None:
-    assert tfr.read_table(path, **keywords) == tfr.read_table(path)
-    assert tfr.infer_schema(path, **keywords) == tfr.infer_schema(path)
+    assert read_by(tfr.read_table, path, **keywords) == tfr.read_table(path)
+    assert read_by(tfr.infer_schema, path, **keywords) == tfr.infer_schema(path)
 
 
 def test_what_is_not_there_is_not_mentioned(path: Path) -> None:
@@ -197,12 +198,12 @@ def test_calls_without_filters_say_where_they_are(path: Path, call: Callable[...
 @pytest.mark.parametrize("name", ["filter", "where", "predicate"])
 def test_other_names_of_filters_are_known(path: Path, name: str) -> None:
     with pytest.raises(TypeError, match=r"did you mean filters=\?"):
-        tfr.read_table(path, **{name: []})
+        read_by(tfr.read_table, path, **{name: []})
 
 
 def test_infer_schema_takes_no_schema(path: Path) -> None:
     with pytest.raises(TypeError, match="has no schema="):
-        tfr.infer_schema(path, schema={"x": "int32"})
+        tfr.infer_schema(tfr.dataset(path, schema={"x": "int32"}))
 
 
 @pytest.mark.parametrize(

@@ -30,29 +30,29 @@ def test_rows_are_those_that_tfds_reads(engine: str, splits: Path) -> None:
     for text, numbers in expected(splits).items():
         if numbers is None:
             with pytest.raises(ValueError, match="split="):
-                tfr.read_table(splits, split=text)
+                tfr.read_table(tfr.dataset(splits, split=text))
         else:
-            assert tfr.read_table(splits, split=text)["n"].to_pylist() == numbers, text
+            assert tfr.read_table(tfr.dataset(splits, split=text))["n"].to_pylist() == numbers, text
 
 
 def test_every_reader_has_the_keyword(engine: str, splits: Path) -> None:
     text, both = "train[10:-30]+test[2:9]", expected(splits)["train+test"] or []
     numbers = both[10:73] + both[105:112]
     scan = tfr.dataset(splits, split=text)
-    assert scan.count_rows() == len(numbers) == tfr.count(splits, split=text)
+    assert scan.count_rows() == len(numbers) == tfr.count(tfr.dataset(splits, split=text))
     assert scan.to_table()["n"].to_pylist() == numbers
     assert [n for piece in scan.pieces(4) for n in piece.read()["n"].to_pylist()] == numbers
-    assert tfr.read_tfrecord(splits, split=text)["n"].tolist() == numbers
-    assert tfr.read_arrays(splits, split=text)["n"].tolist() == numbers
-    with tfr.open_reader(splits, split=text, batch_size=7) as reader:
+    assert tfr.read_tfrecord(tfr.dataset(splits, split=text))["n"].tolist() == numbers
+    assert tfr.read_arrays(tfr.dataset(splits, split=text))["n"].tolist() == numbers
+    with tfr.open_reader(tfr.dataset(splits, split=text), batch_size=7) as reader:
         assert [n for batch in reader for n in batch["n"].to_pylist()] == numbers
-    batches = tfr.iter_arrays(splits, split=text, batch_size=7, shuffle_buffer=16, seed=1)
+    batches = tfr.iter_arrays(tfr.dataset(splits, split=text), batch_size=7, shuffle_buffer=16, seed=1)
     assert sorted(n for batch in batches for n in batch["n"].tolist()) == sorted(numbers)
-    assert len(list(tfr.RecordReader(splits, split=text))) == len(numbers)
-    assert tfr.verify(splits, split=text).records == len(numbers)
-    assert tfr.read_metadata(splits, split=text).schema_source == "features.json"
-    assert tfr.describe(splits, split=text).records == len(numbers)
-    filtered = tfr.read_table(splits, split=text, filters=[("n", ">", 1000)], offset=3)
+    assert len(list(tfr.RecordReader(tfr.dataset(splits, split=text)))) == len(numbers)
+    assert tfr.verify(tfr.dataset(splits, split=text)).records == len(numbers)
+    assert tfr.read_metadata(tfr.dataset(splits, split=text)).schema_source == "features.json"
+    assert tfr.describe(tfr.dataset(splits, split=text)).records == len(numbers)
+    filtered = tfr.read_table(tfr.dataset(splits, split=text, offset=3), filters=[("n", ">", 1000)])
     assert filtered["n"].to_pylist() == [n for n in numbers[3:] if n > 1000]
 
 
@@ -64,7 +64,9 @@ def test_a_slice_of_one_file_is_split_into_pieces(engine: str, tmp_path: Path) -
     parts = [
         batch["n"].tolist()
         for part in range(2)
-        for batch in tfr.iter_arrays(tmp_path / "one", split="train[10%:90%]", batch_size=64, worker=(part, 2))
+        for batch in tfr.iter_arrays(
+            tfr.dataset(tmp_path / "one", split="train[10%:90%]"), batch_size=64, worker=(part, 2)
+        )
     ]
     assert sorted(n for part in parts for n in part) == list(range(200, 1800))
 
@@ -73,9 +75,9 @@ def test_a_slice_of_one_file_is_split_into_pieces(engine: str, tmp_path: Path) -
 def test_the_number_of_batches_of_a_slice_is_known(tmp_path: Path, indexed: bool) -> None:
     tfr.formats.write_tfds({"n": list(range(40))}, tmp_path / "pets" / "1.0.0", shards=1)
     if indexed:
-        tfr.build_index(tmp_path / "pets", columns=["n"], split="train")
+        tfr.build_index(tfr.dataset(tmp_path / "pets", split="train"), columns=["n"])
     data = tfr.dataset(tmp_path / "pets", split="train[13:29]")
-    assert len(tfr.iter_arrays(tmp_path / "pets", split="train[13:29]", batch_size=5)) == 4
+    assert len(tfr.iter_arrays(tfr.dataset(tmp_path / "pets", split="train[13:29]"), batch_size=5)) == 4
     assert len(pickle.loads(pickle.dumps(data)).iter_arrays(batch_size=5)) == 4
     assert len(data.iter_arrays(batch_size=2, worker=(1, 3), uneven="pad")) == 3
     other = tfr.dataset(tmp_path / "pets", split="train[:3]+train[-2:]")
@@ -86,8 +88,8 @@ def test_the_number_of_batches_of_a_slice_is_known(tmp_path: Path, indexed: bool
 
 
 def test_records_by_number(engine: str, splits: Path) -> None:
-    numbers = tfr.read_table(splits, split="train[25:-25]+test[:3]")["n"].to_pylist()
-    with tfr.open_random(splits, split="train[25:-25]+test[:3]") as records:
+    numbers = tfr.read_table(tfr.dataset(splits, split="train[25:-25]+test[:3]"))["n"].to_pylist()
+    with tfr.open_random(tfr.dataset(splits, split="train[25:-25]+test[:3]")) as records:
         assert len(records) == len(numbers)
         assert [records[i]["n"] for i in range(len(records))] == numbers
         assert records[-1]["n"] == numbers[-1]
@@ -99,11 +101,11 @@ def test_records_by_number(engine: str, splits: Path) -> None:
 def test_index_files_are_used_for_the_ends_of_a_slice(splits: Path, tmp_path: Path) -> None:
     copy = tmp_path / "splits"
     shutil.copytree(splits, copy)
-    tfr.build_index(copy, columns=["n"], split="train")
+    tfr.build_index(tfr.dataset(copy, split="train"), columns=["n"])
     for text, numbers in list(expected(splits).items())[:12]:
         if numbers is not None:
-            assert tfr.read_table(copy, split=text, filters=[("n", ">=", 0)])["n"].to_pylist() == numbers
-            with tfr.open_random(copy, split=text) as records:
+            assert tfr.read_table(tfr.dataset(copy, split=text), filters=[("n", ">=", 0)])["n"].to_pylist() == numbers
+            with tfr.open_random(tfr.dataset(copy, split=text)) as records:
                 assert records.select([("n", ">=", 0)]).to_table()["n"].to_pylist() == numbers
 
 
@@ -120,11 +122,11 @@ def root(splits: Path, tmp_path: Path) -> Path:
 
 
 def test_the_newest_version_is_read_or_that_which_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tfr.count(root, split="newest") == 17
-    assert tfr.count(root / "1.9.3", split="test") == 17
-    assert tfr.count(root / "1.9.3" / "features.json", split="test") == 17
+    assert tfr.count(tfr.dataset(root, split="newest")) == 17
+    assert tfr.count(tfr.dataset(root / "1.9.3", split="test")) == 17
+    assert tfr.count(tfr.dataset(root / "1.9.3" / "features.json", split="test")) == 17
     monkeypatch.setenv("HOME", str(root.parent))
-    assert tfr.count("~/splits", split="newest[:5]") == 5
+    assert tfr.count(tfr.dataset("~/splits", split="newest[:5]")) == 5
     with pytest.raises(FileNotFoundError, match=r"did you mean 'splits'\?"):
         tfr.dataset(root.parent / "split", split="train")
 
@@ -135,8 +137,8 @@ def test_configurations(root: Path) -> None:
         shutil.copytree(root, base / config)
     with pytest.raises(ValueError, match="several configurations, large, small: name one"):
         tfr.dataset(base, split="train")
-    assert tfr.count(base / "small", split="newest") == 17
-    assert tfr.count(base / "small" / "1.0.0", split="test") == 17
+    assert tfr.count(tfr.dataset(base / "small", split="newest")) == 17
+    assert tfr.count(tfr.dataset(base / "small" / "1.0.0", split="test")) == 17
     (base / ".config").mkdir()
     (base / ".config" / "metadata.json").write_text('{"default_config_name": "large"}')
     shutil.rmtree(base / "small")
@@ -146,9 +148,9 @@ def test_configurations(root: Path) -> None:
 def test_a_directory_without_a_dataset_says_what_is_missing(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
     with pytest.raises(FileNotFoundError, match=r"needs a dataset_info\.json"):
-        tfr.read_table(tmp_path, split="train")
+        tfr.read_table(tfr.dataset(tmp_path, split="train"))
     with pytest.raises(TypeError, match="the path of one dataset"):
-        tfr.read_table([tmp_path], split="train")
+        tfr.read_table(tfr.dataset([tmp_path], split="train"))
 
 
 def test_missing_and_shortened_files(splits: Path, tmp_path: Path) -> None:
@@ -161,12 +163,12 @@ def test_missing_and_shortened_files(splits: Path, tmp_path: Path) -> None:
             writer.write(record)
     for text in ("train[:30]", "train"):
         with pytest.raises(tfr.errors.CorruptRecordError, match=r"has 5 records, dataset_info\.json lists"):
-            tfr.read_table(copy, split=text)
+            tfr.read_table(tfr.dataset(copy, split=text))
     name.unlink()
     with pytest.raises(FileNotFoundError, match="file of the split 'train' is missing"):
-        tfr.read_table(copy, split="train")
-    assert tfr.read_table(copy, split="train", allow_missing_shards=True).num_rows == 103 - len(records)
-    assert tfr.read_table(copy, split="test").num_rows == 17
+        tfr.read_table(tfr.dataset(copy, split="train"))
+    assert tfr.read_table(tfr.dataset(copy, split="train", allow_missing_shards=True)).num_rows == 103 - len(records)
+    assert tfr.read_table(tfr.dataset(copy, split="test")).num_rows == 17
 
 
 @pytest.mark.parametrize("template", ["../{SPLIT}", "/etc/passwd", "a/../../b", "file:///x", "{SPLIT}\0"])
@@ -175,7 +177,7 @@ def test_names_that_leave_the_directory_are_refused(splits: Path, tmp_path: Path
     document["splits"][0]["filepathTemplate"] = template
     (tmp_path / "dataset_info.json").write_text(json.dumps(document))
     with pytest.raises(tfr.errors.SchemaError, match="name of a file"):
-        tfr.read_table(tmp_path, split="all")
+        tfr.read_table(tfr.dataset(tmp_path, split="all"))
 
 
 def test_other_file_formats_are_named(splits: Path, tmp_path: Path) -> None:
@@ -184,7 +186,7 @@ def test_other_file_formats_are_named(splits: Path, tmp_path: Path) -> None:
     )
     (tmp_path / "dataset_info.json").write_text(text)
     with pytest.raises(tfr.errors.SchemaError, match="'array_record', not TFRecord"):
-        tfr.read_table(tmp_path, split="all")
+        tfr.read_table(tfr.dataset(tmp_path, split="all"))
 
 
 def test_mutants_of_the_description_are_clear_errors(splits: Path, tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ def test_mutants_of_the_description_are_clear_errors(splits: Path, tmp_path: Pat
         (copy / "dataset_info.json").write_bytes(text)
         split = rng.choice(["all", "train[:33%]", "test[1shard:]", "dev-small_2[-2:]"])
         try:
-            with tfr.RecordReader(copy, split=split) as reader:
+            with tfr.RecordReader(tfr.dataset(copy, split=split)) as reader:
                 next(reader)
         except (tfr.TFRecordError, FileNotFoundError) as error:
             assert str(error)  # noqa: PT017
@@ -225,7 +227,7 @@ def test_a_description_of_very_many_files_is_read_in_one_pass(tmp_path: Path, mo
 
     monkeypatch.setattr(LocalFileSystem, "entry", counted)
     with pytest.raises(FileNotFoundError, match=f"mine-train.tfrecord-00000-of-{count}"):
-        tfr.read_table(tmp_path, split="train")
+        tfr.read_table(tfr.dataset(tmp_path, split="train"))
     with pytest.raises(FileNotFoundError, match=f"mine-train.tfrecord-199990-of-{count}"):
-        tfr.read_table(tmp_path, split="train[199990:]")
+        tfr.read_table(tfr.dataset(tmp_path, split="train[199990:]"))
     assert looked_up < 3000

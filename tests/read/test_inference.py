@@ -53,14 +53,14 @@ def test_the_most_frequent_type_is_read(
     frequency = Counter(kind for kind in every if kind is not None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        reader = tfr.open_reader(folder, sample="all", on_error="skip", threads=threads)
-        tables = [tfr.read_table(folder, on_error="skip", threads=threads), reader.read_all()]
+        reader = tfr.open_reader(tfr.dataset(folder, sample="all", threads=threads), on_error="skip")
+        tables = [tfr.read_table(tfr.dataset(folder, threads=threads), on_error="skip"), reader.read_all()]
         if len(frequency) > 1:
             with pytest.raises(
                 tfr.errors.SchemaError, match=r"feature 'x': it is an? \w+List in .* and an? \w+List in "
             ):
-                tfr.read_table(folder, threads=threads)
-        inferred = tfr.infer_schema(folder, threads=threads)
+                tfr.read_table(tfr.dataset(folder, threads=threads))
+        inferred = tfr.infer_schema(tfr.dataset(folder, threads=threads))
     most = frequency.most_common(1)[0][0] if frequency else None
     kept = [kind for kind in every if kind in (None, most)]
     for table in tables:
@@ -78,14 +78,14 @@ def test_records_of_another_type_after_the_sample_are_left_out(engine: str, odd:
         pytest.warns(
             tfr.errors.DamagedDataWarning, match=r"1 record with values of another feature type left out in .*x'"
         ),
-        tfr.open_reader(odd, sample=3, on_error="skip") as reader,
+        tfr.open_reader(tfr.dataset(odd, sample=3), on_error="skip") as reader,
     ):
         assert reader.read_all()["x"].to_pylist() == [n for n in range(100) if n != 17]
     (region,) = reader.report.skipped
     assert (region.records_before, region.error) == (17, "FeatureTypeError")
     assert region.begin is not None
     with (
-        tfr.open_reader(odd, sample=3) as reader,
+        tfr.open_reader(tfr.dataset(odd, sample=3)) as reader,
         pytest.raises(tfr.errors.SchemaError, match=r"record 0 and .* record 17"),
     ):
         reader.read_all()

@@ -11,6 +11,7 @@ import pytest
 
 import tfrecord_io as tfr
 from arrow_tables import TEXT_DTYPE
+from reading import read_by
 
 
 @pytest.fixture
@@ -42,13 +43,13 @@ MODES: list[dict[str, Any]] = [
 def test_partition_columns_follow_the_features(engine: str, root: Path, mode: dict[str, Any]) -> None:
     features = ["a", "x"] if mode.get("schema") == "infer" else ["x", "a"]
     expected = pa.table({n: pa.array(EXPECTED[n], TYPES[n]) for n in [*features, "label", "year"]})
-    table = tfr.read_table(root, **mode)
+    table = read_by(tfr.read_table, root, **mode)
     table.validate(full=True)
     assert table == expected
-    with tfr.open_reader(root, batch_size=1, **mode) as reader:
+    with read_by(tfr.open_reader, root, batch_size=1, **mode) as reader:
         assert reader.schema == table.schema
         assert pa.Table.from_batches(list(reader)).to_pydict() == expected.to_pydict()
-    frame = tfr.read_tfrecord(root, **mode)
+    frame = read_by(tfr.read_tfrecord, root, **mode)
     assert [str(t) for t in frame.dtypes[["label", "year"]]] == [TEXT_DTYPE, "int64"]
     assert frame.year.tolist() == EXPECTED["year"]
 
@@ -57,17 +58,19 @@ def test_partition_columns_follow_the_features(engine: str, root: Path, mode: di
 def test_columns_selects_partition_columns(engine: str, root: Path, mode: dict[str, Any]) -> None:
     for columns in (["x"], ["year", "x"], ["label"], ["x", "label", "a"], "year"):
         wanted = [columns] if isinstance(columns, str) else columns
-        table = tfr.read_table(root, columns=columns, **mode)
+        table = read_by(tfr.read_table, root, columns=columns, **mode)
         assert table.to_pydict() == {n: EXPECTED[n] for n in wanted}
         assert table.column_names == wanted
-    assert set(tfr.read_table(root, columns=["*", "!label"], **mode).column_names) == {"x", "a", "year"}
-    assert tfr.read_table(root, columns=["ye*"], **mode).column_names == ["year"]
+    assert set(read_by(tfr.read_table, root, columns=["*", "!label"], **mode).column_names) == {"x", "a", "year"}
+    assert read_by(tfr.read_table, root, columns=["ye*"], **mode).column_names == ["year"]
     with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"valid names: a, label, x, year"):
-        tfr.read_table(root, columns=["gone"], **mode)
+        read_by(tfr.read_table, root, columns=["gone"], **mode)
 
 
 def test_globs_limits_paths_and_metadata(root: Path) -> None:
-    table = tfr.read_table(root / "label=*" / "**" / "*.tfrecord", include_file_paths="path", offset=1, limit=3)
+    table = tfr.read_table(
+        tfr.dataset(root / "label=*" / "**" / "*.tfrecord", include_file_paths="path", offset=1), limit=3
+    )
     assert table.column_names == ["x", "a", "label", "year", "path"]
     assert table["year"].to_pylist() == EXPECTED["year"][1:4]
     assert tfr.read_table(root / "label=cat" / "*" / "*").column_names == ["x", "a", "year"]
@@ -75,7 +78,7 @@ def test_globs_limits_paths_and_metadata(root: Path) -> None:
     assert (found.records, found.schema) == (6, tfr.read_table(root).schema)
     assert tfr.count(root) == 6
     assert tfr.describe(root).records == 6
-    assert tfr.read_table(root, record_type="bytes").column_names == ["record", "label", "year"]
+    assert tfr.read_table(tfr.dataset(root, record_type="bytes")).column_names == ["record", "label", "year"]
 
 
 def test_values_that_are_not_all_integers_are_text(tmp_path: Path) -> None:
@@ -90,17 +93,17 @@ def test_values_that_are_not_all_integers_are_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [{}, {"schema": "infer"}, {"stable_types": True}], ids=str)
 def test_types_of_folders_are_overridden(engine: str, root: Path, mode: dict[str, Any]) -> None:
-    plain = tfr.read_table(root, **mode)
-    table = tfr.read_table(root, schema_overrides={"year": "string", "x": "int32"}, **mode)
+    plain = read_by(tfr.read_table, root, **mode)
+    table = read_by(tfr.read_table, root, schema_overrides={"year": "string", "x": "int32"}, **mode)
     assert table.column_names == plain.column_names
     assert table["year"].to_pylist() == ["-5", "-5", "2021", "2021", "2020", "2020"]
     assert [str(table.schema.field(name).type) for name in ("x", "label")] == ["int32", "string"]
     only = tfr.dataset(root, schema_overrides={"year": "float32"}, **mode).filter([("year", ">", 0)]).to_table()
     assert sorted(only["year"].to_pylist()) == [2020, 2020, 2021, 2021]
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="'yaer'"):
-        tfr.read_table(root, schema_overrides={"yaer": "string"}, **mode)
+        read_by(tfr.read_table, root, schema_overrides={"yaer": "string"}, **mode)
     with pytest.raises(tfr.errors.SchemaError, match="'label=big dog' is not a value of the declared type int8"):
-        tfr.read_table(root, schema_overrides={"label": "int8"}, **mode)
+        read_by(tfr.read_table, root, schema_overrides={"label": "int8"}, **mode)
 
 
 @pytest.mark.parametrize("mode", [{}, {"schema": "infer"}], ids=str)
@@ -108,7 +111,7 @@ def test_a_feature_of_the_same_name_is_an_error_that_names_both(tmp_path: Path, 
     tfr.write_tfrecord({"label": ["dog"], "x": [1]}, f"{tmp_path}/d/label=cat/")
     for columns in (None, ["x"], ["label"]):
         with pytest.raises(tfr.errors.SchemaError, match=r"feature 'label'.*directory 'label=cat'"):
-            tfr.read_table(tmp_path / "d", columns=columns, **mode)
+            read_by(tfr.read_table, tmp_path / "d", columns=columns, **mode)
     assert tfr.read_table(tmp_path / "d" / "label=cat")["label"].to_pylist() == ["dog"]
 
 
@@ -147,11 +150,11 @@ def test_a_declared_default_is_the_value_of_files_without_one(engine: str, root:
     labels, years = ["none" if label is None else label for label in EXPECTED["label"]], EXPECTED["year"]
     expected = {"year": [*years, -1], "label": [*labels, "none"]}
     for keywords in ({"schema": schema}, {"schema_overrides": schema, "columns": ["year", "label"]}):
-        assert tfr.read_table(root, **keywords).to_pydict() == expected
+        assert read_by(tfr.read_table, root, **keywords).to_pydict() == expected
         for missing in (("label", "==", "none"), ("year", "<", 0)):
-            rows = tfr.read_table(root, filters=[missing], **keywords)
+            rows = read_by(tfr.read_table, root, filters=[missing], **keywords)
             assert sorted(rows["label"].to_pylist()) == ["none"] * 3
-        assert not len(tfr.read_table(root, filters=[("label", "==", None)], **keywords))
+        assert not len(read_by(tfr.read_table, root, filters=[("label", "==", None)], **keywords))
     assert tfr.read_arrays(root, schema=schema)["year"].tolist() == expected["year"]
 
 
@@ -163,7 +166,7 @@ def test_shuffling_and_workers_keep_partition_columns(tmp_path: Path) -> None:
         {"worker": (1, 2)},
         {"shuffle_buffer": 2, "seed": 2, "worker": (0, 3)},
     ):
-        for batch in tfr.iter_arrays(tmp_path, batch_size=4, **keywords):
+        for batch in read_by(tfr.iter_arrays, tmp_path, batch_size=4, **keywords):
             assert batch["x"].tolist() == batch["k"].tolist()
 
 

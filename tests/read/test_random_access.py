@@ -94,7 +94,7 @@ def test_types_are_those_of_the_given_schema(paths: list[Path]) -> None:
         assert list(records[0]) == ["id", "scores"]
     with tfr.open_random(paths, columns=["w*", "!word"]) as records:
         assert records.schema.names == ["when"]
-    with tfr.open_random(paths, schema="infer", include_file_paths="path") as records:
+    with tfr.open_random(tfr.dataset(paths, include_file_paths="path"), schema="infer") as records:
         assert records.schema_source == "inferred"
         assert records[[ROWS - 1, 0]]["path"].to_pylist() == [str(paths[-1]), str(paths[0])]
         assert records[0]["path"] == str(paths[0])
@@ -102,14 +102,14 @@ def test_types_are_those_of_the_given_schema(paths: list[Path]) -> None:
 
 def test_records_as_bytes(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "lines.tfrecord", [b"one", b"", b"three"])
-    with tfr.open_random(path, record_type="bytes") as records:
+    with tfr.open_random(tfr.dataset(path, record_type="bytes")) as records:
         assert records[[2, 1]].to_pydict() == {"record": [b"three", b""]}
         assert records[0] == {"record": b"one"}
 
 
 def test_one_record_equals_decode_example(data: Path) -> None:
     path = data / "ragged.tfrecord"
-    with tfr.open_random(path, stable_types=True) as records, tfr.RecordReader(path) as reader:
+    with tfr.open_random(tfr.dataset(path, stable_types=True)) as records, tfr.RecordReader(path) as reader:
         for number, payload in enumerate(reader):
             expected = tfr.decode_example(payload)
             got = records[number]
@@ -171,7 +171,7 @@ def test_files_without_record_offsets_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="not file objects"):
         tfr.open_random(io.BytesIO(framed(b"")))
     with pytest.raises(TypeError, match="'limit'"):
-        tfr.open_random(tmp_path / "a.tfrecord.gz", limit=5)
+        tfr.open_random(tfr.dataset(tmp_path / "a.tfrecord.gz", limit=5))
 
 
 # ---- bad data
@@ -187,7 +187,7 @@ def test_a_damaged_record_is_named_and_the_others_are_read(engine: str, tmp_path
         file.write(content)
     if index:
         (tmp_path / "a.tfrecord.index").touch()
-    with tfr.open_random(path, sample=3) as records:
+    with tfr.open_random(tfr.dataset(path, sample=3)) as records:
         assert records[[9, 6]]["x"].to_pylist() == [9, 6]
         for key in (7, [2, 7, 1], slice(None, None, -1)):
             with pytest.raises(
@@ -201,11 +201,11 @@ def test_values_that_contradict_the_sample_are_named(engine: str, tmp_path: Path
     path = written(
         tmp_path / "a.tfrecord", [example(x=int64s(1)), example(x=int64s(1, 2)), example(x=int64s(1), y=int64s(2))]
     )
-    with tfr.open_random(path, sample=1) as records:
+    with tfr.open_random(tfr.dataset(path, sample=1)) as records:
         for number in (1, 2):
             with pytest.raises(tfr.TFRecordError, match=f"record {number} at byte "):
                 records[[0, number]]
-    with tfr.open_random(path, sample=1, on_new="ignore") as records:
+    with tfr.open_random(tfr.dataset(path, sample=1, on_new="ignore")) as records:
         assert records[2] == {"x": 1}
 
 

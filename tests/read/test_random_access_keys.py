@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from in_processes import rows_of_keys
 from limited import set_limits
+from reading import read_by
 from servers import Bucket
 
 ROWS = 40
@@ -109,7 +110,7 @@ def test_columns_that_are_no_key(paths: list[Path]) -> None:
         assert records.lookup([3, 0])["number"].to_pylist() == [3 * 10**12, 0]
     for keywords in ({"keep": "first"}, {"keep": "last", "key": "id"}):
         with pytest.raises(ValueError, match='expected "first", with key='):
-            tfr.open_random(paths, **keywords)  # type: ignore[arg-type]
+            read_by(tfr.open_random, paths, **keywords)  # type: ignore[arg-type]
 
 
 def test_without_a_key(paths: list[Path]) -> None:
@@ -275,8 +276,8 @@ def test_a_look_up_is_one_request(s3: Bucket, requests: list[str], indexed: bool
         table = {"id": [f"{at}-{number}" for number in range(50)], "blob": [bytes(20_000)] * 50}
         tfr.write_tfrecord(table, s3.url(f"{at}.tfrecord"), **options)
         if indexed:
-            tfr.build_index(s3.url(f"{at}.tfrecord"), columns=["id"], **options)
-    with tfr.open_random(s3.url("*.tfrecord"), key="id", **options) as records:
+            read_by(tfr.build_index, s3.url(f"{at}.tfrecord"), columns=["id"], **options)
+    with read_by(tfr.open_random, s3.url("*.tfrecord"), key="id", **options) as records:
         requests.clear()
         assert records.lookup("1-30")["id"] == "1-30"
         assert len(requests) == 1

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from rounds import rounds
 from servers import Bucket
 from suites.conditions import CONDITIONS, ROWS, VALUES, condition_table
@@ -179,7 +180,7 @@ def test_partition_columns_and_paths(tmp_path: Path) -> None:
         (tmp_path / f"label={label}").mkdir()
         tfr.write_tfrecord({"n": [1, 2, 3]}, tmp_path / f"label={label}" / "a.tfrecord")
     tfr.build_index(tmp_path, columns=["n"])
-    with tfr.open_random(tmp_path, include_file_paths="path") as records:
+    with tfr.open_random(tfr.dataset(tmp_path, include_file_paths="path")) as records:
         assert records.select((f("label") == 2) & (f("n") > 1)).numbers.tolist() == [4, 5]
         condition = (f("path") == str(tmp_path / "label=1" / "a.tfrecord")) & (f("n") > 1)
         assert records.select(condition).numbers.tolist() == [1, 2]
@@ -191,10 +192,10 @@ def test_in_a_bucket(s3: Bucket) -> None:
     keywords: dict[str, Any] = {"storage_options": s3.storage_options}
     rows = {"id": np.arange(200), "label": np.arange(200) % 50, "image": [bytes([i]) * 10_000 for i in range(200)]}
     tfr.write_tfrecord(rows, s3.url("a@2"), **keywords)
-    built = tfr.build_index(s3.url("a@2"), columns=["label"], **keywords)
+    built = read_by(tfr.build_index, s3.url("a@2"), columns=["label"], **keywords)
     assert [index.records for index in built] == [100, 100]
     assert sum(name.endswith(".column_index") for name in s3.names()) == 2
-    with tfr.open_random(s3.url("a@2"), **keywords) as records:
+    with read_by(tfr.open_random, s3.url("a@2"), **keywords) as records:
         chosen = records.select(f("label") == 7)
         assert chosen.to_table()["id"].to_pylist() == [7, 57, 107, 157]
     tfr.write_tfrecord({"label": [7]}, s3.url("a@2"), mode="overwrite", **keywords)

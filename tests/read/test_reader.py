@@ -15,6 +15,7 @@ import pytest
 
 import tfrecord_io as tfr
 from arrow_tables import TEXT_DTYPE
+from reading import read_by
 from records import blobs, entry, example, field, floats, int64s, written
 
 GOLDEN = ["tutorial", "extremes", "ragged", "images", "empty"]
@@ -47,7 +48,7 @@ def as_values(array: pa.ChunkedArray) -> list[Any]:
 def test_golden_files_read_as_tensorflow_reads_them(engine: str, data: Path, name: str) -> None:
     path = next(p for p in data.iterdir() if p.name.startswith(f"{name}.tfrecord"))
     rows = json.loads((data / f"{name.split('_')[0]}.json").read_text())
-    table = tfr.read_table(path, infer_text=False)
+    table = tfr.read_table(tfr.dataset(path, infer_text=False))
     table.validate(full=True)
     assert table.num_rows == len(rows)
     assert table.column_names == sorted({name for row in rows for name in row})
@@ -70,7 +71,7 @@ def test_golden_bytes_come_back_whole(engine: str, data: Path, name: str) -> Non
             assert table[column].to_pylist() == [array.tobytes() for array in arrays[column]]
         return
     payloads = [base64.b64decode(text) for text in json.loads((data / "bytes.json").read_text())]
-    assert tfr.read_table(data / "bytes.tfrecord", record_type="bytes")["record"].to_pylist() == payloads
+    assert tfr.read_table(tfr.dataset(data / "bytes.tfrecord", record_type="bytes"))["record"].to_pylist() == payloads
     assert list(tfr.RecordReader(data / "bytes.tfrecord")) == payloads
 
 
@@ -80,19 +81,19 @@ def test_text_is_string_and_other_bytes_are_binary(engine: str, tmp_path: Path) 
     path = written(tmp_path / "a", rows)
     types = {f.name: f.type for f in tfr.read_table(path).schema}
     assert types == {"broken": pa.binary(), "control": pa.binary(), "plain": pa.string(), "surrogate": pa.binary()}
-    assert tfr.read_table(path, infer_text=False).schema.field("plain").type == pa.binary()
+    assert tfr.read_table(tfr.dataset(path, infer_text=False)).schema.field("plain").type == pa.binary()
 
 
 def test_stable_types_depend_on_the_kind_alone(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(b=blobs(b"x"), f=floats(1.0), i=int64s(1)), example()])
-    table = tfr.read_table(path, stable_types=True)
+    table = tfr.read_table(tfr.dataset(path, stable_types=True))
     assert table.schema.types == [pa.list_(pa.binary()), pa.list_(pa.float32()), pa.list_(pa.int64())]
     assert table.to_pylist() == [{"b": [b"x"], "f": [1.0], "i": [1]}, {"b": None, "f": None, "i": None}]
 
 
 def test_large_offsets(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(b=blobs(b"\xff"), l=int64s(1, 2), s=blobs(b"x", b"y"), t=blobs(b"t"))])
-    table = tfr.read_table(path, large_offsets=True)
+    table = tfr.read_table(tfr.dataset(path, large_offsets=True))
     assert table.schema.types == [
         pa.large_binary(),
         pa.large_list(pa.int64()),
@@ -172,12 +173,16 @@ def test_types_are_exact_over_the_rows_returned(engine: str, tmp_path: Path, thr
         example(new=floats(0.5)),
     ]
     path = written(tmp_path / "a", rows)
-    assert tfr.read_table(path, threads=threads).schema.types == [pa.float32(), pa.binary(), pa.list_(pa.int64())]
-    some = tfr.read_table(path, offset=1, limit=3, threads=threads)
+    assert tfr.read_table(tfr.dataset(path, threads=threads)).schema.types == [
+        pa.float32(),
+        pa.binary(),
+        pa.list_(pa.int64()),
+    ]
+    some = tfr.read_table(tfr.dataset(path, offset=1, threads=threads), limit=3)
     assert some.to_pylist() == [{"t": "t", "x": i} for i in range(3)]
-    assert tfr.read_table(path, offset=4, threads=threads).to_pylist() == [{"new": 0.5}]
+    assert tfr.read_table(tfr.dataset(path, offset=4, threads=threads)).to_pylist() == [{"new": 0.5}]
     for beyond in ({"offset": 5}, {"offset": 1000}, {"limit": 0}, {"offset": 2, "limit": 0}):
-        table = tfr.read_table(path, threads=threads, **beyond)
+        table = read_by(tfr.read_table, path, threads=threads, **beyond)
         assert (table.num_rows, table.num_columns) == (0, 0)
 
 
@@ -186,7 +191,7 @@ def test_offset_and_limit_count_over_all_files(engine: str, tmp_path: Path) -> N
     everything = [10 * f + i for f in range(3) for i in range(4)]
     for offset in range(14):
         for limit in (None, 1, 3, 5, 20):
-            got = tfr.read_table(paths, offset=offset, limit=limit, threads=1 + offset % 3)
+            got = tfr.read_table(tfr.dataset(paths, offset=offset, threads=1 + offset % 3), limit=limit)
             assert got.to_pydict().get("n", []) == everything[offset:][:limit]
 
 
@@ -203,7 +208,7 @@ def test_check_crc_false_reads_records_with_a_wrong_crc(engine: str, tmp_path: P
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    assert tfr.read_table(path, check_crc=False)["x"].to_pylist() == [5, 6]
+    assert tfr.read_table(tfr.dataset(path, check_crc=False))["x"].to_pylist() == [5, 6]
     with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.read_table(path)
 
@@ -226,9 +231,9 @@ def test_two_kinds_in_one_feature_name_both_records(engine: str, tmp_path: Path)
 
 
 def test_an_explicit_record_type_is_obeyed(engine: str, data: Path) -> None:
-    context = tfr.read_table(data / "sequence.tfrecord", record_type="example")
+    context = tfr.read_table(tfr.dataset(data / "sequence.tfrecord", record_type="example"))
     assert context.column_names == ["length", "locale"]
-    assert tfr.read_table(data / "sequence.tfrecord", record_type="bytes").num_rows == context.num_rows
+    assert tfr.read_table(tfr.dataset(data / "sequence.tfrecord", record_type="bytes")).num_rows == context.num_rows
 
 
 def test_pandas_types(engine: str, tmp_path: Path) -> None:

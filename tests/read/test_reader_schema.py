@@ -40,10 +40,10 @@ def path(tmp_path: Path) -> Path:
 )
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_schema_determines_columns_order_and_types(engine: str, path: Path, schema: Any, threads: int) -> None:
-    table = tfr.read_table(path, schema=schema, threads=threads)
+    table = tfr.read_table(tfr.dataset(path, threads=threads), schema=schema)
     assert table.schema == pa.schema([("s", pa.string()), ("i", pa.int8())])
     assert table.to_pydict() == {"s": ["a", "b", None], "i": [1, 0, 1]}
-    with tfr.open_reader(path, schema=schema, threads=threads) as reader:
+    with tfr.open_reader(tfr.dataset(path, threads=threads), schema=schema) as reader:
         assert reader.report.schema_source == "schema="
         assert reader.read_all() == table
 
@@ -89,17 +89,17 @@ def test_a_value_out_of_range_names_record_and_feature(
     path = written(tmp_path / "a", [example(x=int64s(1))] * 3 + [example(x=int64s(bad))] + [example(x=int64s(0))])
     kind = pa.time32("s") if type_.startswith("time") else type_
     with pytest.raises(tfr.errors.DecodeError, match=r"record 3\b.*feature 'x': the value is not a valid") as caught:
-        tfr.read_table(path, schema={"x": kind}, threads=threads)
+        tfr.read_table(tfr.dataset(path, threads=threads), schema={"x": kind})
     error = caught.value
     assert error.got == bad
     assert str(bad) not in str(error).partition("feature 'x'")[2]
     assert (error.path, error.record, error.feature, error.records_intact) == (str(path), 3, "x", 3)
-    reader = tfr.open_reader(path, schema={"x": kind}, threads=threads)
+    reader = tfr.open_reader(tfr.dataset(path, threads=threads), schema={"x": kind})
     assert len(next(reader)) == 3
     with pytest.raises(tfr.errors.DecodeError):
         next(reader)
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
-        assert tfr.read_table(path, schema={"x": kind}, threads=threads, on_error="stop").num_rows == 3
+        assert tfr.read_table(tfr.dataset(path, threads=threads), schema={"x": kind}, on_error="stop").num_rows == 3
 
 
 @pytest.mark.fault(43)
@@ -165,8 +165,10 @@ def test_empty_null_reads_no_values_as_an_absent_feature(
     absent = written(
         tmp_path / "b", [example(**({name: values} if row == values else {}), z=int64s(1)) for row in rows]
     )
-    table = tfr.read_table(present, schema={"x": field, "z": "int64"}, threads=threads)
-    assert table == tfr.read_table(absent, schema={"x": make(required=False), "z": "int64"}, threads=threads)
+    table = tfr.read_table(tfr.dataset(present, threads=threads), schema={"x": field, "z": "int64"})
+    assert table == tfr.read_table(
+        tfr.dataset(absent, threads=threads), schema={"x": make(required=False), "z": "int64"}
+    )
     assert "tfrecord_io.empty" not in str(table.schema)
     if field.default is None and name == "x":
         with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"record 0.*'x'"):
@@ -183,7 +185,7 @@ def test_empty_null_by_schema_overrides(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=EMPTY, y=int64s(1)), example(x=int64s(3), y=int64s(1))])
     assert tfr.read_table(path)["x"].to_pylist() == [[], [3]]
     overrides = {"x": tfr.scalar("int64", empty="null")}
-    assert tfr.read_table(path, schema_overrides=overrides)["x"].to_pylist() == [None, 3]
+    assert tfr.read_table(tfr.dataset(path, schema_overrides=overrides))["x"].to_pylist() == [None, 3]
 
 
 @pytest.mark.fault(48)
@@ -242,7 +244,7 @@ def test_invalid_schemas_are_refused(engine: str, path: Path) -> None:
         with pytest.raises(error):
             tfr.read_table(path, schema=schema)
     with pytest.raises(ValueError, match="record_type"):
-        tfr.read_table(path, schema={"i": "int64"}, record_type="bytes")
+        tfr.read_table(tfr.dataset(path, record_type="bytes"), schema={"i": "int64"})
 
 
 def test_infer_schema_is_what_reading_would_give(engine: str, path: Path) -> None:

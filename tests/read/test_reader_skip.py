@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, field, flip, floats, framed, int64s, written
 from strategies import sequence_example
@@ -35,7 +36,7 @@ def quiet() -> Iterator[None]:
 
 def numbers(path: Any, **keywords: Any) -> list[int]:
     with pytest.warns(tfr.errors.DamagedDataWarning) as warned:
-        table = tfr.read_table(path, on_error="skip", **keywords)
+        table = read_by(tfr.read_table, path, on_error="skip", **keywords)
     assert len(warned) == 1
     return table["x"].to_pylist()
 
@@ -105,7 +106,8 @@ def test_batches_for_training_continue_after_damage(
     flip(path, 30, len(framed(*GOOD[:12])))
 
     def batches(**more: Any) -> tfr.typing.ArrayIterator:
-        return tfr.iter_arrays(
+        return read_by(
+            tfr.iter_arrays,
             path,
             batch_size=3,
             on_error="skip",
@@ -135,7 +137,7 @@ def test_training_warns_once_for_each_epoch(engine: str, tmp_path: Path) -> None
     path = flip(written(tmp_path / "a", GOOD), 30)
     for threads in (1, 2):
         with pytest.warns(tfr.errors.DamagedDataWarning) as warned:
-            for _ in tfr.iter_arrays(path, batch_size=3, on_error="skip", threads=threads):
+            for _ in tfr.iter_arrays(tfr.dataset(path, threads=threads), batch_size=3, on_error="skip"):
                 pass
         assert [warning.filename for warning in warned] == [__file__]
 
@@ -170,7 +172,7 @@ def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path,
     assert all(error.region is not None and error.offset == error.region.begin for error in asked)
     asked.clear()
     bare = flip(written(tmp_path / "c", GOOD), 60, 200)  # its schema is inferred from a sample
-    batches = tfr.iter_arrays([bare, bare], batch_size=8, epochs=2, on_error=decide, threads=1)
+    batches = tfr.iter_arrays(tfr.dataset([bare, bare], threads=1), batch_size=8, epochs=2, on_error=decide)
     assert sum(len(batch["x"]) for batch in batches) == 2 * 2 * 18
     assert len(asked) == 2 * 2  # in each place of the list
     for answer in (False, None):
@@ -182,7 +184,7 @@ def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path,
 def test_what_contradicts_a_schema_is_raised(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     written(path, [*GOOD[:3], example(new=int64s(1))])
-    with tfr.open_reader(path, sample=2, on_error="skip") as reader, pytest.raises(tfr.errors.SchemaError):
+    with tfr.open_reader(tfr.dataset(path, sample=2), on_error="skip") as reader, pytest.raises(tfr.errors.SchemaError):
         list(reader)
 
 
@@ -197,7 +199,7 @@ def test_a_record_that_the_sample_left_out_is_left_out_again(
     assert whole.to_pydict() == {"x": list(range(9)), "y": list(range(9))}
     for keywords in ({}, {"filters": [("x", ">=", 0)]}):
         assert tfr.dataset(path, on_error="skip", sample="all", **keywords).to_table() == whole
-    (batch,) = tfr.iter_arrays(path, on_error="skip", sample="all", batch_size=9)
+    (batch,) = tfr.iter_arrays(tfr.dataset(path, sample="all"), on_error="skip", batch_size=9)
     assert batch["x"].tolist() == list(range(9))
 
 
@@ -266,7 +268,8 @@ def test_batches_lack_only_the_rows_that_arrays_cannot_hold(
         damaged, whole = images(Path(folder), sorted(bad), "damaged"), images(Path(folder), [], "whole")
 
         def batches(path: Path, **more: Any) -> tfr.typing.ArrayIterator:
-            return tfr.iter_arrays(
+            return read_by(
+                tfr.iter_arrays,
                 path,
                 batch_size=batch_size,
                 schema=IMAGES,
@@ -311,7 +314,7 @@ def test_a_function_decides_about_each_row_of_a_batch(tmp_path: Path, threads: i
         asked.append(error.record)
         return error.record == 4
 
-    reader = tfr.iter_arrays(path, batch_size=8, schema=IMAGES, on_error=decide, threads=threads)
+    reader = tfr.iter_arrays(tfr.dataset(path, threads=threads), batch_size=8, schema=IMAGES, on_error=decide)
     found = []
     with pytest.raises(tfr.errors.DecodeError, match="record 17: feature 'im'"):
         found.extend(batch["x"].tolist() for batch in reader)

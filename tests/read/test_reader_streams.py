@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, example, floats, framed, int64s, written
 
 
@@ -30,7 +31,7 @@ def test_batches_have_the_requested_rows_and_join_small_files(
     paths = [numbers(tmp_path / f"{i}.tfrecord", size, start=100 * i) for i, size in enumerate(sizes)]
     expected = [100 * i + k for i, size in enumerate(sizes) for k in range(size)]
     for batch_size in (1, 4, 5, 24, 100):
-        with tfr.open_reader(paths, batch_size=batch_size, threads=threads, sample=sample) as reader:
+        with tfr.open_reader(tfr.dataset(paths, threads=threads, sample=sample), batch_size=batch_size) as reader:
             batches = list(reader)
             assert (reader.report.records, reader.report.files) == (24, 8)
             assert reader.report.bytes == sum(path.stat().st_size for path in paths)
@@ -47,7 +48,7 @@ def test_batch_bytes_ends_a_batch_before_it_would_be_larger(
 ) -> None:
     payloads = [b"x" * size for size in (10, 10, 10, 30, 5, 5, 5, 5, 100, 1, 1)]
     path = written(tmp_path / "a", payloads)
-    with tfr.open_reader(path, record_type="bytes", batch_bytes=30, threads=threads) as reader:
+    with tfr.open_reader(tfr.dataset(path, record_type="bytes", threads=threads), batch_bytes=30) as reader:
         assert [len(b) for b in reader] == [3, 1, 4, 1, 2]
     rows = [example(x=blobs(bytes(n))) for n in (4, 4, 4, 40, 2, 2)]
     sizes = [len(row) for row in rows]
@@ -60,11 +61,13 @@ def test_batch_bytes_ends_a_batch_before_it_would_be_larger(
             expected.append(1)
             room = 40 - size
     with tfr.open_reader(
-        written(tmp_path / "b", rows), batch_bytes=40, threads=threads, sample=sample, stable_types=True
+        tfr.dataset(written(tmp_path / "b", rows), threads=threads, sample=sample, stable_types=True), batch_bytes=40
     ) as reader:
         assert [len(b) for b in reader] == expected
     integers = written(tmp_path / "c", [example(x=int64s(*range(n))) for n in (4, 4, 4, 40, 2, 2)])
-    with tfr.open_reader(integers, batch_bytes=40, threads=threads, schema={"x": pa.list_(pa.int64())}) as reader:
+    with tfr.open_reader(
+        tfr.dataset(integers, threads=threads), batch_bytes=40, schema={"x": pa.list_(pa.int64())}
+    ) as reader:
         assert [len(b) for b in reader] == [1] * 6  # eight bytes each
 
 
@@ -84,7 +87,7 @@ def test_a_record_that_contradicts_the_sample_raises_with_advice(
 ) -> None:
     early, later, error, advice = LATE[late]
     rows = [example(x=early)] * 5 + [example(x=later), example(x=early)]
-    reader = tfr.open_reader(written(tmp_path / "a", rows), sample=3, batch_size=2, threads=threads)
+    reader = tfr.open_reader(tfr.dataset(written(tmp_path / "a", rows), sample=3, threads=threads), batch_size=2)
     seen = []
     with pytest.raises(error, match=r"record 5\b.*feature 'x'") as caught:
         seen.extend(len(batch) for batch in reader)
@@ -93,14 +96,14 @@ def test_a_record_that_contradicts_the_sample_raises_with_advice(
     assert reader.fault is caught.value
     assert (caught.value.record, caught.value.feature, caught.value.records_intact) == (5, "x", 5)
     if late != "a kind":
-        with tfr.open_reader(tmp_path / "a", sample="all") as whole:
+        with tfr.open_reader(tfr.dataset(tmp_path / "a", sample="all")) as whole:
             assert whole.read_all().num_rows == 7
 
 
 def test_a_late_kind_names_the_record_of_the_other_kind(engine: str, tmp_path: Path) -> None:
     rows = [example(), example(x=int64s(1)), example(x=int64s(1)), example(x=floats(1.0))]
     with pytest.raises(tfr.errors.SchemaError, match=r"record 1 .*record 3"):
-        tfr.open_reader(written(tmp_path / "a", rows), sample=3).read_all()
+        tfr.open_reader(tfr.dataset(written(tmp_path / "a", rows), sample=3)).read_all()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -108,13 +111,13 @@ def test_a_feature_first_seen_after_the_sample(engine: str, tmp_path: Path, thre
     rows = [example(x=int64s(i)) for i in range(4)] + [example(new=floats(1.0), x=int64s(4))]
     path = written(tmp_path / "a", rows)
     with pytest.raises(tfr.errors.SchemaError, match="on_new='ignore'") as caught:
-        tfr.open_reader(path, sample=2, threads=threads).read_all()
+        tfr.open_reader(tfr.dataset(path, sample=2, threads=threads)).read_all()
     assert (caught.value.feature, caught.value.record) == ("new", 4)
-    assert tfr.open_reader(path, sample=2, on_new="ignore", threads=threads).read_all()["x"].to_pylist() == list(
-        range(5)
-    )
-    assert tfr.open_reader(path, sample="all", threads=threads).schema.names == ["new", "x"]
-    assert tfr.open_reader(path, sample=2, columns=["x"], threads=threads).read_all().num_rows == 5
+    assert tfr.open_reader(tfr.dataset(path, sample=2, on_new="ignore", threads=threads)).read_all()[
+        "x"
+    ].to_pylist() == list(range(5))
+    assert tfr.open_reader(tfr.dataset(path, sample="all", threads=threads)).schema.names == ["new", "x"]
+    assert tfr.open_reader(tfr.dataset(path, sample=2, threads=threads), columns=["x"]).read_all().num_rows == 5
     assert tfr.read_table(path).column_names == ["new", "x"]
 
 
@@ -178,13 +181,13 @@ def test_arrow_consumers_read_the_stream(engine: str, tmp_path: Path) -> None:
 def test_an_error_across_the_arrow_stream_begins_with_the_original_message(engine: str, tmp_path: Path) -> None:
     path = numbers(tmp_path / "a", 5)
     path.write_bytes(path.read_bytes() + b"\0" * 12)
-    reader = tfr.open_reader(path, batch_size=2, sample=1)
+    reader = tfr.open_reader(tfr.dataset(path, sample=1), batch_size=2)
     with pytest.raises(pa.ArrowInvalid) as caught:
         pa.table(reader)
     assert isinstance(reader.fault, tfr.errors.CorruptRecordError)
     assert str(caught.value).startswith(str(reader.fault))
     assert (reader.fault.record, reader.fault.records_intact) == (5, 5)
-    reader = tfr.open_reader(path, batch_size=2, sample=1)
+    reader = tfr.open_reader(tfr.dataset(path, sample=1), batch_size=2)
     stream = pa.RecordBatchReader.from_stream(reader)
     assert [len(stream.read_next_batch()) for _ in range(3)] == [2, 2, 1]
     with pytest.raises(pa.ArrowInvalid, match="length CRC mismatch") as caught:
@@ -196,7 +199,7 @@ def test_an_abandoned_reader_does_not_wait_for_its_threads(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The garbage collector may run anywhere, also while a thread is being started: waiting would be a deadlock."""
-    reader = tfr.open_reader(numbers(tmp_path / "a", 50), batch_size=1, sample=1, threads=2)
+    reader = tfr.open_reader(tfr.dataset(numbers(tmp_path / "a", 50), sample=1, threads=2), batch_size=1)
     next(reader)
     next(reader)
     waited: list[str] = []
@@ -241,8 +244,8 @@ def test_stop_returns_the_intact_records_with_one_warning(engine: str, tmp_path:
     other = numbers(tmp_path / "b", 2)
     for read in (
         tfr.read_table,
-        lambda *a, **k: tfr.open_reader(*a, **k).read_all(),
-        lambda *a, **k: pa.table(tfr.open_reader(*a, **k)),
+        lambda *a, **k: read_by(tfr.open_reader, *a, **k).read_all(),
+        lambda *a, **k: pa.table(read_by(tfr.open_reader, *a, **k)),
     ):
         with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 4 at byte") as warned:
             table = read([path, other], on_error="stop", threads=threads)
@@ -267,15 +270,20 @@ def test_errors_of_whole_reads_state_the_number_of_intact_records(engine: str, t
 
 def test_file_paths_as_a_column(engine: str, tmp_path: Path) -> None:
     paths = [numbers(tmp_path / f"{i}.tfrecord", i) for i in range(3)]
-    table = tfr.read_table(tmp_path / "*.tfrecord", include_file_paths="from")
+    table = tfr.read_table(tfr.dataset(tmp_path / "*.tfrecord", include_file_paths="from"))
     assert table.schema.field("from").type == pa.string()
     assert table["from"].to_pylist() == [str(paths[1]), str(paths[2]), str(paths[2])]
-    assert tfr.read_table(paths, include_file_paths="from", schema={"n": "int64"}, columns=[])["from"].num_chunks >= 1
-    with tfr.open_reader(paths, include_file_paths="from", batch_size=10) as reader:
+    assert (
+        tfr.read_table(tfr.dataset(paths, include_file_paths="from"), schema={"n": "int64"}, columns=[])[
+            "from"
+        ].num_chunks
+        >= 1
+    )
+    with tfr.open_reader(tfr.dataset(paths, include_file_paths="from"), batch_size=10) as reader:
         assert reader.schema.names == ["n", "from"]
         assert len(next(reader)) == 3
     with pytest.raises(tfr.errors.SchemaError, match="include_file_paths"):
-        tfr.read_table(paths, include_file_paths="n")
+        tfr.read_table(tfr.dataset(paths, include_file_paths="n"))
 
 
 def test_the_forms_of_a_path(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +302,7 @@ def test_the_forms_of_a_path(engine: str, tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "d-00001-of-00003.tfrecord").unlink()
     with pytest.raises(FileNotFoundError, match="00001"):
         tfr.read_table(folder)
-    assert tfr.read_table(folder, allow_missing_shards=True)["n"].to_pylist() == [0, 2]
+    assert tfr.read_table(tfr.dataset(folder, allow_missing_shards=True))["n"].to_pylist() == [0, 2]
 
 
 def test_binary_file_objects(engine: str, tmp_path: Path) -> None:

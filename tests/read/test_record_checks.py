@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, example, int64s, written
 from strategies import sequence_example
 from tfrecord_io.format.dtypes import text_dtype
@@ -49,18 +50,18 @@ KLASS = f"'klass' occurs in none of 200 records; did you mean 'class'? {ADVICE}"
 
 
 def iterated(path: Any, **keywords: Any) -> None:
-    for _ in tfr.iter_arrays(path, batch_size=64, missing="mask", epochs=2, **keywords):
+    for _ in read_by(tfr.iter_arrays, path, batch_size=64, missing="mask", epochs=2, **keywords):
         pass
 
 
 def streamed(path: Any, **keywords: Any) -> None:
-    with tfr.open_reader(path, batch_size=64, **keywords) as reader:
+    with read_by(tfr.open_reader, path, batch_size=64, **keywords) as reader:
         for _ in reader:
             pass
 
 
 def filled(path: Any, **keywords: Any) -> None:
-    tfr.read_arrays(path, missing="mask", **keywords)
+    read_by(tfr.read_arrays, path, missing="mask", **keywords)
 
 
 READS = [tfr.read_table, tfr.read_tfrecord, streamed, filled, iterated]
@@ -130,7 +131,7 @@ def test_a_column_of_a_late_record_is_not_absent(engine: str, tmp_path: Path) ->
     with warned(f"'late' occurs in none of 300 records. {ADVICE}"):
         tfr.read_table(paths, schema={"late": "int64", "class": "int64"}, limit=300)
     with warned(f"'late' occurs in none of 1 record. {ADVICE}"):
-        tfr.read_table(paths, schema={"late": "int64"}, offset=299, limit=1)
+        tfr.read_table(tfr.dataset(paths, offset=299), schema={"late": "int64"}, limit=1)
 
 
 def test_only_a_whole_read_of_some_records_warns(tmp_path: Path, path: Path) -> None:
@@ -171,7 +172,7 @@ def test_a_feature_list_that_is_ignored_is_named(engine: str, tmp_path: Path) ->
     path = written(tmp_path / "a", [sequence_example({"n": int64s(1)}, {"words": [int64s(1, 2), int64s(3)]})] * 2)
     as_list = 'a feature list has that name, and record_type="example" ignores feature lists'
     with warned(f"'words' occurs in none of 2 records; {as_list}. {ADVICE}"):
-        tfr.read_table(path, schema={"words": "list<int64>", "n": "int64"}, record_type="example")
+        tfr.read_table(tfr.dataset(path, record_type="example"), schema={"words": "list<int64>", "n": "int64"})
     for schema, reason in (
         (
             {"words": tfr.list_("int64")},

@@ -78,7 +78,7 @@ def test_damage_comes_after_the_records_before_it(engine: str, tmp_path: Path) -
     with pytest.warns(tfr.errors.StoppedEarlyWarning) as warned:
         assert list(tfr.RecordReader(path, on_error="stop")) == [b"a"]
     assert warned[0].filename == __file__
-    assert list(tfr.RecordReader(path, check_crc=False)) == [b"a", bytes([content[29]]), b"c"]
+    assert list(tfr.RecordReader(tfr.dataset(path, check_crc=False))) == [b"a", bytes([content[29]]), b"c"]
 
 
 def test_a_closed_reader_raises(engine: str, tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_options_are_checked_before_reading(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="gone"):
         tfr.RecordReader(tmp_path / "gone")
     with pytest.raises(ValueError, match="compression"):
-        list(tfr.RecordReader(path, compression="lzma2"))
+        list(tfr.RecordReader(tfr.dataset(path, compression="lzma2")))
     with pytest.raises(tfr.errors.CorruptRecordError, match="max_record_bytes"):
-        list(tfr.RecordReader(path, max_record_bytes=2))
+        list(tfr.RecordReader(tfr.dataset(path, limits=tfr.Limits(record_bytes=2))))
     with pytest.raises(TypeError):
-        tfr.RecordReader(path, columns=["a"])
+        tfr.RecordReader(tfr.dataset(path, columns=["a"]))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import framed, header, written
 
 PAYLOADS = [b"record %d" % i for i in range(9)]  # frames of 24 bytes
@@ -24,7 +25,7 @@ def flipped(path: Path, *offsets: int) -> Path:
 
 
 def skipped(path: Any, **keywords: Any) -> tuple[list[bytes], list[tuple[int | None, int | None]]]:
-    reader = tfr.RecordReader(path, on_error="skip", **keywords)
+    reader = read_by(tfr.RecordReader, path, on_error="skip", **keywords)
     with pytest.warns(tfr.errors.DamagedDataWarning):
         got = list(reader)
     assert reader.report.records == len(got)
@@ -127,7 +128,7 @@ def test_what_is_no_damage_is_raised(engine: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         tfr.RecordReader(tmp_path / "gone", on_error="skip")
     with pytest.raises(tfr.errors.CompressionError, match="was passed"):
-        list(tfr.RecordReader(written(path, PAYLOADS), compression="gzip", on_error="skip"))
+        list(tfr.RecordReader(tfr.dataset(written(path, PAYLOADS), compression="gzip"), on_error="skip"))
 
 
 def test_a_hole_at_the_start_is_damage(engine: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
 
@@ -32,36 +33,43 @@ def test_an_override_is_the_type_of_integers_and_floats(
 ) -> None:
     paths = [written(tmp_path / str(number), payloads) for number, payloads in enumerate(files)]
     options: dict[str, Any] = {"schema_overrides": {"x": type_}, "on_error": on_error}
-    assert tfr.read_table(paths, **options)["x"].to_pylist() == expected
-    with tfr.open_reader(paths, schema_overrides={"*": type_}, on_error=on_error) as reader:
+    assert read_by(tfr.read_table, paths, **options)["x"].to_pylist() == expected
+    with tfr.open_reader(tfr.dataset(paths, schema_overrides={"*": type_}), on_error=on_error) as reader:
         assert reader.read_all()["x"].to_pylist() == expected
         assert not reader.report.skipped
 
 
 def test_every_record_of_an_overridden_column_is_described(tmp_path: Path) -> None:
     path = written(tmp_path / "a", NUMBERS)
-    assert tfr.read_arrays(path, schema_overrides={"x": "float64"})["x"].tolist() == [1, 2, 0.5]
-    assert tfr.describe(path, schema_overrides={"x": "float64"}).records == 3
-    assert tfr.infer_schema(path, schema_overrides={"x": "float64"}).evidence["x"].records == 3
+    assert tfr.read_arrays(tfr.dataset(path, schema_overrides={"x": "float64"}))["x"].tolist() == [1, 2, 0.5]
+    assert tfr.describe(tfr.dataset(path, schema_overrides={"x": "float64"})).records == 3
+    assert tfr.infer_schema(tfr.dataset(path, schema_overrides={"x": "float64"})).evidence["x"].records == 3
 
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
 def test_an_override_states_which_values_are_left_out(engine: str, tmp_path: Path) -> None:
     """Not the more frequent kind, which is kept of a column whose type is inferred."""
     path = written(tmp_path / "a", MIXED)
-    assert tfr.read_table(path, schema_overrides={"x": "string"}, on_error="skip")["x"].to_pylist() == ["a", "b"]
-    assert tfr.read_table(path, schema_overrides={"x": "int8"}, on_error="skip")["x"].to_pylist() == [2, 1, 1]
+    assert tfr.read_table(tfr.dataset(path, schema_overrides={"x": "string"}), on_error="skip")["x"].to_pylist() == [
+        "a",
+        "b",
+    ]
+    assert tfr.read_table(tfr.dataset(path, schema_overrides={"x": "int8"}), on_error="skip")["x"].to_pylist() == [
+        2,
+        1,
+        1,
+    ]
     with pytest.raises(tfr.errors.FeatureTypeError, match=r"record 3 .*'x': expected an Int64List, got a BytesList"):
-        tfr.read_table(path, schema_overrides={"x": "int64"})
+        tfr.read_table(tfr.dataset(path, schema_overrides={"x": "int64"}))
     both = written(tmp_path / "b", [example(x=int64s(1), y=int64s(1)), example(x=floats(0.5), y=blobs(b"y"))])
     with pytest.raises(tfr.errors.SchemaError, match=r"'y': it is an Int64List .* and a BytesList"):
-        tfr.read_table(both, schema_overrides={"x": "float64"})
+        tfr.read_table(tfr.dataset(both, schema_overrides={"x": "float64"}))
 
 
 @pytest.mark.parametrize("type_", [tfr.sequence("float64"), "list<double>"])
 def test_an_override_is_the_type_of_feature_lists(engine: str, tmp_path: Path, type_: Any) -> None:
     path = written(tmp_path / "a", [sequence_example({}, {"x": [value]}) for value in (int64s(1), floats(0.5))])
-    assert tfr.read_table(path, schema_overrides={"x": type_})["x"].to_pylist() == [[1], [0.5]]
+    assert tfr.read_table(tfr.dataset(path, schema_overrides={"x": type_}))["x"].to_pylist() == [[1], [0.5]]
 
 
 def _of_dataset(path: Path, **keywords: Any) -> Any:
@@ -69,12 +77,12 @@ def _of_dataset(path: Path, **keywords: Any) -> Any:
 
 
 def _of_arrays(path: Path, **keywords: Any) -> Any:
-    return list(tfr.iter_arrays(path, batch_size=1, **keywords))
+    return list(read_by(tfr.iter_arrays, path, batch_size=1, **keywords))
 
 
 def _of_polars(path: Path, **keywords: Any) -> Any:
     pytest.importorskip("polars")
-    return tfr.scan_polars(path, **keywords).collect()
+    return read_by(tfr.scan_polars, path, **keywords).collect()
 
 
 def _of_duckdb(path: Path, **keywords: Any) -> Any:
@@ -129,19 +137,18 @@ def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
 def test_columns_of_files_without_an_embedded_schema_can_be_named(
     engine: str, mixed: list[Path], options: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    whole = tfr.read_table(mixed, **options)
+    whole = read_by(tfr.read_table, mixed, **options)
     rows = slice(None) if mixed[0].name == "foreign" else slice(None, None, -1)
     assert {name: whole[name].to_pylist()[rows][:1] for name in whole.column_names} == expected
     assert len(whole) == 2
-    assert tfr.read_table(mixed, filters=[("y", "==", 3)], **options).to_pydict() == expected
+    assert read_by(tfr.read_table, mixed, filters=[("y", "==", 3)], **options).to_pydict() == expected
 
 
 def test_an_override_is_the_type_of_a_column_that_no_embedded_schema_has(engine: str, mixed: list[Path]) -> None:
     mixed.append(written(mixed[0].with_name("other"), [example(x=int64s(4), y=floats(0.5))]))
-    assert tfr.read_table(mixed, schema_overrides={"y": "float32"}, filters=[("y", "<", 9)])["y"].to_pylist() == [
-        3,
-        0.5,
-    ]
+    assert tfr.read_table(tfr.dataset(mixed, schema_overrides={"y": "float32"}), filters=[("y", "<", 9)])[
+        "y"
+    ].to_pylist() == [3, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +156,7 @@ def test_an_override_is_the_type_of_a_column_that_no_embedded_schema_has(engine:
 )
 def test_a_wrong_name_is_answered_with_the_columns_of_all_files(mixed: list[Path], options: dict[str, Any]) -> None:
     with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"'z'.*valid names: x, y$"):
-        tfr.read_table(mixed, **options)
+        read_by(tfr.read_table, mixed, **options)
 
 
 @pytest.mark.parametrize("embed", [False, True])
@@ -171,7 +178,7 @@ def test_overrides_of_several_kinds_in_a_file_beside_one_with_a_schema(tmp_path:
     with tfr.RecordWriter(tmp_path / "b") as writer:
         for value in (1.5, 3):
             writer.write(tfr.encode_example({"x": 5, "z": value}))
-    found = tfr.read_table([tmp_path / "a", tmp_path / "b"], schema_overrides={"z": "float64"})
+    found = tfr.read_table(tfr.dataset([tmp_path / "a", tmp_path / "b"], schema_overrides={"z": "float64"}))
     assert found["z"].to_pylist() == [None, 1.5, 3.0]
 
 
@@ -180,5 +187,5 @@ def test_a_scalar_type_for_a_feature_list_is_named(engine: str, tmp_path: Path) 
     with pytest.raises(
         tfr.errors.FeatureTypeError, match="record 1: feature 'x': expected one value, got a feature list"
     ):
-        tfr.read_table(path, schema_overrides={"x": tfr.scalar("int64")})
-    assert tfr.read_table(path, schema_overrides={"x": "list<int64>"})["x"].to_pylist() == [None, [1]]
+        tfr.read_table(tfr.dataset(path, schema_overrides={"x": tfr.scalar("int64")}))
+    assert tfr.read_table(tfr.dataset(path, schema_overrides={"x": "list<int64>"}))["x"].to_pylist() == [None, [1]]

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from rounds import rounds
 from suites.conditions import CONDITIONS, ROWS, TUPLES, VALUES, condition_files
 from tfrecord_io.read.row_filter import RowFilter
@@ -35,7 +36,7 @@ def datasets(files: list[Path]) -> list[tuple[tfr.Dataset, pa.Table]]:
     found = []
     for keywords in forms:
         whole = {key: value for key, value in keywords.items() if key != "batch_size"}
-        found.append((tfr.dataset(files, **keywords), tfr.read_table(files, **whole)))
+        found.append((tfr.dataset(files, **keywords), read_by(tfr.read_table, files, **whole)))
     return found
 
 

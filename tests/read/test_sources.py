@@ -192,7 +192,10 @@ def has_columns(kind: Kind) -> bool:
 
 CALLS: dict[str, tuple[Run, Refuses]] = {
     "read_table": (lambda s, out: table(tfr.read_table(s)), never),
-    "read_table, narrowed": (lambda s, out: table(tfr.read_table(s, filters=f("n") > 7, limit=4, threads=1)), never),
+    "read_table, narrowed": (
+        lambda s, out: table(tfr.read_table(tfr.dataset(s, threads=1), filters=f("n") > 7, limit=4)),
+        never,
+    ),
     "read_tfrecord": (lambda s, out: repr(tfr.read_tfrecord(s).to_dict("list")), never),
     "read_arrays": (lambda s, out: arrays(tfr.read_arrays(s)), never),
     "iter_arrays": (lambda s, out: [arrays(batch) for batch in tfr.iter_arrays(s, batch_size=4)], never),
@@ -330,15 +333,15 @@ def test_damage_among_chosen_records_is_where_it_is_in_the_file(
 
 
 def test_options_of_a_dataset_are_not_given_again(files: Path) -> None:
-    source = tfr.dataset(files / "a", check_crc=False, max_features=50)
-    assert tfr.read_table(source, check_crc=False, threads=1).num_rows == 16
+    source = tfr.dataset(files / "a", check_crc=False, limits=tfr.Limits(features=50))
+    assert tfr.read_table(tfr.dataset(source, check_crc=False, threads=1)).num_rows == 16
     for call in (tfr.read_table, tfr.describe, tfr.dataset, tfr.open_random, tfr.read_arrays):
         with pytest.raises(ValueError, match=r"check_crc= differs .*: tfr\.dataset\(path, check_crc=…\)$"):
             call(source, check_crc=True)
     with pytest.raises(ValueError, match=r"^iter_arrays: schema= differs from that of the dataset"):
         tfr.iter_arrays(source, batch_size=2, schema={"n": "int8"})
     with pytest.raises(ValueError, match=r"^the datasets differ in check_crc=: open them with the same"):
-        tfr.count([source, tfr.dataset(files / "b", max_features=50)])
+        tfr.count([source, tfr.dataset(files / "b", limits=tfr.Limits(features=50))])
     with pytest.raises(TypeError, match="unexpected keyword"):
         tfr.count(source, colums=["n"])
     with pytest.raises(TypeError, match="a Dataset is given alone, or in a list"):
@@ -362,7 +365,7 @@ def test_selections_follow_one_another(files: Path) -> None:
     source = tfr.dataset(files / "a")
     assert source.offset(2).limit(6).offset(1).to_table()["n"].to_pylist() == [3, 4, 5, 6, 7]
     assert source.limit(3).offset(5).to_table().num_rows == 0
-    assert tfr.read_table(source.offset(2), offset=3, limit=2)["n"].to_pylist() == [5, 6]
+    assert tfr.read_table(tfr.dataset(source.offset(2), offset=3), limit=2)["n"].to_pylist() == [5, 6]
     assert tfr.read_table(source.filter(f("n") > 3), filters=f("n") < 6)["n"].to_pylist() == [4, 5]
     with pytest.raises(ValueError, match=r"call offset\(\) before filter\(\)"):
         source.filter(f("n") > 3).offset(1)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import limited, set_limits
+from reading import read_by
 from reading_modes import pieces_of
 from records import example, framed, header, int64s, written
 from servers import Bucket
@@ -231,10 +232,10 @@ def test_pieces_are_counted_and_read_by_number(tmp_path: Path) -> None:
     halves = pieces_of(source_of(path), 2)
     assert [tfr.count([half]) for half in halves] == [5, 5]
     for half in halves:
-        with tfr.open_random([half], record_type="bytes") as records:
+        with tfr.open_random(tfr.dataset([half], record_type="bytes")) as records:
             assert (len(records), records[-1]) == (5, {"record": b"payload"})
     with pytest.raises(tfr.errors.CompressionError, match="a piece of a plain file"):
-        tfr.count([halves[0]], compression="gzip")
+        tfr.count(tfr.dataset([halves[0]], compression="gzip"))
 
 
 def test_compressed_files_are_not_split(tmp_path: Path) -> None:
@@ -293,7 +294,7 @@ def test_readers_read_pieces(tmp_path: Path, threads: int) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(i)) for i in range(1000)])
     rows: list[Any] = []
     for piece in pieces_of(source_of(path), 3):
-        rows += tfr.read_table([piece], schema={"x": "int64"}, threads=threads)["x"].to_pylist()
+        rows += tfr.read_table(tfr.dataset([piece], threads=threads), schema={"x": "int64"})["x"].to_pylist()
     assert rows == list(range(1000))
 
 
@@ -315,7 +316,7 @@ def test_pieces_of_a_bucket_are_prefetched_in_order(bucket: Bucket, index: bool,
     tfr.write_tfrecord(table, bucket.url("one.tfrecord"), write_index=index, **options)
     tfr.write_tfrecord(table, bucket.url("many/"), shards=3, write_index=index, **options)
     for path in (bucket.url("one.tfrecord"), bucket.url("many/")):
-        with tfr.RecordReader(path, **options) as records:
+        with read_by(tfr.RecordReader, path, **options) as records:
             expected = list(records)
         sources = [
             piece for source in resolve_inputs(path, StorageOptions(**options)) for piece in pieces_of(source, 4)
@@ -349,11 +350,11 @@ def test_compressed_shards_of_a_bucket_are_prefetched_in_order(bucket: Bucket, c
     options = {"storage_options": bucket.storage_options}
     table = pa.table({"n": pa.array(range(3000)), "s": [f"row {i}" * (i % 50) for i in range(3000)]})
     tfr.write_tfrecord(table, bucket.url("d/"), shards=5, compression=compression, **options)
-    with tfr.RecordReader(bucket.url("d/"), **options) as records:
+    with read_by(tfr.RecordReader, bucket.url("d/"), **options) as records:
         expected = list(records)
     for stream in (True, False):
         with SourcePrefetcher(resolve_inputs(bucket.url("d/"), StorageOptions(**options)), stream=stream) as upcoming:
             assert [record for source in upcoming for record in read(source)] == expected
-    assert tfr.read_table(bucket.url("d/"), **options) == table
+    assert read_by(tfr.read_table, bucket.url("d/"), **options) == table
     (source, *_) = resolve_inputs(bucket.url("d/"), StorageOptions(**options))
     assert pieces_of(source, 2) == [source]

@@ -20,6 +20,7 @@ from scheduler import Actor, Death, Scheduler
 from worlds import World
 
 import tfrecord_io as tfr
+from reading import read_by
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIXES
 from tfrecord_io.tools.leftovers import clean
@@ -199,7 +200,7 @@ def _tasks(target: Target, rows: Batch, mode: str) -> None:
 
 
 def _index(target: Target) -> None:
-    tfr.build_index(target.read, columns=["x"], **target.options)
+    read_by(tfr.build_index, target.read, columns=["x"], **target.options)
 
 
 # ---- calls that read
@@ -214,19 +215,19 @@ def _rows(table: Any) -> list[int]:
 
 def _stream(target: Target) -> list[int]:
     rows: list[int] = []
-    with tfr.open_reader(target.read, batch_size=2, **target.options) as reader:
+    with read_by(tfr.open_reader, target.read, batch_size=2, **target.options) as reader:
         for each in reader:
             rows += _rows(each)
     return rows
 
 
 def _by_number(target: Target) -> list[int]:
-    with tfr.open_random(target.read, **target.options) as records:
+    with read_by(tfr.open_random, target.read, **target.options) as records:
         return _rows(records[np.arange(len(records))]) if len(records) else []
 
 
 def _by_key(target: Target) -> list[int]:
-    with tfr.open_random(target.read, key="x", **target.options) as records:
+    with read_by(tfr.open_random, target.read, key="x", **target.options) as records:
         rows = _rows(records[np.arange(len(records))])
         found = records.lookup(rows[:3])["y"].to_pylist()
         if found != [7 * x for x in rows[:3]]:
@@ -236,7 +237,7 @@ def _by_key(target: Target) -> list[int]:
 
 def _arrays(target: Target) -> list[int]:
     rows: list[int] = []
-    with tfr.iter_arrays(target.read, batch_size=3, columns=["x"], **target.options) as batches:
+    with read_by(tfr.iter_arrays, target.read, batch_size=3, columns=["x"], **target.options) as batches:
         for each in batches:
             rows += map(int, each["x"])
     return rows
@@ -244,19 +245,19 @@ def _arrays(target: Target) -> list[int]:
 
 def _arrays_resumed(target: Target) -> list[int]:
     rows: list[int] = []
-    with tfr.iter_arrays(target.read, batch_size=2, columns=["x"], **target.options) as batches:
+    with read_by(tfr.iter_arrays, target.read, batch_size=2, columns=["x"], **target.options) as batches:
         for each in batches:
             rows += map(int, each["x"])
             break
         state = batches.state()
-    with tfr.iter_arrays(target.read, batch_size=2, columns=["x"], state=state, **target.options) as batches:
+    with read_by(tfr.iter_arrays, target.read, batch_size=2, columns=["x"], state=state, **target.options) as batches:
         for each in batches:
             rows += map(int, each["x"])
     return rows
 
 
 def _verified(target: Target) -> int:
-    report = tfr.verify(target.read, **target.options)
+    report = read_by(tfr.verify, target.read, **target.options)
     for file in report.files:
         if file.error is not None:
             raise file.error
@@ -266,7 +267,7 @@ def _verified(target: Target) -> int:
 def _merged(target: Target) -> list[int]:
     copy = target.copy()
     tfr.merge(target.read, copy, **target.options)
-    return _rows(tfr.read_table(copy, **target.options))
+    return _rows(read_by(tfr.read_table, copy, **target.options))
 
 
 def _salvaged(target: Target) -> list[int]:
@@ -274,19 +275,19 @@ def _salvaged(target: Target) -> list[int]:
     report = tfr.salvage(target.read, copy, **target.options)
     if not report.ok:  # what is kept of a dataset that is incomplete is not a version of it
         raise tfr.errors.CorruptRecordError("; ".join(report.loss_lines()))
-    return _rows(tfr.read_table(copy, **target.options))
+    return _rows(read_by(tfr.read_table, copy, **target.options))
 
 
 def _split(target: Target) -> list[int]:
     copy = target.copy().removesuffix(".tfrecord")
     tfr.split(target.read, copy, shards=2, **target.options)
-    return _rows(tfr.read_table(copy, **target.options))
+    return _rows(read_by(tfr.read_table, copy, **target.options))
 
 
 def _copied(target: Target) -> list[int]:
     copy = target.own("copied")
     tfr.copy(target.read, copy, update=True, **target.options)
-    return _rows(tfr.read_table(copy, **target.options))
+    return _rows(read_by(tfr.read_table, copy, **target.options))
 
 
 def _converted(target: Target) -> list[int]:
@@ -294,19 +295,19 @@ def _converted(target: Target) -> list[int]:
     copy = target.own("converted")
     options = {"source_options": target.options, "target_options": target.options}
     tfr.convert(target.read, copy, resume=True, mode="overwrite", **options)
-    return _rows(tfr.read_table(copy, **target.options))
+    return _rows(read_by(tfr.read_table, copy, **target.options))
 
 
 READERS: dict[str, Callable[[Target], list[int] | int]] = {
-    "table": lambda t: _rows(tfr.read_table(t.read, **t.options)),
+    "table": lambda t: _rows(read_by(tfr.read_table, t.read, **t.options)),
     "stream": _stream,
     "dataset": lambda t: _rows(tfr.dataset(t.read, **t.options).to_table()),
-    "filter": lambda t: _rows(tfr.read_table(t.read, filters=[("x", ">=", 0)], **t.options)),
+    "filter": lambda t: _rows(read_by(tfr.read_table, t.read, filters=[("x", ">=", 0)], **t.options)),
     "number": _by_number,
     "key": _by_key,
     "arrays": _arrays,
     "resumed": _arrays_resumed,
-    "count": lambda t: tfr.count(t.read, **t.options),
+    "count": lambda t: read_by(tfr.count, t.read, **t.options),
     "verify": _verified,
     "merge": _merged,
     "salvage": _salvaged,

@@ -88,7 +88,7 @@ def test_files(windows: Msvcrt, tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         tfr.write_tfrecord(TABLE, path, mode="error")
     tfr.write_tfrecord(TABLE.slice(0, 10), path, mode="overwrite")
-    assert tfr.read_table(path, threads=2).equals(TABLE.slice(0, 10))
+    assert tfr.read_table(tfr.dataset(path, threads=2)).equals(TABLE.slice(0, 10))
     tfr.write_tfrecord(TABLE, tmp_path / "b.tfrecord", mode="error")
     assert _names(tmp_path) == ["a.tfrecord", "b.tfrecord"]
 

@@ -70,9 +70,12 @@ def read_and_write(path: str, target: str, batches: Any, records: Any) -> tuple[
     """Read a file in several ways, by objects of another process too, and copy it; the numbers of records."""
     import tfrecord_io as tfr
 
-    with tfr.open_reader(path, threads=2) as reader:
+    with tfr.open_reader(tfr.dataset(path, threads=2)) as reader:
         report = tfr.write_tfrecord(reader, target, threads=2)
-    iterated = sum(len(batch["label"]) for batch in tfr.iter_arrays(path, batch_size=99, shuffle_buffer=500, threads=2))
+    iterated = sum(
+        len(batch["label"])
+        for batch in tfr.iter_arrays(tfr.dataset(path, threads=2), batch_size=99, shuffle_buffer=500)
+    )
     return report.records, iterated, sum(len(batch["label"]) for batch in batches), records[:].num_rows
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, example, int64s, written
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.format.dtypes import dtype_name
@@ -65,9 +66,9 @@ def read(tmp_path: Path, engine: str) -> Iterator[Any]:
     def read(payloads: list[bytes], sample: int | None = None, **keywords: Any) -> pa.Table:
         path = written(tmp_path / "x.tfrecord", payloads)
         if sample is None:
-            table = tfr.read_table(path, **keywords)
+            table = read_by(tfr.read_table, path, **keywords)
         else:
-            with tfr.open_reader(path, sample=sample, **keywords) as reader:
+            with read_by(tfr.open_reader, path, sample=sample, **keywords) as reader:
                 table = reader.read_all()
         table.validate(full=True)
         return table

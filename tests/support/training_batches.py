@@ -12,6 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from records import example, int64s, written
 
 
@@ -24,7 +25,7 @@ def chunks_of(rows: int) -> Iterator[None]:
 
 
 def values(paths: Any, **keywords: Any) -> list[list[int]]:
-    with tfr.iter_arrays(paths, **{"schema": {"x": "int64"}, **keywords}) as batches:
+    with read_by(tfr.iter_arrays, paths, **{"schema": {"x": "int64"}, **keywords}) as batches:
         return [batch["x"].tolist() for batch in batches]
 
 

@@ -19,6 +19,7 @@ import tfrecord_io as tfr
 from engine_comparison import engines
 from limited import set_limits
 from nested_tables import tables
+from reading import read_by
 from records import example, field, framed, int64s
 from strategies import datasets
 
@@ -69,7 +70,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 def read_file(payloads: list[bytes], **keywords: Any) -> Any:
-    return tfr.read_table(io.BytesIO(framed(*payloads)), **keywords)
+    return read_by(tfr.read_table, io.BytesIO(framed(*payloads)), **keywords)
 
 
 @given(datasets(), st.sampled_from(list(FORMS)[:6]), st.sampled_from([None, "example", "sequence_example"]))

@@ -283,7 +283,7 @@ def test_a_dataset_that_a_writer_is_replacing_is_refused(tmp_path: Path) -> None
 def test_a_reader_that_is_open_gets_an_error_and_no_mixture(tmp_path: Path) -> None:
     for first in range(0, 3000, 1000):
         tfr.write_tfrecord({"x": range(first, first + 1000)}, tmp_path, mode="append")
-    with tfr.open_reader(tmp_path, batch_size=10, threads=1) as reader:
+    with tfr.open_reader(tfr.dataset(tmp_path, threads=1), batch_size=10) as reader:
         rows = next(reader)["x"].to_pylist()
         tfr.compact(tmp_path)
 
@@ -374,7 +374,7 @@ def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: py
         while not appending.done():
             with suppress(OSError):  # another writer was faster
                 tfr.compact(target, threads=1, storage_options=storage)
-            rows = tfr.read_table(target, threads=1, storage_options=storage).num_rows
+            rows = tfr.read_table(tfr.dataset(target, threads=1), storage_options=storage).num_rows
             assert rows % 3 == 1, "whole appends, for a reader that opens the dataset now"
         done = appending.result()
     tfr.compact(target, storage_options=storage)

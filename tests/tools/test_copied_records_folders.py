@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, entry, example, field, floats, int64s, written
 from rounds import rounds
 from servers import Bucket
@@ -272,9 +273,9 @@ def test_folders_of_buckets(bucket: Bucket) -> None:
         tfr.write_tfrecord({"x": [day]}, bucket.url(f"d/day={day}/a.tfrecord"), **keywords)
     tfr.merge(bucket.url("d"), bucket.url("one.tfrecord"), **keywords)
     tfr.shuffle(bucket.url("d"), bucket.url("folders/"), partitions="folders", **keywords)
-    expected = tfr.read_table(bucket.url("d"), **keywords)
-    assert tfr.read_table(bucket.url("one.tfrecord"), **keywords).equals(expected)
-    assert tfr.read_table(bucket.url("folders/"), **keywords).equals(expected)
+    expected = read_by(tfr.read_table, bucket.url("d"), **keywords)
+    assert read_by(tfr.read_table, bucket.url("one.tfrecord"), **keywords).equals(expected)
+    assert read_by(tfr.read_table, bucket.url("folders/"), **keywords).equals(expected)
 
 
 def test_salvage_keeps_the_folders(root: Path, tmp_path: Path) -> None:
@@ -290,5 +291,5 @@ def test_a_warning_names_columns_that_have_another_type_in_the_copy(tmp_path: Pa
     ) as caught:
         tfr.merge(tmp_path / "a", tmp_path / "b", partitions="folders")
     assert len(caught) == 1
-    declared = tfr.read_table(tmp_path / "b", schema_overrides={"zip": "string"})
+    declared = tfr.read_table(tfr.dataset(tmp_path / "b", schema_overrides={"zip": "string"}))
     assert sorted(declared["zip"].to_pylist()) == ["00001", "01234"]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import example, int64s, written
 
 Copy = Callable[..., Any]
@@ -147,7 +148,7 @@ def test_the_types_of_folders(tmp_path: Path, keywords: dict[str, Any], embed: b
         tfr.write_tfrecord({"x": [day]}, folder / "a.tfrecord", embed_schema=embed)
     tfr.merge(tmp_path / "d", tmp_path / "out", **keywords)
     read = {} if embed or "schema" in keywords else {"schema": {"x": "int64", "day": "date32"}}
-    table = tfr.read_table(tmp_path / "out", **read)
+    table = read_by(tfr.read_table, tmp_path / "out", **read)
     assert (
         table.select(["day", "x"]).to_pydict()
         == tfr.read_table(tmp_path / "d", schema={"day": "date32", "x": "int64"}).to_pydict()

@@ -228,7 +228,7 @@ def test_a_directory_without_a_manifest_with_its_files_of_tfds(tmp_path: Path) -
     report = tfr.copy(source, tmp_path / "e/1.0.0")
     assert set(report.copied) == expected - others
     assert report.copied[-1] == "dataset_info.json"
-    assert tfr.read_table(tmp_path / "e", split="all")["x"].to_pylist() == [1, 2, 3]
+    assert tfr.read_table(tfr.dataset(tmp_path / "e", split="all"))["x"].to_pylist() == [1, 2, 3]
     assert set(tfr.copy(source, tmp_path / "f/1.0.0", all_files=True).copied) == expected
     again = tfr.copy(source, tmp_path / "f/1.0.0", all_files=True, update=True)
     assert (again.copied, again.kept) == ((), len(expected))
@@ -276,7 +276,7 @@ def test_filters_select_folders(pair: tuple[Store, Store]) -> None:
 def test_readers_go_on_while_an_update_adds_shards(store: Store) -> None:
     store.write("d/", mode="append", max_shard_bytes=8000)
     copied(store, "d", store, "e")
-    reader = tfr.open_reader(store.path("e/"), storage_options=store.options, threads=1, batch_size=100)
+    reader = tfr.open_reader(tfr.dataset(store.path("e/"), threads=1), storage_options=store.options, batch_size=100)
     first = reader.read_next_batch()
     store.write("d/", mode="append")
     copied(store, "d", store, "e", update=True)

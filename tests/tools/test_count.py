@@ -64,11 +64,11 @@ def test_stop_counts_up_to_the_first_damage(
     if damaged == 2:
         Path(f"{paths[2]}.index").unlink()
     with pytest.warns(StoppedEarlyWarning, match=f"{re.escape(str(paths[damaged]))}: record 2"):
-        counted = count(paths, on_error="stop", check_crc=check_crc, threads=threads)
+        counted = count(dataset(paths, threads=threads), on_error="stop", check_crc=check_crc)
     with pytest.warns(StoppedEarlyWarning), RecordReader(paths, on_error="stop") as records:
         assert counted == len(list(records)) == sum(5 + i for i in range(damaged)) + 2
     with pytest.warns(DamagedDataWarning):
-        assert count(paths, on_error="skip", check_crc=check_crc, threads=threads) == 25
+        assert count(dataset(paths, threads=threads), on_error="skip", check_crc=check_crc) == 25
 
 
 def test_a_damaged_header_raises_with_its_offset(engine: str, data: Path, flipped) -> None:
@@ -120,7 +120,7 @@ def test_too_long_records_raise(engine: str, tmp_path: Path) -> None:
         writer.write(bytes(1000))
     for check_crc in (False, True):
         with pytest.raises(CorruptRecordError, match="999 bytes"):
-            count(path, max_record_bytes=999, check_crc=check_crc)
+            count(dataset(path, limits=Limits(record_bytes=999)), check_crc=check_crc)
 
 
 def test_the_index_of_a_file_is_used(tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def test_other_paths_and_conditions_are_refused(tmp_path: Path) -> None:
 
 def test_a_reader_that_is_open_goes_on_or_gets_an_error(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": range(3000)}, f"{tmp_path}/", shards=3)
-    with tfr.open_reader(tmp_path, batch_size=10, threads=1) as reader:
+    with tfr.open_reader(tfr.dataset(tmp_path, threads=1), batch_size=10) as reader:
         read = next(reader)["x"].to_pylist()
         tfr.delete(tmp_path, filters=[("x", "<", 5)])
         try:

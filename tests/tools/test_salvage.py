@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, example, flip, framed, int64s, written
 from servers import Bucket
 from tfrecord_io.compression import CODECS
@@ -26,7 +27,7 @@ SIZE = len(framed(PAYLOADS[0]))
 
 
 def payloads_in(path: Path | str, **options: object) -> list[bytes]:
-    return list(tfr.RecordReader(path, **options))  # type: ignore[arg-type]
+    return list(read_by(tfr.RecordReader, path, **options))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -278,8 +279,8 @@ def test_buckets(s3: Bucket) -> None:
     s3.fs.pipe(name, bytes(content))
     report = salvage(s3.url("d"), s3.url("out/"), report=s3.url("report.json"), **options)
     assert [(file.records, file.schema) for file in report.files] == [(19, "restored"), (20, "kept")]
-    assert tfr.verify(s3.url("out"), **options).ok
-    assert tfr.read_table(s3.url("out"), **options)["n"].to_pylist() == list(range(1, 40))
+    assert read_by(tfr.verify, s3.url("out"), **options).ok
+    assert read_by(tfr.read_table, s3.url("out"), **options)["n"].to_pylist() == list(range(1, 40))
     assert json.loads(s3.fs.cat(f"{s3.name}/report.json"))["records"] == 39
     with pytest.raises(ValueError, match="is a file that is read"):
         salvage(s3.url("d"), s3.url("d/"), **options)
@@ -292,8 +293,8 @@ def test_a_dataset_in_a_bucket_is_replaced(s3: Bucket) -> None:
     tfr.write_tfrecord({"n": list(range(40))}, s3.url("d/train@2"), **options)
     tfr.write_tfrecord({"n": [1, 2]}, s3.url("out/train@2"), **options)
     salvage(s3.url("d"), s3.url("out/"), mode="overwrite", **options)
-    assert tfr.verify(s3.url("out"), **options).ok
-    assert tfr.read_table(s3.url("out"), **options)["n"].to_pylist() == list(range(40))
+    assert read_by(tfr.verify, s3.url("out"), **options).ok
+    assert read_by(tfr.read_table, s3.url("out"), **options)["n"].to_pylist() == list(range(40))
 
 
 def test_an_unknown_way_to_overwrite_is_refused(tmp_path: Path) -> None:

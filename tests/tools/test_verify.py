@@ -201,11 +201,11 @@ def test_an_index_is_compared_with_every_header(engine: str, tmp_path: Path) -> 
 def test_files_are_checked_by_threads_in_their_order(tmp_path: Path, threads: int) -> None:
     paths = [written(tmp_path / f"{i}", [example(n=int64s(i))] * (i + 1)) for i in range(9)]
     flip(paths[4], 5)
-    report = verify(paths, threads=threads)
+    report = verify(tfr.dataset(paths, threads=threads))
     assert [file.path for file in report.files] == list(map(str, paths))
     assert [file.intact for file in report.files] == [1, 2, 3, 4, 4, 6, 7, 8, 9]
     with pytest.raises(ValueError, match="threads=0"):
-        verify(paths, threads=0)
+        verify(tfr.dataset(paths, threads=0))
 
 
 @pytest.mark.fault(61)
@@ -247,7 +247,7 @@ def test_an_interrupted_check_ends_its_threads(tmp_path: Path, monkeypatch: pyte
 
     before_opening(monkeypatch, refuse)
     with pytest.raises(KeyboardInterrupt):
-        verify(paths, threads=2)
+        verify(tfr.dataset(paths, threads=2))
     assert not running("verify")
 
 
@@ -260,12 +260,14 @@ def test_a_large_file_is_split(engine: str, tmp_path: Path, monkeypatch: pytest.
     records[1500:1500] = [example(late=int64s(1))] * 3
     path = written(tmp_path / "a", records)
     with blocks_of(1000):
-        report = verify(path, threads=4, record_type=record_type)
+        report = verify(tfr.dataset(path, threads=4), record_type=record_type)
         assert (report.ok, report.records, report.bytes) == (True, 3003, path.stat().st_size)
         assert report.intact == 3003
         assert len(in_order) < 20
         records[2000] = example(x=floats(1.0))
-        (problem,) = verify(written(path, records), threads=4).files[0].problems if record_type is None else [None]
+        (problem,) = (
+            verify(tfr.dataset(written(path, records), threads=4)).files[0].problems if record_type is None else [None]
+        )
     assert problem is None or (problem.error.record, problem.error.feature) == (2000, "x")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from training_batches import chunks_of
 
 LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4]
@@ -32,10 +33,10 @@ def test_a_list_that_is_too_long_is_an_error(path: Path, options: Any, buffer: i
     with pytest.raises(
         tfr.errors.SchemaError, match=r"it has 9 values, but .* has room for 8; .*max_length="
     ) as caught:
-        list(tfr.iter_arrays(path, batch_size=2, shuffle_buffer=buffer, seed=1, **options))
+        list(read_by(tfr.iter_arrays, path, batch_size=2, shuffle_buffer=buffer, seed=1, **options))
     assert caught.value.record in (5, 12, 14)
     with pytest.raises(tfr.errors.SchemaError, match="it has 9 values"):  # the record is not damaged
-        list(tfr.iter_arrays(path, batch_size=2, on_error="skip", **options))
+        list(read_by(tfr.iter_arrays, path, batch_size=2, on_error="skip", **options))
 
 
 @pytest.mark.parametrize("buffer", [0, 6])
@@ -52,11 +53,11 @@ def test_rows_that_are_left_out(tmp_path: Path, buffer: int, unit: int) -> None:
     options: dict[str, Any] = {"batch_size": 2, "shuffle_buffer": buffer, "seed": 1, "on_error": "skip"}
     with chunks_of(unit):
         with pytest.warns(tfr.errors.DamagedDataWarning):
-            batches = list(tfr.iter_arrays(tmp_path / "a.tfrecord", max_length=8, **BUCKETS, **options))
+            batches = list(read_by(tfr.iter_arrays, tmp_path / "a.tfrecord", max_length=8, **BUCKETS, **options))
         assert sorted(n for batch in batches for n in batch["n"].tolist()) == sorted(set(range(20)) - out)
         assert {batch["x"].shape[1] for batch in batches} == {4, 8}
         with pytest.warns(tfr.errors.DamagedDataWarning):
-            packed = list(tfr.iter_arrays(tmp_path / "b.tfrecord", pack={"x": 9}, **options))
+            packed = list(read_by(tfr.iter_arrays, tmp_path / "b.tfrecord", pack={"x": 9}, **options))
     assert {batch["x"].shape for batch in packed[:-1]} == {(2, 9)}
     values = Counter(x for batch in packed for x in batch["x"][batch["x/segment_ids"] > 0].tolist())
     assert values == {row: len(own) for row, own in enumerate(lists) if own}
@@ -64,7 +65,11 @@ def test_rows_that_are_left_out(tmp_path: Path, buffer: int, unit: int) -> None:
 
 def test_each_row_is_in_the_part_of_one_worker(path: Path) -> None:
     parts = [
-        [n for batch in tfr.iter_arrays(path, batch_size=2, worker=(i, 3), max_length=8, **BUCKETS) for n in batch["n"]]
+        [
+            n
+            for batch in read_by(tfr.iter_arrays, path, batch_size=2, worker=(i, 3), max_length=8, **BUCKETS)
+            for n in batch["n"]
+        ]
         for i in range(3)
     ]
     assert sorted(n for part in parts for n in part) == list(range(20))
@@ -73,7 +78,9 @@ def test_each_row_is_in_the_part_of_one_worker(path: Path) -> None:
 @pytest.mark.parametrize("options", [{**BUCKETS, "max_length": 8}, {"pack": {"x": 9}, "columns": ["x"]}])
 def test_batches_do_not_depend_on_threads(path: Path, options: Any) -> None:
     def batches(threads: int) -> list[dict[str, Any]]:
-        read = tfr.iter_arrays(path, batch_size=2, shuffle_buffer=7, seed=2, epochs=2, threads=threads, **options)
+        read = read_by(
+            tfr.iter_arrays, path, batch_size=2, shuffle_buffer=7, seed=2, epochs=2, threads=threads, **options
+        )
         return [{name: array.tolist() for name, array in batch.items()} for batch in read]
 
     assert batches(1) == batches(2)
@@ -170,26 +177,26 @@ def test_images_in_buckets(tmp_path: Path) -> None:
 )
 def test_options_that_cannot_be(path: Path, options: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        tfr.iter_arrays(path, batch_size=2, **options)
+        read_by(tfr.iter_arrays, path, batch_size=2, **options)
 
 
 def test_the_number_of_batches_is_unknown(path: Path) -> None:
     with (
-        tfr.iter_arrays(path, batch_size=2, max_length=8, **BUCKETS) as batches,
+        read_by(tfr.iter_arrays, path, batch_size=2, max_length=8, **BUCKETS) as batches,
         pytest.raises(TypeError, match="depends on all lengths"),
     ):
         len(batches)
 
 
 def test_a_state_of_other_buckets_is_refused(path: Path) -> None:
-    with tfr.iter_arrays(path, batch_size=2, max_length=8, **BUCKETS) as batches:
+    with read_by(tfr.iter_arrays, path, batch_size=2, max_length=8, **BUCKETS) as batches:
         assert [batch["n"].tolist() for batch in islice(batches, 3)] == [[0, 1, 2, 3], [4, 5], [7, 8]]
         state = batches.state()
     assert state["held"] == [6]
     for name, value in {"bucket_sizes": [4, 9], "max_length": 7}.items():
         with pytest.raises(ValueError, match=f"the state was made with {name}="):
-            tfr.iter_arrays(path, batch_size=2, **{**BUCKETS, "max_length": 8, name: value}, state=state)
+            read_by(tfr.iter_arrays, path, batch_size=2, **{**BUCKETS, "max_length": 8, name: value}, state=state)
     with pytest.raises(ValueError, match="the state is damaged"):
-        tfr.iter_arrays(path, batch_size=2, max_length=8, **BUCKETS, state={**state, "held": [0, 0]})
+        read_by(tfr.iter_arrays, path, batch_size=2, max_length=8, **BUCKETS, state={**state, "held": [0, 0]})
     with tfr.iter_arrays(path, batch_size=2) as batches:
         assert "held" not in batches.state()

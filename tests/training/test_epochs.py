@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import example, framed, int64s
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.tools.index_files import write_indexes
@@ -61,7 +62,7 @@ def test_all_workers_have_as_many_batches(
     options: dict[str, Any] = {"shuffle_buffer": buffer, "seed": 1, "epochs": 2, "threads": threads, **window}
     options |= {"uneven": uneven, "schema": {"x": "int64"}, "batch_size": batch_size, "drop_last": drop_last}
     with numbered(counts) as paths, chunks_of(5):
-        iterators = [tfr.iter_arrays(paths, worker=(i, workers), **options) for i in range(workers)]
+        iterators = [read_by(tfr.iter_arrays, paths, worker=(i, workers), **options) for i in range(workers)]
         lengths = {len(batches) for batches in iterators} if workers > 1 else {0}
         got = [[batch["x"].tolist() for batch in batches] for batches in iterators]
     assert len({tuple(map(len, batches)) for batches in got}) == 1
@@ -108,10 +109,10 @@ def test_equal_parts_are_resumed(
     options |= {"seed": 3, "epochs": 3, "threads": 1, "schema": {"x": "int64"}, **window}
     with numbered(counts) as paths, chunks_of(5):
         expected = values(paths, **options)
-        with tfr.iter_arrays(paths, **options) as batches:
+        with read_by(tfr.iter_arrays, paths, **options) as batches:
             assert [batch["x"].tolist() for batch in islice(batches, taken)] == expected[:taken]
             state = json.loads(json.dumps(batches.state()))
-        with tfr.iter_arrays(paths, state=state, **{**options, "seed": None}) as rest:
+        with read_by(tfr.iter_arrays, paths, state=state, **{**options, "seed": None}) as rest:
             rest = pickle.loads(pickle.dumps(rest)) if from_pickle else rest
             assert len(rest) == len(expected[taken:])
             assert [batch["x"].tolist() for batch in rest] == expected[taken:]
@@ -130,7 +131,7 @@ def test_damage_in_equal_parts(tmp_path: Path) -> None:
     path.write_bytes(framed(*[example(x=int64s(i)) for i in range(10)]))
     options: dict[str, Any] = {"batch_size": 2, "worker": (1, 2), "uneven": "pad"}
     write_indexes(path)
-    batches = tfr.iter_arrays(path, schema={"x": tfr.list_("int64")}, ragged="object", **options)
+    batches = read_by(tfr.iter_arrays, path, schema={"x": tfr.list_("int64")}, ragged="object", **options)
     as_long_as_two = example(x=int64s(*range(31)))
     path.write_bytes(framed(*[example(x=int64s(i)) for i in range(8)], as_long_as_two))
     assert [len(next(batches)["x"]) for _ in range(2)] == [2, 2]
@@ -140,19 +141,21 @@ def test_damage_in_equal_parts(tmp_path: Path) -> None:
         next(batches)
     path.write_bytes(path.read_bytes()[:210])
     with pytest.warns(tfr.errors.StaleIndexWarning, match="the index does not match"):
-        assert len(tfr.iter_arrays(path, **options)) == 2
+        assert len(read_by(tfr.iter_arrays, path, **options)) == 2
     content = bytearray(path.read_bytes())
     content[9] ^= 1
     path.write_bytes(content)
     Path(f"{path}.index").unlink()
     with pytest.raises(tfr.errors.CorruptRecordError, match="length CRC"):
-        tfr.iter_arrays(path, schema={"x": "int64"}, **options)
+        read_by(tfr.iter_arrays, path, schema={"x": "int64"}, **options)
 
 
 def test_records_are_counted_only_where_that_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     count = count_frames._count_file
-    monkeypatch.setattr(count_frames, "_count_file", lambda s, *a, **k: (read.append(s.path), count(s, *a, **k))[1])
+    monkeypatch.setattr(
+        count_frames, "_count_file", lambda s, *a, **k: (read.append(s.path), read_by(count, s, *a, **k))[1]
+    )
     path = tmp_path / "a.tfrecord"
     for target, options in [(path, {}), (tmp_path / "b.tfrecord", {"write_index": True}), (tmp_path / "c@3", {})]:
         tfr.write_tfrecord({"x": range(10)}, target, **options)
@@ -174,7 +177,7 @@ def test_records_are_counted_only_where_that_is_needed(tmp_path: Path, monkeypat
 )
 def test_options_that_cannot_be_combined(options: dict[str, Any], message: str) -> None:
     with numbered([3]) as paths, pytest.raises(ValueError, match=message):
-        tfr.iter_arrays(paths, batch_size=1, worker=(0, 2), **options)
+        read_by(tfr.iter_arrays, paths, batch_size=1, worker=(0, 2), **options)
 
 
 def test_a_state_from_before_uneven_is_restored() -> None:
@@ -247,5 +250,5 @@ def test_the_files_of_more_workers_have_another_order_in_each_epoch(tmp_path: Pa
         orders = {tuple(files[i : i + 6]) for i in range(0, 48, 6)}
         assert len(orders) == 8
         assert all(sorted(order) == [*range(6)] for order in orders)
-    (batch,) = tfr.iter_arrays(paths, **{**asked, "batch_size": 8, "epochs": 1}, limit=48)
+    (batch,) = read_by(tfr.iter_arrays, paths, **{**asked, "batch_size": 8, "epochs": 1}, limit=48)
     assert batch["file"].tolist() == [*range(6)]  # limited rows are those of the files in order

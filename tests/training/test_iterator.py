@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import example, framed, int64s, written
 from running_threads import running
 from tfrecord_io.tools.index_files import write_indexes
@@ -64,13 +65,13 @@ def test_the_length_is_the_number_of_batches(
     options |= {"schema": {"x": "int64"}, "threads": 1, "epochs": 2, "seed": 1}
     with numbered(counts) as paths, chunks_of(4):
         write_indexes(paths)
-        with tfr.iter_arrays(paths, **options) as batches:
+        with read_by(tfr.iter_arrays, paths, **options) as batches:
             total = len(batches)
             read = sum(1 for _ in islice(batches, taken))
             state = batches.state()
             assert len(batches) == total
             assert read + (sum(1 for _ in batches) if read == taken else 0) == total
-        with tfr.iter_arrays(paths, state=state, **options) as rest:
+        with read_by(tfr.iter_arrays, paths, state=state, **options) as rest:
             assert len(rest) == total - read == sum(1 for _ in rest)
 
 
@@ -169,14 +170,14 @@ def test_a_state_continues_with_the_same_batches(
     }
     asked |= {"epochs": 3, "schema": {"x": "int64"}, "threads": 1}
     with numbered(counts) as paths, chunks_of(6):
-        batches = tfr.iter_arrays(paths, seed=4, **asked)
+        batches = read_by(tfr.iter_arrays, paths, seed=4, **asked)
         states, given_ = [batches.state()], []
         for batch in batches:
             given_.append(batch["x"].tolist())
             states.append(batches.state())
         states.append(batches.state())
         for i, state in enumerate(states):
-            again = tfr.iter_arrays(paths, state=json.loads(json.dumps(state)), **asked)
+            again = read_by(tfr.iter_arrays, paths, state=json.loads(json.dumps(state)), **asked)
             assert again.seed == 4
             assert again.state() == state
             assert [batch["x"].tolist() for batch in again] == given_[i:]
@@ -185,8 +186,8 @@ def test_a_state_continues_with_the_same_batches(
 def test_a_state_does_not_include_prefetched_batches(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(500)])
     asked = {"batch_size": 10, "shuffle_buffer": 64, "seed": 1}
-    alone = tfr.iter_arrays(path, threads=1, **asked)
-    with tfr.iter_arrays(path, threads=3, **asked) as ahead:
+    alone = read_by(tfr.iter_arrays, path, threads=1, **asked)
+    with read_by(tfr.iter_arrays, path, threads=3, **asked) as ahead:
         for _ in zip(range(9), ahead, strict=False):
             next(alone)
             assert ahead.state() == alone.state()
@@ -238,21 +239,21 @@ def test_a_seed_is_drawn_and_shown(tmp_path: Path) -> None:
 def test_a_state_of_other_options_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
     asked: dict[str, Any] = {"batch_size": 3, "shuffle_buffer": 5, "seed": 7}
-    state = tfr.iter_arrays(path, **asked).state()
+    state = read_by(tfr.iter_arrays, path, **asked).state()
     with pytest.raises(ValueError, match=message):
-        tfr.iter_arrays(path, state=state, **{**asked, **change})
+        read_by(tfr.iter_arrays, path, state=state, **{**asked, **change})
 
 
 def test_a_state_of_the_only_worker_is_that_of_none(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
     asked: dict[str, Any] = {"batch_size": 3, "shuffle_buffer": 5, "seed": 7}
     for before, after in permutations([None, (0, 1)]):
-        batches = tfr.iter_arrays(path, worker=before, **asked)
+        batches = read_by(tfr.iter_arrays, path, worker=before, **asked)
         next(batches)
         state = batches.state()
         if before is not None:  # as older releases wrote it
             state["options"]["worker"] = [0, 1]
-        again = tfr.iter_arrays(path, worker=after, state=state, **asked)
+        again = read_by(tfr.iter_arrays, path, worker=after, state=state, **asked)
         assert [batch["x"].tolist() for batch in again] == [batch["x"].tolist() for batch in batches]
 
 
@@ -261,12 +262,12 @@ def test_a_state_of_workers_that_read_files_in_order_is_refused(tmp_path: Path) 
     paths = [written(tmp_path / f"{name}.tfrecord", [example(x=int64s(n)) for n in range(9)]) for name in "ab"]
     for workers, is_refused in ((2, False), (3, True)):
         asked: dict[str, Any] = {"batch_size": 3, "shuffle_buffer": 5, "seed": 7, "worker": (1, workers)}
-        state = {**tfr.iter_arrays(paths, **asked).state(), "version": 1}
+        state = {**read_by(tfr.iter_arrays, paths, **asked).state(), "version": 1}
         if not is_refused:
-            tfr.iter_arrays(paths, state=state, **asked)
+            read_by(tfr.iter_arrays, paths, state=state, **asked)
             continue
         with pytest.raises(ValueError, match=r"an earlier version of tfrecord_io.*begin the epoch again"):
-            tfr.iter_arrays(paths, state=state, **asked)
+            read_by(tfr.iter_arrays, paths, state=state, **asked)
 
 
 @pytest.mark.parametrize("end", ["consumed", "closed"])
@@ -327,10 +328,10 @@ def test_a_state_of_another_slice_is_refused(tmp_path: Path) -> None:
     assert batches.state()["files"]["bytes"] == second.bytes
     next(batches)
     with pytest.raises(ValueError, match="the state is that of other files: others of the same size"):
-        tfr.iter_arrays(tmp_path / "pets", split="train[20:]", state=batches.state(), **asked)
+        read_by(tfr.iter_arrays, tmp_path / "pets", split="train[20:]", state=batches.state(), **asked)
     with pytest.raises(ValueError, match="the state is that of other files"):
         tfr.mix([second]).iter_arrays(state=tfr.mix([first]).iter_arrays(**asked).state(), **asked)
-    again = tfr.iter_arrays(tmp_path / "pets", split="train[:20]", state=batches.state(), **asked)
+    again = read_by(tfr.iter_arrays, tmp_path / "pets", split="train[:20]", state=batches.state(), **asked)
     assert [batch["x"].tolist() for batch in again] == [batch["x"].tolist() for batch in batches]
 
 
@@ -388,7 +389,7 @@ def test_damage_is_raised_after_the_records_before_it(tmp_path: Path, threads: i
     path = tmp_path / "a.tfrecord"
     path.write_bytes(content)
     asked = {"batch_size": 6, "shuffle_buffer": buffer, "seed": 0, "threads": threads, "epochs": 3}
-    with chunks_of(16), tfr.iter_arrays(path, **asked) as batches:
+    with chunks_of(16), read_by(tfr.iter_arrays, path, **asked) as batches:
         got = []
         with pytest.raises(tfr.errors.CorruptRecordError) as caught:
             got.extend(batch["x"].tolist() for batch in batches)
@@ -397,7 +398,7 @@ def test_damage_is_raised_after_the_records_before_it(tmp_path: Path, threads: i
         with pytest.raises(tfr.errors.CorruptRecordError):
             next(batches)
         state = batches.state()
-    again = tfr.iter_arrays(path, state=state, **asked)
+    again = read_by(tfr.iter_arrays, path, state=state, **asked)
     with pytest.raises(tfr.errors.CorruptRecordError):
         next(again)
     with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 80"):
@@ -411,12 +412,12 @@ def test_no_epoch_follows_a_stop(tmp_path: Path, threads: int, buffer: int) -> N
     paths = [written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(30, 36)]), tmp_path / "b.tfrecord"]
     paths[1].write_bytes(content[:-1])
     asked = {"batch_size": 4, "shuffle_buffer": buffer, "seed": 0, "threads": threads, "epochs": 3, "on_error": "stop"}
-    batches = tfr.iter_arrays(paths, **asked)
+    batches = read_by(tfr.iter_arrays, paths, **asked)
     with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 19"):
         states = [batches.state(), *(batches.state() for _ in batches)]
     for state in [states[-1], batches.state()]:
         with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 19"):
-            assert not list(tfr.iter_arrays(paths, state=state, **asked))
+            assert not list(read_by(tfr.iter_arrays, paths, state=state, **asked))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -427,12 +428,12 @@ def test_damage_before_any_column_is_raised(tmp_path: Path, threads: int) -> Non
     paths[0].write_bytes(content)
     for worker in (None, (1, 2)):
         asked = {"batch_size": 2, "threads": threads, "worker": worker, "epochs": 2}
-        batches = tfr.iter_arrays(paths, **asked)
+        batches = read_by(tfr.iter_arrays, paths, **asked)
         for _ in range(2):
             with pytest.raises(tfr.errors.CorruptRecordError, match="record 0 at byte 0"):
                 next(batches)
         with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 0 at byte 0"):
-            assert not list(tfr.iter_arrays(paths, on_error="stop", **asked))
+            assert not list(read_by(tfr.iter_arrays, paths, on_error="stop", **asked))
 
 
 @pytest.mark.fault(1)

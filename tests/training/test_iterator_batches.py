@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, example, floats, int64s, written
 from running_threads import running
 from training_batches import chunks_of, values
@@ -45,7 +46,7 @@ def test_batches_are_those_of_read_arrays(tmp_path: Path, engine: str) -> None:
     whole = tfr.read_arrays(path)
     for keywords in ({"threads": 1}, {"shuffle_buffer": 16, "seed": 3}, {"shuffle_buffer": 100, "seed": 3}):
         with chunks_of(9):
-            batches = list(tfr.iter_arrays(path, batch_size=7, **keywords))
+            batches = list(read_by(tfr.iter_arrays, path, batch_size=7, **keywords))
         assert [list(batch) for batch in batches] == [list(whole)] * 6
         order = np.concatenate([batch["i"] for batch in batches])
         assert sorted(order.tolist()) == list(range(rows))
@@ -64,15 +65,15 @@ def test_batches_are_those_of_read_arrays(tmp_path: Path, engine: str) -> None:
 def test_representations_of_ragged_columns(tmp_path: Path, buffer: int) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(*range(n % 4)), n=int64s(n)) for n in range(20)])
     asked = {"batch_size": 6, "shuffle_buffer": buffer, "seed": 0}
-    expected = [[list(range(n % 4)) for n in batch["n"].tolist()] for batch in tfr.iter_arrays(path, **asked)]
-    for batch, rows in zip(tfr.iter_arrays(path, ragged="offsets", **asked), expected, strict=True):
+    expected = [[list(range(n % 4)) for n in batch["n"].tolist()] for batch in read_by(tfr.iter_arrays, path, **asked)]
+    for batch, rows in zip(read_by(tfr.iter_arrays, path, ragged="offsets", **asked), expected, strict=True):
         flat, offsets = batch["x"]
         assert [flat[a:b].tolist() for a, b in pairwise(offsets)] == rows
-    for batch, rows in zip(tfr.iter_arrays(path, ragged="pad", pad_value=-1, **asked), expected, strict=True):
+    for batch, rows in zip(read_by(tfr.iter_arrays, path, ragged="pad", pad_value=-1, **asked), expected, strict=True):
         assert batch["x/length"].tolist() == [len(row) for row in rows]
         assert [row[:n].tolist() for row, n in zip(batch["x"], batch["x/length"], strict=True)] == rows
         assert (batch["x"] == -1).sum() == batch["x"].size - sum(map(len, rows))
-    for batch, rows in zip(tfr.iter_arrays(path, **asked), expected, strict=True):
+    for batch, rows in zip(read_by(tfr.iter_arrays, path, **asked), expected, strict=True):
         assert [row.tolist() for row in batch["x"]] == rows
 
 
@@ -81,12 +82,19 @@ def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path
     got = []
     message = r'it has 3 values, but all records of the sample have 2.*ragged="object"'
     with pytest.raises(tfr.errors.SchemaError, match=message) as caught:  # noqa: PT012
-        for batch in tfr.iter_arrays(path, batch_size=8, sample=10):
+        for batch in tfr.iter_arrays(tfr.dataset(path, sample=10), batch_size=8):
             got.append(batch["x"].shape)
     assert got == [(8, 2), (8, 2), (4, 2)]
     assert (caught.value.path, caught.value.record, caught.value.feature) == (str(path), 20, "x")
     assert (
-        len(list(tfr.iter_arrays(path, batch_size=8, sample=10, schema={"x": "list<float32>"}, ragged="object"))) == 3
+        len(
+            list(
+                tfr.iter_arrays(
+                    tfr.dataset(path, sample=10), batch_size=8, schema={"x": "list<float32>"}, ragged="object"
+                )
+            )
+        )
+        == 3
     )
     assert [b["x"].dtype for b in tfr.iter_arrays(path, batch_size=8)] == [object] * 3
 
@@ -98,7 +106,7 @@ def test_lists_that_are_declared_are_not_stacked(tmp_path: Path, declared: dict[
     expected = [[n, n] for n in range(20)] + [[1]]
     data = tfr.dataset(path, sample=10, **declared)
     for batches in (
-        tfr.iter_arrays(path, batch_size=8, sample=10, **declared),
+        read_by(tfr.iter_arrays, path, batch_size=8, sample=10, **declared),
         data.iter_arrays(batch_size=8),
         tfr.mix([data]).iter_arrays(batch_size=8),
         tfr.mix([tfr.dataset(path), data], [1e-9, 1]).iter_arrays(batch_size=8),
@@ -153,7 +161,7 @@ def test_close_and_the_garbage_collector_end_the_thread(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(3000)])
     for end in ("close", "drop", "with"):
         with chunks_of(50):
-            batches = tfr.iter_arrays(path, batch_size=10, epochs=None, threads=2)
+            batches = tfr.iter_arrays(tfr.dataset(path, threads=2), batch_size=10, epochs=None)
             next(batches)
         mine = running("batches")
         assert len(mine) == 1
@@ -182,7 +190,7 @@ def test_an_iterator_pickles_until_it_is_started(tmp_path: Path) -> None:
 def test_threads_that_share_an_iterator_get_batches_of_their_own(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(400)])
     for threads in (1, 2):
-        batches = tfr.iter_arrays(path, batch_size=3, shuffle_buffer=20, threads=threads)
+        batches = tfr.iter_arrays(tfr.dataset(path, threads=threads), batch_size=3, shuffle_buffer=20)
         got: list[int] = []
 
         def take(batches: Any = batches, got: list[int] = got) -> None:
@@ -200,7 +208,7 @@ def test_threads_that_share_an_iterator_get_batches_of_their_own(tmp_path: Path)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_may_begin_but_not_go_on(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(30)])
-    fresh, begun = (tfr.iter_arrays(path, batch_size=4, threads=2) for _ in range(2))
+    fresh, begun = (tfr.iter_arrays(tfr.dataset(path, threads=2), batch_size=4) for _ in range(2))
     next(begun)
     reading, writing = os.pipe()
     with warnings.catch_warnings():
@@ -259,7 +267,7 @@ def test_declared_tensors_are_the_golden_arrays(data: Path, engine: str) -> None
 def test_bad_keywords_are_refused_at_once(tmp_path: Path, keywords: dict[str, Any], error: type[Exception]) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(1))])
     with pytest.raises(error):
-        tfr.iter_arrays(path, **keywords)
+        read_by(tfr.iter_arrays, path, **keywords)
 
 
 def test_a_file_object_is_refused(tmp_path: Path) -> None:
@@ -271,8 +279,8 @@ def test_a_file_object_is_refused(tmp_path: Path) -> None:
 def test_a_feature_missing_from_the_sample_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [*[example(x=int64s(1))] * 5, example(x=int64s(1), y=blobs(b"z"))])
     with pytest.raises(tfr.errors.SchemaError, match="on_new"):
-        list(tfr.iter_arrays(path, batch_size=2, sample=3))
-    assert len(list(tfr.iter_arrays(path, batch_size=2, sample=3, on_new="ignore"))) == 3
+        list(tfr.iter_arrays(tfr.dataset(path, sample=3), batch_size=2))
+    assert len(list(tfr.iter_arrays(tfr.dataset(path, sample=3, on_new="ignore"), batch_size=2))) == 3
 
 
 @pytest.mark.parametrize("buffer", [0, 9])
@@ -284,16 +292,16 @@ def test_tensors_that_were_written_come_back(tmp_path: Path, buffer: int, engine
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"fixed": fixed, "cells": cells, "n": np.arange(30)}, path)
     asked = {"batch_size": 7, "shuffle_buffer": buffer, "seed": 0}
-    for batch in tfr.iter_arrays(path, **asked):
+    for batch in read_by(tfr.iter_arrays, path, **asked):
         assert batch["fixed"].dtype == np.complex64
         assert (batch["fixed"] == fixed[batch["n"]]).all()
         assert all(
             a.dtype == np.int16 and (a == b).all() for a, b in zip(batch["cells"], cells[batch["n"]], strict=True)
         )
-    for batch in tfr.iter_arrays(path, ragged="pad", **asked):
+    for batch in read_by(tfr.iter_arrays, path, ragged="pad", **asked):
         assert batch["cells/shape"].tolist() == [list(cells[n].shape) for n in batch["n"]]
         assert all((row[: len(cells[n])] == cells[n]).all() for row, n in zip(batch["cells"], batch["n"], strict=True))
-    for batch in tfr.iter_arrays(path, ragged="offsets", **asked):
+    for batch in read_by(tfr.iter_arrays, path, ragged="offsets", **asked):
         flat, offsets = batch["cells"]
         rows = [flat[a:b].reshape(shape) for (a, b), shape in zip(pairwise(offsets), batch["cells/shape"], strict=True)]
         assert all((row == cells[n]).all() for row, n in zip(rows, batch["n"], strict=True))
@@ -305,11 +313,11 @@ def test_records_of_other_kinds(tmp_path: Path, data: Path, buffer: int) -> None
     asked = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 0}
     table = pa.table({"n": range(8), "steps": [[[1] * (k % 3) for k in range(n)] for n in range(8)]})
     tfr.write_tfrecord(table, tmp_path / "s.tfrecord.gz", record_type="sequence_example")
-    for batch in tfr.iter_arrays(tmp_path / "s.tfrecord.gz", **asked):
+    for batch in read_by(tfr.iter_arrays, tmp_path / "s.tfrecord.gz", **asked):
         got = [[step.tolist() for step in row] for row in batch["steps"]]
         assert got == [table["steps"][n].as_py() for n in batch["n"].tolist()]
     paths = [written(tmp_path / f"{name}", [name.encode() * n for n in range(4)]) for name in ("a", "b")]
-    batches = list(tfr.iter_arrays(paths, record_type="bytes", include_file_paths="path", **asked))
+    batches = list(read_by(tfr.iter_arrays, paths, record_type="bytes", include_file_paths="path", **asked))
     rows = [
         (record, path)
         for batch in batches

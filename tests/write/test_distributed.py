@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from in_processes import die_in_task, in_killed_process, part_of_task
 from killed_writer import die_after
+from reading import read_by
 from servers import Bucket
 from tfrecord_io.errors import PrecisionWarning
 from tfrecord_io.options import WriteOptions
@@ -46,7 +47,7 @@ class Place:
         return sorted(name for name in os.listdir(self.root)) if os.path.isdir(self.root) else []
 
     def values(self, name: str = "train@*") -> list[int]:
-        return tfr.read_table(f"{self.root}/{name}", **self.storage)["n"].to_pylist()
+        return read_by(tfr.read_table, f"{self.root}/{name}", **self.storage)["n"].to_pylist()
 
 
 @pytest.fixture(params=["disk", "s3", "azure"])
@@ -77,8 +78,8 @@ def test_shards_are_published_together_in_the_order_of_their_tasks(place: Place)
     assert [(file.records, os.path.basename(file.path)) for file in report.files] == [(2, n) for n in published(3)[1:]]
     assert report.records == 6
     assert report.columns == ("n",)
-    assert tfr.verify(f"{place.root}/train@3", **place.storage).ok
-    assert tfr.read_metadata(f"{place.root}/train@3", **place.storage).records == 6
+    assert read_by(tfr.verify, f"{place.root}/train@3", **place.storage).ok
+    assert read_by(tfr.read_metadata, f"{place.root}/train@3", **place.storage).records == 6
 
 
 def test_one_attempt_of_each_task_is_published(place: Place) -> None:
@@ -219,10 +220,10 @@ def test_tasks_without_rows_get_no_shard(place: Place) -> None:
     empty = place.begin("none", schema={"n": "int64", "x": "float32"})
     report = empty.commit([empty.write_part(task, []) for task in range(2)])
     assert (report.records, len(report.files), report.columns) == (0, 1, ("n", "x"))
-    assert tfr.read_table(f"{place.root}/none@1", **place.storage).schema.names == ["n", "x"]
+    assert read_by(tfr.read_table, f"{place.root}/none@1", **place.storage).schema.names == ["n", "x"]
     nothing = place.begin("nothing", schema={"n": "int64"})
     nothing.commit([])
-    assert tfr.read_table(f"{place.root}/nothing@1", **place.storage).num_rows == 0
+    assert read_by(tfr.read_table, f"{place.root}/nothing@1", **place.storage).num_rows == 0
 
 
 def test_a_directory_and_a_compression(place: Place) -> None:
@@ -389,15 +390,15 @@ def test_rows_go_to_the_folders_of_their_values(place: Place, columns: list[str]
     assert all(name.endswith(".staged") and name.startswith("d/_") for name in staged(place))
     report = writer.commit([*pickle.loads(pickle.dumps(parts)), lost])
     tfr.write_tfrecord(DAYS.take([0, 1, 2, 3, 5, 6, 4, 7]), f"{place.root}/e/", **options, **place.storage)
-    found, expected = (tfr.read_table(f"{place.root}/{name}/", **place.storage) for name in "de")
+    found, expected = (read_by(tfr.read_table, f"{place.root}/{name}/", **place.storage) for name in "de")
     assert found.schema == expected.schema
     assert found.to_pylist() == expected.to_pylist()
     assert staged(place) == []
     assert (report.records, report.columns) == (8, tuple(name for name in DAYS.column_names if name not in columns))
-    sizes = {file.path: tfr.count(file.path, **place.storage) for file in report.files}
+    sizes = {file.path: read_by(tfr.count, file.path, **place.storage) for file in report.files}
     assert sizes == {file.path: file.records for file in report.files}
     assert sum(file.bytes for file in report.files) == report.bytes
-    assert tfr.verify(f"{place.root}/d/", **place.storage).ok
+    assert read_by(tfr.verify, f"{place.root}/d/", **place.storage).ok
 
 
 def staged(place: Place) -> list[str]:
@@ -446,7 +447,7 @@ def test_modes(place: Place) -> None:
     with pytest.raises(tfr.errors.SchemaError, match="evolve=True"):
         write([days(7)[0].append_column("x", pa.array([1]))], mode="append")
     assert write([days(7)[0].append_column("x", pa.array([1]))], mode="append", evolve=True) == [0, 2, 7, 7, 3]
-    assert tfr.read_table(f"{place.root}/d/", **place.storage)["x"].to_pylist() == [None, None, None, 1, None]
+    assert read_by(tfr.read_table, f"{place.root}/d/", **place.storage)["x"].to_pylist() == [None, None, None, 1, None]
     with pytest.raises(ValueError, match=r"is partitioned by \['day'\]"):
         place.begin("d/", mode="append")
     assert write(days(5), mode="overwrite") == [5]

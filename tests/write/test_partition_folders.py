@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from rounds import COMPLETE, rounds
 from servers import Bucket
 from tfrecord_io.arrow.input.batch_source import open_input
@@ -133,7 +134,7 @@ DAYS = pa.table({"id": range(6), "day": ["1", "2", "1", "3", "2", "1"]})
 
 
 def ids(path: Any, **keywords: Any) -> list[int]:
-    return tfr.read_table(path, **keywords)["id"].to_pylist()
+    return read_by(tfr.read_table, path, **keywords)["id"].to_pylist()
 
 
 def test_modes(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from records import framed
 from servers import Bucket
 from tfrecord_io.compression import CODECS
@@ -150,7 +151,7 @@ def test_any_dataset_is_read_back(
     )
     data = iter(table.to_batches(max_chunksize=cut)) if stream and sizes else table
     tfr.write_tfrecord(data, folder, mode="overwrite", compression=compression, threads=1, **form)
-    again = tfr.read_table(folder, threads=1)
+    again = tfr.read_table(tfr.dataset(folder, threads=1))
     assert again.schema == table.schema
     assert again.sort_by("n") == table if stream else again == table
     assert tfr.count(folder) == len(sizes)
@@ -340,12 +341,12 @@ def test_shards_of_a_bucket_have_indexes(request: pytest.FixtureRequest, protoco
     assert {name for name in bucket.names() if name.endswith(".index")} == {
         f"d/{os.path.basename(f.path)}.index" for f in report.files
     }
-    with tfr.open_random(bucket.url("d/"), **options) as records:
+    with read_by(tfr.open_random, bucket.url("d/"), **options) as records:
         assert records[:] == TABLE
         assert records[[99, 0, 50]] == TABLE.take([99, 0, 50])
     tfr.write_tfrecord(TABLE.slice(0, 5), bucket.url("d/"), shards=2, mode="overwrite", **options)
     assert not [name for name in bucket.names() if name.endswith(".index")]
-    with tfr.open_random(bucket.url("d/"), **options) as records:
+    with read_by(tfr.open_random, bucket.url("d/"), **options) as records:
         assert records[:]["n"].to_pylist() == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match=r"write_index.*compress"):
         tfr.write_tfrecord(TABLE, bucket.url("z/"), shards=3, compression="gzip", write_index=True, **options)
@@ -366,8 +367,8 @@ def test_an_index_that_cannot_be_written_leaves_the_dataset_published(
     monkeypatch.setattr(IndexWriter, "commit", full)
     with pytest.raises(OSError, match="no space"):
         tfr.write_tfrecord(TABLE, path, shards=3, write_index=True, **options)
-    assert tfr.read_table(path, **options) == TABLE
-    with tfr.open_random(path, **options) as records:
+    assert read_by(tfr.read_table, path, **options) == TABLE
+    with read_by(tfr.open_random, path, **options) as records:
         assert records[[99, 0]] == TABLE.take([99, 0])
 
 

@@ -94,7 +94,7 @@ def test_any_arrow_table_is_read_back(
     except tfr.errors.EncodeError:
         assert not path.exists()
         return
-    got = tfr.read_table(path, threads=1)
+    got = tfr.read_table(tfr.dataset(path, threads=1))
     got.validate(full=True)
     if not len(batch):  # a file without records has no schema
         assert got.num_rows == 0

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
 from tfrecord_io.arrow.tensor_values import to_cells
@@ -26,7 +27,9 @@ def read(tmp_path: Path) -> Any:
     """Read payloads by a schema."""
 
     def read(payloads: list[bytes], schema: Any, **keywords: Any) -> pa.Table:
-        table = tfr.read_table(written(tmp_path / "x.tfrecord", payloads), schema=Schema.parse(schema), **keywords)
+        table = read_by(
+            tfr.read_table, written(tmp_path / "x.tfrecord", payloads), schema=Schema.parse(schema), **keywords
+        )
         table.validate(full=True)
         return table
 
@@ -331,4 +334,4 @@ def test_raw_bytes_of_the_null_type_are_refused(tmp_path: Path) -> None:
 def test_declared_text_is_always_utf8(tmp_path: Path, value: pa.DataType, outer: Any, keyword: str) -> None:
     path = written(tmp_path / "a", [example(x=blobs(b"a")), example(x=blobs(b"\xff"))])
     with pytest.raises(tfr.errors.DecodeError, match=r"record 1.*feature 'x': .*(expected UTF-8|not a valid string)"):
-        tfr.read_table(path, **{keyword: {"x": outer(value)}})
+        read_by(tfr.read_table, path, **{keyword: {"x": outer(value)}})

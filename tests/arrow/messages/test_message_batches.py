@@ -75,10 +75,10 @@ def test_what_is_read_is_written_as_the_same_messages(
     path = write(folder / "a.tfrecord", [message.SerializeToString() for message in messages])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TFRECORD_IO_ENGINE", engine)
-        table = tfr.read_table(path, record_type=made)
+        table = tfr.read_table(tfr.dataset(path, record_type=made))
         tfr.write_tfrecord(table, folder / "b.tfrecord", record_type=made)
         tfr.write_tfrecord(table.slice(1), folder / "c.tfrecord", record_type=made)
-        assert tfr.read_table(folder / "b.tfrecord", record_type=made).equals(table)
+        assert tfr.read_table(tfr.dataset(folder / "b.tfrecord", record_type=made)).equals(table)
     for copy, expected in (("b", messages), ("c", messages[1:])):
         with tfr.RecordReader(folder / f"{copy}.tfrecord") as records:
             assert [made.FromString(record) for record in records] == expected
@@ -166,14 +166,14 @@ def test_unknown_fields_are_counted_by_place(tmp_path: Path) -> None:
     assert fault is None
     assert unknown == {"inner.9": 4, "1000": 2, "1": 1}
     path = write(tmp_path / "a.tfrecord", [payload] * 3)
-    reader = tfr.open_reader(path, record_type=message_class("kinds.All"), batch_size=2)
+    reader = tfr.open_reader(tfr.dataset(path, record_type=message_class("kinds.All")), batch_size=2)
     with (
         reader,
         pytest.warns(tfr.errors.SchemaWarning, match=r"does not have, by number: inner.9 \(6 times\), 1000 \(3"),
     ):
         reader.read_all()
     assert reader.report.unknown_fields == {"inner.9": 6, "1000": 3}
-    with tfr.open_random(path, record_type=message_class("kinds.All")) as records:
+    with tfr.open_random(tfr.dataset(path, record_type=message_class("kinds.All"))) as records:
         assert records[1]["i32"] == 0
         assert records.report.unknown_fields == {"inner.9": 2, "1000": 1}
 
@@ -203,31 +203,33 @@ def test_damaged_messages_are_left_out_or_end_the_read(tmp_path: Path) -> None:
     payloads = [made(i32=i).SerializeToString() if i % 3 else b"\xff" for i in range(1, 100)]
     path = write(tmp_path / "a.tfrecord", payloads)
     with pytest.raises(tfr.errors.DecodeError, match=r"record 2: .*a varint is truncated") as info:
-        tfr.read_table(path, record_type=made)
+        tfr.read_table(tfr.dataset(path, record_type=made))
     assert info.value.records_intact == 2
     with pytest.warns(tfr.errors.DamagedDataWarning):
-        table = tfr.read_table(path, record_type=made, on_error="skip", columns=["i32"])
+        table = tfr.read_table(tfr.dataset(path, record_type=made), on_error="skip", columns=["i32"])
     assert table["i32"].to_pylist() == [i for i in range(1, 100) if i % 3]
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
-        assert len(tfr.read_table(path, record_type=made, on_error="stop")) == 2
+        assert len(tfr.read_table(tfr.dataset(path, record_type=made), on_error="stop")) == 2
 
 
 def test_selection_filters_and_pieces(tmp_path: Path) -> None:
     messages = random_messages("kinds.All", 8, 200)
     path = write(tmp_path / "a.tfrecord.gz", [message.SerializeToString() for message in messages])
     made = message_class("kinds.All")
-    whole = tfr.read_table(path, record_type=made)
-    assert tfr.read_table(path, record_type=made, columns=["text*", "!texts", "i32"]).equals(
+    whole = tfr.read_table(tfr.dataset(path, record_type=made))
+    assert tfr.read_table(tfr.dataset(path, record_type=made), columns=["text*", "!texts", "i32"]).equals(
         whole.select(["i32", "text"])
     )
-    found = tfr.read_table(path, record_type=made, filters=[("i32", ">", 0)], offset=20, limit=5, columns=["text"])
+    found = tfr.read_table(
+        tfr.dataset(path, record_type=made, offset=20), filters=[("i32", ">", 0)], limit=5, columns=["text"]
+    )
     expected = [message.text for message in messages[20:] if message.i32 > 0][:5]
     assert found["text"].to_pylist() == expected
     data = tfr.dataset(path, record_type=(DESCRIPTORS, "kinds.All"))
     assert data.select(["i32"]).to_table().equals(whole.select(["i32"]))
-    with tfr.open_reader(path, record_type=made, batch_size=7) as reader:
+    with tfr.open_reader(tfr.dataset(path, record_type=made), batch_size=7) as reader:
         assert reader.read_all().equals(whole)
-    arrays = tfr.read_arrays(path, record_type=made, columns=["i32", "wide"])
+    arrays = tfr.read_arrays(tfr.dataset(path, record_type=made), columns=["i32", "wide"])
     assert arrays["i32"].tolist() == whole["i32"].to_pylist()
 
 
@@ -242,12 +244,12 @@ def test_a_message_in_itself_is_bytes(tmp_path: Path) -> None:
     made = message_class("kinds.Tree")
     inner = [made(value=4, children=[made(value=5)]), made()]
     path = write(tmp_path / "a.tfrecord", [made(value=3, children=inner).SerializeToString()])
-    table = tfr.read_table(path, record_type=made)
+    table = tfr.read_table(tfr.dataset(path, record_type=made))
     assert table.to_pylist() == [{"children": [each.SerializeToString() for each in inner], "value": 3}]
     assert table.schema.field("children").metadata == {b"tfrecord_io.message": b"kinds.Tree"}
     with pytest.raises(tfr.errors.SchemaError, match="cannot become"):
         tfr.write_tfrecord({"children": [[{"value": 1}]]}, tmp_path / "b.tfrecord", record_type=made)
-    assert tfr.read_table(path, record_type=made, columns=["!children"]).to_pylist() == [{"value": 3}]
+    assert tfr.read_table(tfr.dataset(path, record_type=made), columns=["!children"]).to_pylist() == [{"value": 3}]
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_mutants_of_descriptor_sets_are_refused_or_read() -> None:
         descriptors = _mutated(seed, rng)
         with suppress(tfr.TFRecordError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tfr.read_table(_file_of(payload), record_type=(descriptors, "kinds.All"))
+            tfr.read_table(tfr.dataset(_file_of(payload), record_type=(descriptors, "kinds.All")))
 
 
 def _file_of(payload: bytes) -> Any:
@@ -434,7 +436,7 @@ def test_types_that_double_at_each_level_are_refused() -> None:
             message.field.add(name=f"f{number}", number=number, label=1, type=11, type_name=f".x.M{level + 1}")
     descriptors = descriptor_pb2.FileDescriptorSet(file=[file])
     with pytest.raises(tfr.errors.SchemaError, match="more than 100000 fields"):
-        tfr.read_table(_file_of(b""), record_type=(descriptors, "x.M0"))
+        tfr.read_table(tfr.dataset(_file_of(b""), record_type=(descriptors, "x.M0")))
 
 
 # ---- messages that contain themselves
@@ -497,7 +499,7 @@ def test_messages_in_themselves_are_written_back_equal(
     path = write(folder / "a.tfrecord", payloads)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TFRECORD_IO_ENGINE", engine)
-        table = tfr.read_table(path, record_type=NODE)
+        table = tfr.read_table(tfr.dataset(path, record_type=NODE))
         tfr.write_tfrecord(table, folder / "b.tfrecord", record_type=NODE)
     with tfr.RecordReader(folder / "b.tfrecord") as records:
         assert [NODE.FromString(record) for record in records] == [NODE.FromString(payload) for payload in payloads]
@@ -512,7 +514,7 @@ def test_descriptors_of_files(tmp_path: Path) -> None:
     modules = [descriptor_pb2, struct_pb2]
     files = [descriptor_pb2.FileDescriptorProto.FromString(each.DESCRIPTOR.serialized_pb) for each in modules]
     path = write(tmp_path / "a.tfrecord", [file.SerializeToString() for file in files])
-    table = tfr.read_table(path, record_type=descriptor_pb2.FileDescriptorProto)
+    table = tfr.read_table(tfr.dataset(path, record_type=descriptor_pb2.FileDescriptorProto))
     nested = table.schema.field("message_type").type.value_type.field("nested_type")
     assert nested.metadata == {b"tfrecord_io.message": b"google.protobuf.DescriptorProto"}
     tfr.write_tfrecord(table, tmp_path / "b.tfrecord", record_type=descriptor_pb2.FileDescriptorProto)

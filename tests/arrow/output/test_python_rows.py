@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from arrow_tables import batches
+from reading import read_by
 from records import blobs, example, floats, int64s, written
 from strategies import datasets
 from tfrecord_io.read.random_access import RandomAccess
@@ -50,7 +51,7 @@ def outcome(records: RandomAccess, number: int) -> Any:
 def compare(paths: Any, **keywords: Any) -> None:
     """Rows in both ways, one after the other, as one decoder decodes them all."""
     try:
-        quick, general = tfr.open_random(paths, **keywords), tfr.open_random(paths, **keywords)
+        quick, general = read_by(tfr.open_random, paths, **keywords), read_by(tfr.open_random, paths, **keywords)
     except (tfr.TFRecordError, NotImplementedError):
         return
     with quick, general:
@@ -185,7 +186,7 @@ def test_many_new_names_are_no_fault(tmp_path: Path) -> None:
     """Each record counts for itself, although one decoder decodes them all."""
     rows = [example(x=int64s(at), **{f"n{at}_{extra}": int64s(1) for extra in range(50)}) for at in range(60)]
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(0)), *rows])
-    with tfr.open_random(path, sample=1, on_new="ignore", max_features=100) as records:
+    with tfr.open_random(tfr.dataset(path, sample=1, on_new="ignore", limits=tfr.Limits(features=100))) as records:
         assert [records[at]["x"] for at in range(1, 61)] == list(range(60))
 
 

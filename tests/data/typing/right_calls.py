@@ -10,24 +10,29 @@ from typing import Any
 import numpy as np
 
 import tfrecord_io as tfr
+from reading import read_by
 
 
 def reading(path: Path, paths: list[str], options: dict[str, Any]) -> None:
     tfr.read_tfrecord(path, dtype_backend="pyarrow", columns=["a", "!b"], limit=10)
-    tfr.read_tfrecord("s3://bucket/*.tfrecord", storage_options={"anon": True}, filesystem=None)
-    tfr.read_tfrecord(os.fspath(path), **options)
-    tfr.read_table(paths, schema="infer", on_error="stop", compression=None, offset=5)
-    tfr.read_table((path, "b.tfrecord"), columns="a", schema={"a": int, "b": "list<float>"}, threads=2)
-    tfr.read_table(io.BytesIO(b""), record_type="bytes", compression="gzip", schema_overrides={"x": "int32"})
+    tfr.read_tfrecord(tfr.dataset("s3://bucket/*.tfrecord", filesystem=None), storage_options={"anon": True})
+    read_by(tfr.read_tfrecord, os.fspath(path), **options)
+    tfr.read_table(tfr.dataset(paths, compression=None, offset=5), schema="infer", on_error="stop")
+    tfr.read_table(tfr.dataset((path, "b.tfrecord"), threads=2), columns="a", schema={"a": int, "b": "list<float>"})
+    tfr.read_table(
+        tfr.dataset(io.BytesIO(b""), record_type="bytes", compression="gzip", schema_overrides={"x": "int32"})
+    )
     with open(path, "rb") as file:
         tfr.read_table(file, schema=tfr.Schema({"a": tfr.scalar("int32", default=0)}), progress=True)
     tfr.read_table([io.BytesIO(b""), io.BytesIO(b"")], schema=tfr.infer_schema(path))
-    with tfr.open_reader(path, sample="all", on_new="ignore", batch_size=100, batch_bytes=1 << 20) as reader:
+    with tfr.open_reader(
+        tfr.dataset(path, sample="all", on_new="ignore"), batch_size=100, batch_bytes=1 << 20
+    ) as reader:
         for batch in reader:
             print(batch.num_rows)
         print(reader.read_all(), reader.read_pandas("numpy_nullable"), reader.schema)
-    inferred: tfr.typing.InferredSchema = tfr.infer_schema(path, stable_types=True)
-    print(inferred.evidence, tfr.describe(path, sample="all").columns[0].maximum)
+    inferred: tfr.typing.InferredSchema = tfr.infer_schema(tfr.dataset(path, stable_types=True))
+    print(inferred.evidence, tfr.describe(tfr.dataset(path, sample="all")).columns[0].maximum)
 
 
 def arrays(path: Path) -> dict[str, Any]:
@@ -49,7 +54,7 @@ def random_access(path: Path) -> None:
         row: dict[str, Any] = records[-1]
         print(row["x"], records[np.int64(3)]["x"], len(records))
         print(records[2:5], records[[1, 2]], records[np.arange(3)], records[range(4)])
-    with tfr.RecordReader(path, compression="zlib", on_error="stop", check_crc=False) as payloads:
+    with tfr.RecordReader(tfr.dataset(path, compression="zlib", check_crc=False), on_error="stop") as payloads:
         lengths: list[int] = [len(payload) for payload in payloads]
     print(lengths)
 
@@ -85,7 +90,7 @@ def other_calls(path: Path) -> None:
     tfr.formats.write_npz(path, "x.npz", compressed=True, schema={"x": "int64"})
     with tfr.formats.open_npy({"image": "images.npy", "label": "labels.npy"}) as stream:
         tfr.write_tfrecord(stream, path)
-    count: int = tfr.count(path, check_crc=True, compression="infer")
+    count: int = tfr.count(tfr.dataset(path, compression="infer"), check_crc=True)
     ok: bool = tfr.verify(path, record_type="sequence_example").ok
     print(count, ok, tfr.read_metadata(path).files[0].compression)
     schema = tfr.Schema({"x": tfr.tensor("uint8", (28, 28)), "y": "int32", "z": tfr.list_(float, 3)})

@@ -17,23 +17,23 @@ path = Path("a.tfrecord")
 tfr.read_table(path, colums=["a"])  # error: mypy, pyright
 tfr.read_table(path, nrows=5)  # error: mypy, pyright
 tfr.read_table(path, dtype_backend="pyarrow")  # error: mypy, pyright
-tfr.read_table(path, batch_size=5)  # error: mypy, pyright
-tfr.infer_schema(path, schema={"a": "int32"})  # error: mypy, pyright
-tfr.iter_arrays(path, batch_size=5, batch_bytes=5)  # error: mypy, pyright
+tfr.read_table(tfr.dataset(path, batch_size=5))  # error: mypy, pyright
+tfr.infer_schema(tfr.dataset(path, schema={"a": "int32"}))  # error: mypy, pyright
+tfr.iter_arrays(tfr.dataset(path, batch_bytes=5), batch_size=5)  # error: mypy, pyright
 tfr.iter_arrays(path, batch_size=5, drop_remainder=True)  # error: mypy, pyright
-tfr.open_random(path, limit=5)  # error: mypy, pyright
+tfr.open_random(tfr.dataset(path, limit=5))  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, num_shards=2)  # error: mypy, pyright
 tfr.convert("a.npy", path, nrows=5)  # error: mypy, pyright
-tfr.count(path, columns=["a"])  # error: mypy, pyright
+tfr.count(tfr.dataset(path, columns=["a"]))  # error: mypy, pyright
 
 # values that a keyword does not have
 tfr.read_tfrecord(path, dtype_backend="polars")  # error: mypy, pyright
-tfr.read_tfrecord(path, compression="lzma")  # error: mypy, pyright
+tfr.read_tfrecord(tfr.dataset(path, compression="lzma"))  # error: mypy, pyright
 tfr.read_tfrecord(path, on_error="ignore")  # error: mypy, pyright
-tfr.read_table(path, record_type="json")  # error: mypy, pyright
+tfr.read_table(tfr.dataset(path, record_type="json"))  # error: mypy, pyright
 tfr.read_table(path, on_error=None)  # error: mypy, pyright
-tfr.open_reader(path, on_new="drop")  # error: mypy, pyright
-tfr.open_reader(path, sample="most")  # error: mypy, pyright
+tfr.open_reader(tfr.dataset(path, on_new="drop"))  # error: mypy, pyright
+tfr.open_reader(tfr.dataset(path, sample="most"))  # error: mypy, pyright
 tfr.read_arrays(path, ragged="list")  # error: mypy, pyright
 tfr.read_arrays(path, missing="nan")  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, mode="replace")  # error: mypy, pyright
@@ -47,14 +47,14 @@ tfr.open_reader(path).read_pandas("polars")  # error: mypy, pyright
 tfr.open_reader(path, batch_size="5")  # error: mypy, pyright
 tfr.open_reader(path, batch_size=1.5)  # error: mypy, pyright
 tfr.read_table(path, limit="5")  # error: mypy, pyright
-tfr.read_table(path, offset=None)  # error: mypy, pyright
+tfr.read_table(tfr.dataset(path, offset=None))  # error: mypy, pyright
 tfr.read_table(path, columns=5)  # error: mypy, pyright
 tfr.read_table(path, columns=[5])  # error: mypy, pyright
 tfr.read_table(path, schema=5)  # error: mypy, pyright
 tfr.read_table(path, schema=["a", "b"])  # error: mypy, pyright
 tfr.read_table(path, schema="int64")  # error: mypy, pyright
-tfr.read_table(path, schema_overrides=[("a", "int32")])  # error: mypy, pyright
-tfr.read_table(path, check_crc="no")  # error: mypy, pyright
+tfr.read_table(tfr.dataset(path, schema_overrides=[("a", "int32")]))  # error: mypy, pyright
+tfr.read_table(tfr.dataset(path, check_crc="no"))  # error: mypy, pyright
 tfr.iter_arrays(path, batch_size=32, worker=3)  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, schema="infer")  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, column_encoding="raw")  # error: mypy, pyright

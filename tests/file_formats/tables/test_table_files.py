@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import csv, feather, orc
 
 import tfrecord_io as tfr
+from reading import read_by
 from rounds import rounds
 from servers import Bucket
 from transfers import convert_flat
@@ -93,9 +94,11 @@ def test_columns_of_folders_are_those_of_reading(root: Path, form: str) -> None:
 )
 def test_keywords_apply_to_columns_of_folders(root: Path, keywords: dict[str, Any]) -> None:
     try:
-        expected = tfr.read_table(root.parent / "records", **keywords)
+        expected = read_by(tfr.read_table, root.parent / "records", **keywords)
     except tfr.errors.FeatureNotFoundError:  # of a glob in schema_overrides=, which has to match a feature too
-        expected = tfr.read_table(root.parent / "records", schema_overrides={"year": "float32", "label": "binary"})
+        expected = tfr.read_table(
+            tfr.dataset(root.parent / "records", schema_overrides={"year": "float32", "label": "binary"})
+        )
         keywords = {"schema_overrides": {"year": "float32", "label": "binary"}}
     assert converted(root, **keywords).equals(expected)
 
@@ -205,7 +208,7 @@ def test_folders_in_buckets(bucket: Bucket) -> None:
     for day in (1, 2):
         bucket.fs.pipe_file(bucket.url(f"d/day={day}/a.csv").removeprefix(f"{bucket.protocol}://"), b"x\n5\n")
     convert_flat(bucket.url("d"), bucket.url("out.tfrecord"), **keywords)
-    assert tfr.read_table(bucket.url("out.tfrecord"), **keywords).to_pydict() == {"x": [5, 5], "day": [1, 2]}
+    assert read_by(tfr.read_table, bucket.url("out.tfrecord"), **keywords).to_pydict() == {"x": [5, 5], "day": [1, 2]}
 
 
 def test_globs_leave_out_what_tools_write_and_names_with_a_dot(tmp_path: Path) -> None:

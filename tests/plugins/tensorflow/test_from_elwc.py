@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import blobs, entry, example, field, flip, floats, framed, group, int64s, tag, varint, written
 from strategies import damaged, payloads
 from tfrecord_io.engine.reference import wire_tags
@@ -53,7 +54,7 @@ ROWS = [
 
 
 def read(path: Any, **keywords: Any) -> pa.Table:
-    return tfr.formats.open_elwc(path, **keywords).read_all()
+    return read_by(tfr.formats.open_elwc, path, **keywords).read_all()
 
 
 def rows(path: Any, **keywords: Any) -> list[dict[str, Any]]:
@@ -209,7 +210,7 @@ def test_keywords_of_readers(tmp_path: Path) -> None:
     assert rows(path, filters=[("clicks", ">=", 1), ("record", "<", 4)]) == ROWS[1:3]
     assert rows(path, offset=1, limit=2) == ROWS[1:3]
     assert rows(path, schema={"query": "binary", "clicks": "int32"})[0] == {"query": b"first", "clicks": 0}
-    batches = list(tfr.formats.open_elwc(path, batch_size=2))
+    batches = list(tfr.formats.open_elwc(tfr.dataset(path, batch_size=2)))
     assert [len(batch) for batch in batches] == [2, 2, 1]
     assert rows(path, stable_types=True)[0]["record"] == [0]
     assert tfr.write_tfrecord(tfr.formats.open_elwc(path), tmp_path / "flat").records == 5
@@ -224,7 +225,7 @@ def test_keywords_of_readers(tmp_path: Path) -> None:
         ({"part": "both"}, ValueError),
     ):
         with pytest.raises(error):
-            tfr.formats.open_elwc(path, **keywords)  # type: ignore[arg-type]
+            read_by(tfr.formats.open_elwc, path, **keywords)  # type: ignore[arg-type]
     folder = tmp_path / "hive" / "label=3"
     folder.mkdir(parents=True)
     written(folder / "a.tfrecord", LISTS)

@@ -51,7 +51,7 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
     path = tmp_path_factory.mktemp("tfds") / "mine" / "1.0.0"
     report = tfr.formats.write_tfds(table, path, shards=shards)
     assert (report.records, report.columns) == (table.num_rows, tuple(table.schema.names))
-    back = tfr.read_table(path, split="train").select(table.schema.names)
+    back = tfr.read_table(tfr.dataset(path, split="train")).select(table.schema.names)
     assert back.schema.types == table.schema.types
     assert back.to_pylist() == table.to_pylist()
     info = json.loads((path / "dataset_info.json").read_text())
@@ -95,10 +95,10 @@ def test_missing_values_are_optional_features(tmp_path: Path) -> None:
     features = json.loads((path / "features.json").read_text())["featuresDict"]["features"]
     assert features["n"]["tensor"]["optional"] is features["t"]["tensor"]["optional"] is True
     assert "optional" not in features["x"]["tensor"]
-    assert tfr.read_table(path, split="train")["n"].to_pylist() == [1, None]
+    assert tfr.read_table(tfr.dataset(path, split="train"))["n"].to_pylist() == [1, None]
     tfr.formats.write_tfds(table.slice(0, 1), path, split="test", float64="round")
     assert '"optional": true' in (path / "features.json").read_text()
-    assert tfr.read_table(path, split="train+test")["n"].to_pylist() == [1, None, 1]
+    assert tfr.read_table(tfr.dataset(path, split="train+test"))["n"].to_pylist() == [1, None, 1]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_the_least_value_is_an_error_beside_missing_ones(tmp_path: Path, type_: 
     five = np.float16(5) if type_ == pa.float16() else 5
     values, missing = pa.table({"x": pa.array([five, least], type_)}), pa.table({"x": pa.array([None], type_)})
     tfr.formats.write_tfds(values, path)
-    assert tfr.read_table(path, split="train").equals(values)
+    assert tfr.read_table(tfr.dataset(path, split="train")).equals(values)
     for batches in ([*values.to_batches(), *missing.to_batches()], [pa.concat_tables([values, missing])]):
         with pytest.raises(tfr.errors.EncodeError, match="stands for a missing value") as caught:
             tfr.formats.write_tfds(iter(batches), path, mode="overwrite")
@@ -174,7 +174,7 @@ def test_splits_have_the_same_features(tmp_path: Path) -> None:
     with pytest.raises(tfr.errors.SchemaError, match="it describes the dataset 'mine'"):
         tfr.formats.write_tfds({"x": [1]}, path, split="test", name="other")
     tfr.formats.write_tfds({"x": ["a", "b"]}, path, mode="overwrite", shards=2)
-    assert tfr.read_table(path, split="train")["x"].to_pylist() == ["a", "b"]
+    assert tfr.read_table(tfr.dataset(path, split="train"))["x"].to_pylist() == ["a", "b"]
     tfr.formats.write_tfds({"x": [1]}, tmp_path / "mine" / "small" / "1.0.0", name="mine")
     assert '"configName": "small"' in (tmp_path / "mine" / "small" / "1.0.0" / "dataset_info.json").read_text()
 
@@ -197,7 +197,7 @@ def test_mutants_of_what_is_there_are_clear_errors(tmp_path: Path) -> None:
             (path / name).write_bytes(text)
         try:
             tfr.formats.write_tfds(table.slice(0, 1), path, split="test", mode="overwrite", float64="round")
-            tfr.read_table(path, split="test", schema="infer")
+            tfr.read_table(tfr.dataset(path, split="test"), schema="infer")
         except tfr.TFRecordError as error:
             assert str(error)  # noqa: PT017
 
@@ -206,7 +206,7 @@ def test_episodes_come_back_from_tfds_and_go_there(data: Path, tmp_path: Path) -
     table = tfr.read_table(data / "tfds" / "episodes")
     path = tmp_path / "robots" / "1.0.0"
     tfr.formats.write_tfds(table, path, prefix="steps", images=["steps/observation/image"])
-    back = tfr.read_table(path, split="train")
+    back = tfr.read_table(tfr.dataset(path, split="train"))
     assert back.select(table.schema.names).equals(table)
     steps = json.loads((path / "features.json").read_text())["featuresDict"]["features"]["steps"]
     assert steps["pythonClassName"].endswith("dataset_feature.Dataset")
@@ -222,7 +222,7 @@ def test_columns_of_steps_have_one_length(
     table = pa.table({name: pa.array([[1] * n for n in each], pa.list_(pa.int64())) for name, each in columns.items()})
     if lengths == others:
         tfr.formats.write_tfds(table, path, prefix="steps")
-        assert tfr.read_table(path, split="train").select(list(columns)).equals(table)
+        assert tfr.read_table(tfr.dataset(path, split="train")).select(list(columns)).equals(table)
         return
     with pytest.raises(tfr.errors.EncodeError, match=r"steps here, and \d in 'steps/a'") as caught:
         tfr.formats.write_tfds(iter([table.slice(0, 1), table.slice(1)]), path, prefix="steps")
@@ -299,9 +299,9 @@ def test_convert_and_buckets(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "again" / "1.0.0"
     keywords: dict[str, Any] = {"split": "train[:50%]", "target_format": "tfds", "target_split": "small", "shards": 2}
     assert convert_flat(data / "tfds" / "splits", path, **keywords).records == 52
-    assert tfr.count(tmp_path / "again", split="small") == 52
+    assert tfr.count(tfr.dataset(tmp_path / "again", split="small")) == 52
     tfr.formats.write_tfds({"x": [1, 2]}, "memory://buckets/mine/1.0.0")
-    assert tfr.read_table("memory://buckets/mine", split="train[1:]")["x"].to_pylist() == [2]
+    assert tfr.read_table(tfr.dataset("memory://buckets/mine", split="train[1:]"))["x"].to_pylist() == [2]
 
 
 def features_of(path: Path) -> dict[str, Any]:
@@ -327,7 +327,7 @@ def test_a_copy_has_the_features_of_the_dataset(data: Path, tmp_path: Path, name
     assert {key for key in kept if found[key] != expected[key]} == {*changed}
     labels = {file.name: file.read_text() for file in source.glob("*.labels.txt")}
     assert {file.name: file.read_text() for file in path.glob("*.labels.txt")} == labels
-    back, original = (tfr.read_table(each, split="train", columns=columns) for each in (path, source))
+    back, original = (tfr.read_table(tfr.dataset(each, split="train"), columns=columns) for each in (path, source))
     assert back.select(original.column_names).to_pylist() == original.to_pylist()
     for column in columns:  # any part of the tree
         part = tmp_path / "part" / "1.0.0"

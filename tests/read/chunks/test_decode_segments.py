@@ -85,7 +85,7 @@ def test_segments_that_were_decoded_in_advance_are_used(
     engine: str, numbers: Path, exact: list[bool], threads: int
 ) -> None:
     with blocks_of(1000):
-        assert tfr.read_table(numbers, threads=threads)["x"].to_pylist() == list(range(ROWS))
+        assert tfr.read_table(tfr.dataset(numbers, threads=threads))["x"].to_pylist() == list(range(ROWS))
     assert len(exact) == 8
     assert all(exact)
 
@@ -96,7 +96,7 @@ def test_every_segment_can_be_misled(engine: str, tmp_path: Path, exact: list[bo
     inner = framed(*[example(y=int64s(i)) for i in range(300)])
     records = [example(x=blobs(inner)) for _ in range(41)]
     with blocks_of(1000):
-        table = tfr.read_table(written(tmp_path / "a", records), infer_text=False, threads=threads)
+        table = tfr.read_table(tfr.dataset(written(tmp_path / "a", records), infer_text=False, threads=threads))
     assert table["x"].to_pylist() == [inner] * 41
     assert threads == 1 or exact.count(False) == 7
 
@@ -106,7 +106,7 @@ def test_a_record_longer_than_many_segments(engine: str, tmp_path: Path) -> None
     path = written(tmp_path / "a", [example(x=blobs(value)) for value in values])
     with blocks_of(200):
         for threads in (1, 2, 8):
-            assert tfr.read_table(path, infer_text=False, threads=threads)["x"].to_pylist() == values
+            assert tfr.read_table(tfr.dataset(path, infer_text=False, threads=threads))["x"].to_pylist() == values
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -122,7 +122,7 @@ def test_a_file_that_is_replaced_while_it_is_read(
 
     before_windows(monkeypatch, replace)
     with blocks_of(1000):
-        assert tfr.read_table(numbers, threads=threads)["x"].to_pylist() == list(range(ROWS))
+        assert tfr.read_table(tfr.dataset(numbers, threads=threads))["x"].to_pylist() == list(range(ROWS))
     assert not other.exists()
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_is_truncated_while_it_is_read(
 
     before_windows(monkeypatch, truncate)
     with blocks_of(1000), pytest.raises(OSError, match=f"ended at byte {size // 2} of {size}: it was truncated"):
-        tfr.read_table(numbers, threads=threads)
+        tfr.read_table(tfr.dataset(numbers, threads=threads))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -147,5 +147,5 @@ def test_many_features_cost_the_same_on_all_threads(tmp_path: Path, exact: list[
     wide = example(**{f"feature {n}": int64s(n) for n in range(20_000)})
     path = written(tmp_path / "a", [wide] * 10)
     assert path.stat().st_size > 4 << 20
-    table = tfr.read_table(path, threads=threads)
+    table = tfr.read_table(tfr.dataset(path, threads=threads))
     assert (table.num_rows, table.num_columns, table.column(0).num_chunks) == (10, 20_000, 1)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.compression import CODECS, get_codec
@@ -77,17 +78,17 @@ def salvaged(path: Path) -> list[bytes]:
 def test_readers_return_what_can_be_salvaged(tmp_path: Path, name: str, seed: int) -> None:
     path = damaged(tmp_path / f"a.tfrecord.{name}", name, seed)
     expected = salvaged(path)
-    reader = tfr.RecordReader(path, on_error="skip", compression=name)
+    reader = tfr.RecordReader(tfr.dataset(path, compression=name), on_error="skip")
     assert list(reader) == expected
     numbers = [tfr.decode_example(record)["x"].item() for record in expected]
     assert numbers == sorted(set(numbers))
     keywords: dict[str, Any] = {"schema": {"x": "int64"}, "on_error": "skip", "compression": name}
     for threads in (1, 2):
-        assert tfr.read_table(path, threads=threads, **keywords)["x"].to_pylist() == numbers
-        with tfr.open_reader(path, threads=threads, batch_size=500, **keywords) as batches:
+        assert read_by(tfr.read_table, path, threads=threads, **keywords)["x"].to_pylist() == numbers
+        with read_by(tfr.open_reader, path, threads=threads, batch_size=500, **keywords) as batches:
             assert pa.Table.from_batches(batches, batches.schema)["x"].to_pylist() == numbers
             assert batches.report.records == len(numbers)
-    assert tfr.count(path, on_error="skip", check_crc=True, compression=name) == len(numbers)
+    assert tfr.count(tfr.dataset(path, compression=name), on_error="skip", check_crc=True) == len(numbers)
     if len(numbers) < len(ROWS):
         assert reader.report.skipped.total
 
@@ -128,31 +129,31 @@ def test_a_bomb_ends_its_file(tmp_path: Path) -> None:
     bomb.write_bytes(gzip.compress(framed(*[example(x=int64s(1), t=blobs(bytes(10_000)))] * 300)))
     good = written(tmp_path / "b", ROWS[:5])
     limit: dict[str, Any] = {"max_decompression_ratio": 4, "on_error": "skip"}
-    numbers = tfr.read_table([bomb, good], schema={"x": "int64"}, **limit)["x"].to_pylist()
+    numbers = read_by(tfr.read_table, [bomb, good], schema={"x": "int64"}, **limit)["x"].to_pylist()
     assert 5 < len(numbers) < 305
     assert numbers[-5:] == list(range(5))
-    assert len(list(tfr.RecordReader([bomb, good], **limit))) == len(numbers)
-    assert tfr.count([bomb, good], **limit) == len(numbers)
+    assert len(list(read_by(tfr.RecordReader, [bomb, good], **limit))) == len(numbers)
+    assert read_by(tfr.count, [bomb, good], **limit) == len(numbers)
 
 
 def test_tools_refuse_a_bomb(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(zlib.compress(framed(*[example(x=int64s(1), t=blobs(bytes(10_000)))] * 300)))
     with pytest.raises(tfr.errors.CompressionError, match="more than 4 times as many"):
-        tfr.count(path, max_decompression_ratio=4)
-    assert tfr.count(path, max_decompression_ratio=2000) == 300
-    report = tfr.verify(path, max_decompression_ratio=4)
+        tfr.count(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=4)))
+    assert tfr.count(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=2000))) == 300
+    report = tfr.verify(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=4)))
     (file,) = report.files
     assert {problem.part for problem in file.problems} >= {"compression"}
     assert "pass a larger max_decompression_ratio= if you trust the file" in str(file.problems[0].error)
     assert 0 < file.intact < 300
-    assert tfr.verify(path, max_decompression_ratio=2000).ok
-    saved = tfr.salvage(path, tmp_path / "b", max_decompression_ratio=4)
+    assert tfr.verify(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=2000))).ok
+    saved = tfr.salvage(path, tmp_path / "b", limits=tfr.Limits(decompression_ratio=4))
     assert saved.records == file.intact == tfr.count(tmp_path / "b")
     assert any("more than 4 times as many" in region.reason for region in saved.regions)
-    assert tfr.salvage(path, tmp_path / "b", max_decompression_ratio=2000).ok
+    assert tfr.salvage(path, tmp_path / "b", limits=tfr.Limits(decompression_ratio=2000)).ok
     for call in (tfr.count, tfr.verify):
         with pytest.raises(ValueError, match="expected at least 1"):
             call(path, max_decompression_ratio=0.5)
     with pytest.raises(TypeError, match="expected a number"):
-        tfr.salvage(path, tmp_path / "c", max_decompression_ratio="4")  # type: ignore[arg-type]
+        tfr.salvage(path, tmp_path / "c", limits=tfr.Limits(decompression_ratio="4"))  # type: ignore[arg-type]

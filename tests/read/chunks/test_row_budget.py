@@ -33,7 +33,7 @@ def test_neither_payloads_nor_integers_exceed_the_limit(
     sizes = [len(payload) for file in payloads for payload in file]
     with tempfile.TemporaryDirectory() as folder, engine_of(engine):
         paths = [written(Path(folder) / str(i), file) for i, file in enumerate(payloads)]
-        with tfr.open_reader(paths, schema=SCHEMA, batch_bytes=limit, threads=1) as reader:
+        with tfr.open_reader(tfr.dataset(paths, threads=1), schema=SCHEMA, batch_bytes=limit) as reader:
             batches = list(reader)
     at = 0
     for batch in batches:
@@ -57,7 +57,10 @@ def test_batches_do_not_depend_on_threads(native_engine: None, tmp_path: Path, t
     path = written(tmp_path / "a", payloads)
 
     def lengths(count: int, limit: int) -> list[int]:
-        with blocks_of(3000), tfr.open_reader(path, schema=SCHEMA, batch_bytes=limit, threads=count) as reader:
+        with (
+            blocks_of(3000),
+            tfr.open_reader(tfr.dataset(path, threads=count), schema=SCHEMA, batch_bytes=limit) as reader,
+        ):
             return [len(batch) for batch in reader]
 
     for limit in (500, 5000, 60_000):

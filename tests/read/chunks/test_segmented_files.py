@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from reading_modes import blocks_of, on_disk
 from records import example, framed, int64s, written
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -46,10 +47,10 @@ def test_many_files_are_read_side_by_side(
     engine: str, tmp_path: Path, opened: list[str], threads: int, rows: int
 ) -> None:
     paths = numbered(tmp_path, 20, rows)
-    with blocks_of(1000), tfr.open_reader(paths, threads=threads, sample="all") as reader:
+    with blocks_of(1000), tfr.open_reader(tfr.dataset(paths, threads=threads, sample="all")) as reader:
         assert reader.read_all()["x"].to_pylist() == list(range(20 * rows))
     with blocks_of(1000):
-        table = tfr.read_table(paths, threads=threads, include_file_paths="path")
+        table = tfr.read_table(tfr.dataset(paths, threads=threads, include_file_paths="path"))
     assert table["x"].to_pylist() == list(range(20 * rows))
     assert table["path"].to_pylist() == [str(path) for path in paths for _ in range(rows)]
     assert bool(opened) == (threads > 1)
@@ -62,8 +63,8 @@ def test_compressed_and_empty_files_among_others(engine: str, tmp_path: Path, th
         path.write_bytes(gzip.compress(path.read_bytes()))
     paths[3:3] = [written(tmp_path / "empty.tfrecord", [])]
     with blocks_of(300):
-        assert tfr.read_table(paths, threads=threads)["x"].to_pylist() == list(range(450))
-        assert tfr.read_table(paths, threads=threads, offset=170)["x"].to_pylist() == list(range(170, 450))
+        assert tfr.read_table(tfr.dataset(paths, threads=threads))["x"].to_pylist() == list(range(450))
+        assert tfr.read_table(tfr.dataset(paths, threads=threads, offset=170))["x"].to_pylist() == list(range(170, 450))
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -74,11 +75,11 @@ def test_compressed_files_are_decompressed_side_by_side(
     for path in paths:
         path.write_bytes(gzip.compress(path.read_bytes()))
     with blocks_of(300):
-        assert tfr.read_table(paths, threads=threads)["x"].to_pylist() == list(range(450))
+        assert tfr.read_table(tfr.dataset(paths, threads=threads))["x"].to_pylist() == list(range(450))
         assert bool(opened) == (threads > 1)
         paths[6].write_bytes(paths[6].read_bytes()[:-9])
         with pytest.raises(tfr.errors.CompressionError, match="the file is truncated") as caught:
-            tfr.read_table(paths, threads=threads)
+            tfr.read_table(tfr.dataset(paths, threads=threads))
     assert caught.value.path == str(paths[6])
 
 
@@ -90,10 +91,10 @@ def test_the_first_file_with_an_error_is_told(engine: str, tmp_path: Path, threa
     paths[9].write_bytes(gzip.compress(paths[9].read_bytes())[:50])
     with blocks_of(200):
         with pytest.raises(tfr.errors.DecodeError) as caught:
-            tfr.read_table(paths, threads=threads)
+            tfr.read_table(tfr.dataset(paths, threads=threads))
         assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(paths[7]), 1, 281)
         with pytest.warns(tfr.errors.StoppedEarlyWarning):
-            assert tfr.read_table(paths, threads=threads, on_error="stop").num_rows == 281
+            assert tfr.read_table(tfr.dataset(paths, threads=threads), on_error="stop").num_rows == 281
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -109,10 +110,10 @@ def test_a_file_that_cannot_be_opened_in_advance(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(BlockWalker, "open_next", without_file)
     with blocks_of(200), pytest.raises(tfr.errors.DecodeError):
-        tfr.read_table(paths, threads=threads)
+        tfr.read_table(tfr.dataset(paths, threads=threads))
     numbered(tmp_path, 6, 40)
     with blocks_of(200), pytest.raises(FileNotFoundError, match="04"):
-        tfr.read_table(paths, threads=threads)
+        tfr.read_table(tfr.dataset(paths, threads=threads))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
@@ -128,7 +129,7 @@ def test_rows_behind_damage_are_read_once(
     for path, content in zip(paths, contents, strict=True):
         path.write_bytes(content)
     with blocks_of(500), pytest.warns(tfr.errors.DamagedDataWarning):
-        table = tfr.read_table(paths, on_error="skip", threads=threads)
+        table = tfr.read_table(tfr.dataset(paths, threads=threads), on_error="skip")
     assert table["x"].to_pylist() == sorted(set(table["x"].to_pylist()))
     assert table.num_rows == 1600 - len(places)
 
@@ -155,7 +156,7 @@ def test_files_of_any_size_are_read_once(
             paths[file].write_bytes(content)
         how = {"schema": {"x": "int64"}, "on_error": "skip"} if lost else {"schema": {"x": "int64"}}
         for threads in THREADS:
-            with tfr.open_reader(paths, threads=threads, batch_size=batch_size, limit=limit, **how) as reader:
+            with read_by(tfr.open_reader, paths, threads=threads, batch_size=batch_size, limit=limit, **how) as reader:
                 found = [x for batch in reader for x in batch["x"].to_pylist()]
             assert found == rows[:limit]
-            assert tfr.read_table(paths, threads=threads, limit=limit, **how)["x"].to_pylist() == rows[:limit]
+            assert read_by(tfr.read_table, paths, threads=threads, limit=limit, **how)["x"].to_pylist() == rows[:limit]

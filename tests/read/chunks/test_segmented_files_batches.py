@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from running_threads import running
@@ -39,7 +40,7 @@ def appended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def batches(path: Path, threads: int, **options: Any) -> list[pa.RecordBatch]:
-    with blocks_of(500), tfr.open_reader(path, threads=threads, **{"schema": SCHEMA, **options}) as reader:
+    with blocks_of(500), read_by(tfr.open_reader, path, threads=threads, **{"schema": SCHEMA, **options}) as reader:
         return list(reader)
 
 
@@ -56,7 +57,7 @@ def test_batches_are_those_of_one_thread(
 
 
 def test_only_the_rest_of_a_sample_is_decoded_ahead(engine: str, numbers: Path, appended: list[int]) -> None:
-    with blocks_of(500), tfr.open_reader(numbers, threads=2, sample=100, batch_size=30) as reader:
+    with blocks_of(500), tfr.open_reader(tfr.dataset(numbers, threads=2, sample=100), batch_size=30) as reader:
         assert [value for batch in reader for value in batch["x"].to_pylist()] == list(range(ROWS))
     assert 0 < sum(appended) <= ROWS - 100
 
@@ -73,7 +74,7 @@ def test_records_that_are_larger_than_a_segment(engine: str, tmp_path: Path, app
 def test_large_values_are_read_in_order(numbers: Path, tmp_path: Path, appended: list[int]) -> None:
     """Without `blocks_of`: images, say, would only be copied once more."""
     path = written(tmp_path / "a", [example(x=blobs(bytes(10_000)))] * 300)
-    with tfr.open_reader(path, threads=2, schema={"x": "binary"}, batch_size=100) as reader:
+    with tfr.open_reader(tfr.dataset(path, threads=2), schema={"x": "binary"}, batch_size=100) as reader:
         assert [len(batch) for batch in reader] == [100] * 3
     assert not appended
 
@@ -89,7 +90,7 @@ def test_segments_that_begin_inside_payloads(engine: str, tmp_path: Path, append
 @pytest.mark.parametrize("threads", [2, 8])
 def test_a_file_that_is_truncated_while_it_is_read(engine: str, numbers: Path, threads: int) -> None:
     size = numbers.stat().st_size
-    with blocks_of(500), tfr.open_reader(numbers, threads=threads, schema=SCHEMA, batch_size=10) as reader:
+    with blocks_of(500), tfr.open_reader(tfr.dataset(numbers, threads=threads), schema=SCHEMA, batch_size=10) as reader:
         first = next(reader)
         os.truncate(numbers, size // 2)
         with pytest.raises(OSError, match="it was truncated"):
@@ -99,7 +100,7 @@ def test_a_file_that_is_truncated_while_it_is_read(engine: str, numbers: Path, t
 
 def test_threads_end_with_the_stream(engine: str, numbers: Path) -> None:
     with blocks_of(500):
-        with tfr.open_reader(numbers, threads=4, schema=SCHEMA, batch_size=10) as reader:
+        with tfr.open_reader(tfr.dataset(numbers, threads=4), schema=SCHEMA, batch_size=10) as reader:
             next(reader)
             assert running()
         del reader

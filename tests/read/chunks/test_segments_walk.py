@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from interposed import before_windows
+from reading import read_by
 from reading_modes import blocks_of
 from records import framed, written
 from tfrecord_io.engine.select import get_engine
@@ -53,7 +54,7 @@ def test_segments_walked_over_in_advance_are_used(
     engine: str, numbers: Path, walks: list[bool], check_crc: bool, threads: int
 ) -> None:
     with blocks_of(1000):
-        assert tfr.count(numbers, check_crc=check_crc, threads=threads) == ROWS
+        assert tfr.count(tfr.dataset(numbers, threads=threads), check_crc=check_crc) == ROWS
     assert len(walks) == -(-numbers.stat().st_size // 1000)
     assert not any(walks)
 
@@ -87,18 +88,18 @@ def test_records_in_payloads_are_not_counted(engine: str, tmp_path: Path, check_
     inner = framed(*[b"inner"] * 300)
     path = written(tmp_path / "a", [inner] * 41)
     with blocks_of(1000):
-        assert tfr.count(path, check_crc=check_crc, threads=threads) == 41
+        assert tfr.count(tfr.dataset(path, threads=threads), check_crc=check_crc) == 41
 
 
 def test_many_files_are_counted_side_by_side(engine: str, numbers: Path, tmp_path: Path) -> None:
     other = written(tmp_path / "b", [b"x"] * 5)
-    assert tfr.count([numbers, other] * 5, check_crc=True, threads=3) == 5 * (ROWS + 5)
+    assert tfr.count(tfr.dataset([numbers, other] * 5, threads=3), check_crc=True) == 5 * (ROWS + 5)
     bad, worse = tmp_path / "bad", tmp_path / "worse"
     bad.write_bytes(numbers.read_bytes()[:-1])
     worse.write_bytes(b"\x89PNG" + bytes(100))
     for threads in (1, 2, 8):
         with pytest.raises(tfr.errors.TruncatedRecordError, match="bad") as caught:
-            tfr.count([numbers, other, bad, worse], check_crc=True, threads=threads)
+            tfr.count(tfr.dataset([numbers, other, bad, worse], threads=threads), check_crc=True)
         assert caught.value.records_intact == ROWS - 1
 
 
@@ -115,7 +116,7 @@ def test_a_file_that_is_replaced_while_it_is_counted(
 
     before_windows(monkeypatch, replace)
     with blocks_of(1000):
-        assert tfr.count(numbers, check_crc=True, threads=threads) == ROWS
+        assert tfr.count(tfr.dataset(numbers, threads=threads), check_crc=True) == ROWS
     assert other.exists() == (threads == 1)
 
 
@@ -131,7 +132,7 @@ def test_a_file_that_is_truncated_while_it_is_counted(
 
     before_windows(monkeypatch, truncate)
     with blocks_of(1000), pytest.raises(OSError, match=f"ended at byte {size // 2} of {size}: it was truncated"):
-        tfr.count(numbers, check_crc=True, threads=threads)
+        tfr.count(tfr.dataset(numbers, threads=threads), check_crc=True)
 
 
 def skipped_bytes(path: Path, offset: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -144,7 +145,7 @@ def skipped_bytes(path: Path, offset: int, threads: int, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(OpenPlainFile, "read_into", counted)
-        table = tfr.read_table(path, record_type="bytes", offset=offset, limit=1, threads=threads)
+        table = tfr.read_table(tfr.dataset(path, record_type="bytes", offset=offset, threads=threads), limit=1)
     assert table["record"].to_pylist() == [bytes([offset]) * 400_000]
     return sum(read_bytes)
 
@@ -171,5 +172,8 @@ def test_any_offset_is_found_on_any_number_of_threads(
         with blocks_of(block):
             for threads in (1, 2, 3, 4, 8):
                 options = {"record_type": "bytes", "on_error": on_error, "threads": threads}
-                assert tfr.read_table(paths, offset=offset, **options)["record"].to_pylist() == (2 * payloads)[offset:]
-                assert tfr.count(paths, check_crc=checked, threads=threads) == 2 * len(payloads)
+                assert (
+                    read_by(tfr.read_table, paths, offset=offset, **options)["record"].to_pylist()
+                    == (2 * payloads)[offset:]
+                )
+                assert tfr.count(tfr.dataset(paths, threads=threads), check_crc=checked) == 2 * len(payloads)

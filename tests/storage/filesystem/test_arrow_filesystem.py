@@ -12,6 +12,7 @@ import pytest
 from pyarrow import fs as pyarrow_fs
 
 import tfrecord_io as tfr
+from reading import read_by
 
 
 def mock() -> Any:
@@ -49,16 +50,16 @@ def test_names_that_are_shown_are_read(tmp_path: Path, kind: str, name: str) -> 
         tfr.write_tfrecord(TABLE, path, shards=2 if name == "out/" else None, **storage)
     dataset = tfr.dataset(path, **storage)
     for read in (path, dataset.files):
-        assert tfr.read_table(read, **storage).equals(TABLE)
-        assert tfr.count(read, **storage) == 20
-        with tfr.open_random(read, **storage) as rows:
+        assert read_by(tfr.read_table, read, **storage).equals(TABLE)
+        assert read_by(tfr.count, read, **storage) == 20
+        with read_by(tfr.open_random, read, **storage) as rows:
             assert rows[19] == {"n": 19}
     if "memory" not in kind:  # which pyarrow cannot pickle
         assert pickle.loads(pickle.dumps(dataset)).to_table().equals(TABLE)
     tfr.merge(dataset.files, f"{root}merged/", **storage)
-    assert tfr.read_table(f"{root}merged/", **storage).equals(TABLE)
+    assert read_by(tfr.read_table, f"{root}merged/", **storage).equals(TABLE)
     with pytest.raises(FileNotFoundError, match=r"none\.tfrecord"):
-        tfr.read_table(f"{root}none.tfrecord", **storage)
+        read_by(tfr.read_table, f"{root}none.tfrecord", **storage)
 
 
 def test_two_folders_of_one_name_are_two() -> None:
@@ -67,4 +68,4 @@ def test_two_folders_of_one_name_are_two() -> None:
     for number, filesystem in enumerate(both):
         tfr.write_tfrecord({"n": [number]}, "a.tfrecord", filesystem=filesystem)
     for number, filesystem in enumerate(both):
-        assert tfr.read_table("a.tfrecord", filesystem=filesystem)["n"].to_pylist() == [number]
+        assert tfr.read_table(tfr.dataset("a.tfrecord", filesystem=filesystem))["n"].to_pylist() == [number]

@@ -15,6 +15,7 @@ import pytest
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from servers import Bucket, around_requests
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.azure import MOST_DELETED, Blob, delete_blobs
@@ -82,7 +83,7 @@ def test_a_dataset_takes_as_many_requests_as_in_s3(azure: Bucket, requests: Requ
     assert made["copy_object"] == SHARDS
     assert made["delete_objects"] == 1
     assert made.total() <= 2 * SHARDS + 1 + 24, made
-    assert tfr.read_table(azure.url("d/"), **options).equals(TABLE)
+    assert read_by(tfr.read_table, azure.url("d/"), **options).equals(TABLE)
     assert len(azure.names()) == SHARDS + 1
     target = azure.url("e/")
     tfr.write_tfrecord(TABLE, target, max_shard_bytes=200, **options)
@@ -228,13 +229,13 @@ def test_a_lost_response_is_no_second_append(
     around_requests(azure, monkeypatch, handle)
     tfr.write_tfrecord({"x": [2]}, azure.url("d/"), mode="append", **options)
     assert lost
-    assert tfr.read_table(azure.url("d/"), **options)["x"].to_pylist() == [1, 2]
+    assert read_by(tfr.read_table, azure.url("d/"), **options)["x"].to_pylist() == [1, 2]
 
 
 @pytest.mark.fault(23)
 def test_random_access_to_a_blob_that_was_replaced_is_an_error(azure: Bucket, options: dict[str, Any]) -> None:
     tfr.write_tfrecord({"x": range(1000)}, azure.url("a.tfrecord"), write_index=True, **options)
-    with tfr.open_random(azure.url("a.tfrecord"), **options) as records:
+    with read_by(tfr.open_random, azure.url("a.tfrecord"), **options) as records:
         assert records[[0]]["x"].to_pylist() == [0]
         tfr.write_tfrecord({"x": range(1000, 2000)}, azure.url("a.tfrecord"), **options)
         with pytest.raises(tfr.errors.ReplacedError, match="was replaced while it was read"):
@@ -289,7 +290,7 @@ def test_one_layer_repeats_a_request(azure: Bucket, options: dict[str, Any], mon
 
     around_requests(azure, monkeypatch, handle)
     with pytest.raises(OSError, match="the network is down") as caught:
-        tfr.count(azure.url("a.tfrecord"), **options)
+        read_by(tfr.count, azure.url("a.tfrecord"), **options)
     assert str(caught.value.filename).startswith(azure.url())
     assert len(tried) <= 12, "four times, in a loop of three of the same library around a download"
     assert not is_transient(ServiceResponseError("after its retries"))
@@ -323,7 +324,7 @@ def test_a_container_that_does_not_exist_is_named(options: dict[str, Any]) -> No
 def test_forms_of_urls(azure: Bucket, options: dict[str, Any], form: str) -> None:
     tfr.write_tfrecord({"x": [1]}, form.format(azure.name), **options)
     assert azure.names() == ["a.tfrecord"]
-    assert tfr.read_table(form.format(azure.name), **options)["x"].to_pylist() == [1]
+    assert read_by(tfr.read_table, form.format(azure.name), **options)["x"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize("folder", ["with space", "ü", "50%", "a+b", "x=1&y", "#1"])
@@ -331,7 +332,7 @@ def test_names_of_folders(azure: Bucket, options: dict[str, Any], folder: str) -
     path = azure.url(f"{folder}/train@2")
     for rows in ([1, 2], [3, 4]):
         tfr.write_tfrecord({"x": rows}, path, mode="overwrite", **options)
-        assert tfr.read_table(path, **options)["x"].to_pylist() == rows
+        assert read_by(tfr.read_table, path, **options)["x"].to_pylist() == rows
     assert len(azure.names()) == 3
 
 
@@ -346,4 +347,4 @@ def test_threads_share_a_filesystem(azure: Bucket, options: dict[str, Any]) -> N
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(tfr.read_table(azure.url("d/"), **options)["x"].to_pylist()) == list(range(8))
+    assert sorted(read_by(tfr.read_table, azure.url("d/"), **options)["x"].to_pylist()) == list(range(8))

@@ -12,6 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from gcs_server import Fault, GcsServer
+from reading import read_by
 from servers import Bucket
 from tfrecord_io.storage.filesystem.google import ask_over_https
 
@@ -24,15 +25,15 @@ def options_of(bucket: Bucket) -> dict[str, Any]:
 
 
 def opened(bucket: Bucket, name: str) -> int:
-    with tfr.open_random(bucket.url(name), **options_of(bucket)) as records:
+    with read_by(tfr.open_random, bucket.url(name), **options_of(bucket)) as records:
         return int(records[3]["x"])
 
 
 CALLS: dict[str, Callable[[Bucket, str], Any]] = {
-    "count": lambda bucket, name: tfr.count(bucket.url(name), **options_of(bucket)),
-    "verify": lambda bucket, name: tfr.verify(bucket.url(name), **options_of(bucket)).ok,
+    "count": lambda bucket, name: read_by(tfr.count, bucket.url(name), **options_of(bucket)),
+    "verify": lambda bucket, name: read_by(tfr.verify, bucket.url(name), **options_of(bucket)).ok,
     "open_random": opened,
-    "read_table": lambda bucket, name: tfr.read_table(bucket.url(name), **options_of(bucket)).num_rows,
+    "read_table": lambda bucket, name: read_by(tfr.read_table, bucket.url(name), **options_of(bucket)).num_rows,
     "write_tfrecord": lambda bucket, name: tfr.write_tfrecord(TABLE, bucket.url(name), **options_of(bucket)).records,
 }
 
@@ -67,11 +68,11 @@ def test_each_file_of_a_dataset_is_one_request(google: Bucket, gcs_server: GcsSe
 def test_column_indexes_take_a_read_and_an_upload_each(google: Bucket, gcs_server: GcsServer) -> None:
     tfr.write_tfrecord(TABLE, google.url(f"d/train@{SHARDS}"), **options_of(google))
     gcs_server.reset()
-    tfr.build_index(google.url("d/"), columns=["x"], **options_of(google))
+    read_by(tfr.build_index, google.url("d/"), columns=["x"], **options_of(google))
     assert gcs_server.counted()["upload"] == SHARDS
     assert len(gcs_server.requests) <= 2 * SHARDS + 12, gcs_server.counted()
     gcs_server.reset()
-    found = tfr.read_table(google.url("d/"), filters=[("x", "==", 77)], **options_of(google))
+    found = read_by(tfr.read_table, google.url("d/"), filters=[("x", "==", 77)], **options_of(google))
     assert found["x"].to_pylist() == [77]
     assert len(gcs_server.requests) <= SHARDS + 12, gcs_server.counted()
 
@@ -118,7 +119,7 @@ def test_an_upload_that_is_forbidden(google: Bucket, gcs_server: GcsServer) -> N
 @pytest.mark.parametrize("kind", ["reset", "short", "503"])
 def test_a_request_that_fails_once(google: Bucket, gcs_server: GcsServer, one: str, kind: str) -> None:
     gcs_server.faults.append(Fault("alt=media", kind))
-    assert tfr.read_table(google.url(one), **options_of(google)).equals(TABLE)
+    assert read_by(tfr.read_table, google.url(one), **options_of(google)).equals(TABLE)
     assert gcs_server.faults[0].times == 0
 
 
@@ -130,7 +131,7 @@ def test_uploads_whose_answers_are_lost(google: Bucket, gcs_server: GcsServer, o
         gcs_server.reset()
     gcs_server.faults += [Fault("^POST /upload", "lost", skip=skip) for skip in (1, 2, 3)]
     tfr.write_tfrecord(TABLE, google.url("d/train@3"), mode="overwrite" if overwrite else "error", **options_of(google))
-    assert tfr.read_table(google.url("d/"), **options_of(google)).equals(TABLE)
+    assert read_by(tfr.read_table, google.url("d/"), **options_of(google)).equals(TABLE)
     assert len(gcs_server.buckets[google.name]) == 4
 
 
@@ -139,7 +140,7 @@ def test_an_object_is_copied_by_several_calls(google: Bucket, gcs_server: GcsSer
     for _ in range(2):
         tfr.write_tfrecord(TABLE, google.url("d/train@3"), mode="overwrite", **options_of(google))
     assert gcs_server.counted()["rewrite"] > 6
-    assert tfr.read_table(google.url("d/"), **options_of(google)).equals(TABLE)
+    assert read_by(tfr.read_table, google.url("d/"), **options_of(google)).equals(TABLE)
 
 
 # ---- names, and stored forms
@@ -154,7 +155,7 @@ def test_names_with_characters_of_urls(request: pytest.FixtureRequest, kind: str
     for overwrite in (False, True):
         tfr.write_tfrecord(TABLE, bucket.url(name), mode="overwrite" if overwrite else "error", **options_of(bucket))
         for path in (name, f"{name.partition('/')[0]}/"):
-            assert tfr.read_table(bucket.url(path), **options_of(bucket)).equals(TABLE)
+            assert read_by(tfr.read_table, bucket.url(path), **options_of(bucket)).equals(TABLE)
     assert {key.partition("/")[0] for key in bucket.names()} == {name.partition("/")[0]}
 
 
@@ -165,19 +166,21 @@ def test_an_object_with_content_encoding_gzip(google: Bucket, gcs_server: GcsSer
     tfr.write_tfrecord(table, google.url("d/train@2"), **options_of(google))
     for key, stored in gcs_server.buckets[google.name].items():
         gcs_server.put(google.name, key, gzip.compress(stored.data), contentEncoding="gzip")
-    assert tfr.read_table(google.url("d/"), **options_of(google)).equals(table)
-    assert tfr.read_table(google.url("d/train-00000-of-00002"), **options_of(google)).equals(table.slice(0, 10))
-    assert tfr.count(google.url("d/"), **options_of(google)) == 20
-    assert tfr.verify(google.url("d/"), **options_of(google)).ok
+    assert read_by(tfr.read_table, google.url("d/"), **options_of(google)).equals(table)
+    assert read_by(tfr.read_table, google.url("d/train-00000-of-00002"), **options_of(google)).equals(
+        table.slice(0, 10)
+    )
+    assert read_by(tfr.count, google.url("d/"), **options_of(google)) == 20
+    assert read_by(tfr.verify, google.url("d/"), **options_of(google)).ok
     with pytest.raises(ValueError, match="Content-Encoding"):
-        tfr.open_random(google.url("d/"), **options_of(google))
+        read_by(tfr.open_random, google.url("d/"), **options_of(google))
 
 
 def test_an_encoded_object_in_s3_is_read_as_it_is_stored(s3: Bucket) -> None:
     tfr.write_tfrecord(TABLE, s3.url("a.tfrecord"), **options_of(s3))
     data = gzip.compress(s3.fs.cat_file(s3.url("a.tfrecord")))
     s3.fs.call_s3("put_object", Bucket=s3.name, Key="a.tfrecord", Body=data, ContentEncoding="gzip")
-    assert tfr.read_table(s3.url("a.tfrecord"), **options_of(s3)).equals(TABLE)
+    assert read_by(tfr.read_table, s3.url("a.tfrecord"), **options_of(s3)).equals(TABLE)
 
 
 def test_the_kind_of_a_bucket_is_asked_over_https(google: Bucket, gcs_server: GcsServer) -> None:
@@ -192,4 +195,4 @@ def test_the_kind_of_a_bucket_is_asked_over_https(google: Bucket, gcs_server: Gc
         gcs_server.faults[:] = [Fault("storageLayout", status)]
         assert fs._sync_lookup_bucket_type(google.name) == kinds.NON_HIERARCHICAL
     assert tfr.write_tfrecord(TABLE, f"{google.name}/a@2", filesystem=fs).records == 640
-    assert tfr.count(f"{google.name}/a@2", filesystem=fs) == 640
+    assert tfr.count(tfr.dataset(f"{google.name}/a@2", filesystem=fs)) == 640

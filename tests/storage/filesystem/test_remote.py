@@ -15,6 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from servers import Bucket
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.options import StorageOptions
@@ -197,7 +198,7 @@ def _read_in_child(dataset: Any, records: Any, written: str, options: dict[str, 
             records[[29, 0, 15]]["x"].to_pylist(),
         ]
         tfr.write_tfrecord({"x": [1, 2]}, written, **options)
-        answers.put([*found, tfr.read_table(written, **options)["x"].to_pylist()])
+        answers.put([*found, read_by(tfr.read_table, written, **options)["x"].to_pylist()])
     except Exception as error:
         answers.put(repr(error))
 
@@ -214,7 +215,7 @@ def test_a_forked_process_uses_what_its_parent_opened(bucket: Bucket, wrapped: b
     folder = f"{place}d/"
     tfr.write_tfrecord({"x": list(range(30))}, f"{folder}@3", write_index=True, **options)
     dataset = tfr.dataset(folder, **options)
-    records = tfr.open_random(folder, **options)
+    records = read_by(tfr.open_random, folder, **options)
     assert records[[0, 1]]["x"].to_pylist() == dataset.head(2)["x"].to_pylist() == [0, 1]  # the event loop runs
     context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()

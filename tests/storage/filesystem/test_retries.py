@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.retries import retry
@@ -99,7 +100,7 @@ def s3_options(server: Refusing) -> dict[str, Any]:
 
 
 def read(url: str, **options: Any) -> None:
-    tfr.read_table(url, schema={"x": "int64"}, **options)
+    read_by(tfr.read_table, url, schema={"x": "int64"}, **options)
 
 
 @cases("SlowDown", "InternalError")

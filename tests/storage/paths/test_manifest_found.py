@@ -72,7 +72,7 @@ def test_missing_file_is_named_on_every_read(dataset: Path, read: Any) -> None:
         assert caught.value.filename == str(dataset / SHARDS[2])
     read(str(dataset / "train-0000[01]*"))
     read([dataset / SHARDS[0], dataset / SHARDS[3]])
-    assert tfr.count(dataset, allow_missing_shards=True) == 9
+    assert tfr.count(tfr.dataset(dataset, allow_missing_shards=True)) == 9
 
 
 @pytest.mark.fault(56)
@@ -82,7 +82,11 @@ def test_missing_last_files_of_a_family_without_a_count_are_detected(tmp_path: P
         os.unlink(file.path)
         with pytest.raises(FileNotFoundError, match=r"_MANIFEST\.json"):
             tfr.read_table(tmp_path)
-        assert tfr.read_table(tmp_path, allow_missing_shards=True).num_rows if file is not report.files[0] else True
+        assert (
+            tfr.read_table(tfr.dataset(tmp_path, allow_missing_shards=True)).num_rows
+            if file is not report.files[0]
+            else True
+        )
 
 
 @pytest.mark.fault(56)
@@ -118,9 +122,9 @@ def test_file_with_wrong_record_count_is_detected_when_read(dataset: Path, threa
     with pytest.raises(
         tfr.errors.CorruptRecordError, match=r"the file has 3 records, but .* states 4 records"
     ) as caught:
-        tfr.read_table(dataset, threads=threads)
+        tfr.read_table(tfr.dataset(dataset, threads=threads))
     assert caught.value.path == str(dataset / SHARDS[2])
-    with tfr.open_reader(dataset, threads=threads) as reader, pytest.raises(tfr.errors.CorruptRecordError):
+    with tfr.open_reader(tfr.dataset(dataset, threads=threads)) as reader, pytest.raises(tfr.errors.CorruptRecordError):
         list(reader)
     assert tfr.read_table(dataset, limit=12).num_rows == 12
     assert not tfr.verify(dataset).ok
@@ -202,7 +206,7 @@ def test_staged_shards_are_read(tmp_path: Path, scheme: str) -> None:
 
 @pytest.mark.fault(56)
 def test_dataset_replaced_while_it_is_read_is_an_error(dataset: Path) -> None:
-    with tfr.open_reader(dataset, batch_size=1, threads=1) as reader:
+    with tfr.open_reader(tfr.dataset(dataset, threads=1), batch_size=1) as reader:
         assert reader.read_next_batch()["n"].to_pylist() == [0]
         tfr.write_tfrecord(pa.table({"n": [100 + i for i in range(12)]}), dataset / "train@4", mode="overwrite")
         with pytest.raises(OSError, match="was replaced while it was read"):

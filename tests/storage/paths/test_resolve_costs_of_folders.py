@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from records import framed
 from servers import Bucket
 from tfrecord_io.engine.select import get_engine
@@ -61,7 +62,7 @@ USES: dict[str, tuple[int, Callable[[str], Any]]] = {
     "pickle": (100, lambda path: tfr.dataset(path).__reduce__()),
     "open_random": (100, lambda path: tfr.open_random(path).close()),
     "salvage": (100, lambda path: tfr.salvage(path, f"{path}/../salvaged/", dry_run=True)),
-    "verify": (100, lambda path: tfr.verify(path, threads=1)),
+    "verify": (100, lambda path: tfr.verify(tfr.dataset(path, threads=1))),
 }
 
 
@@ -84,11 +85,11 @@ REQUESTS: dict[str, tuple[int, int, Callable[..., Any]]] = {  # the most, and ho
     "dataset": (3, 0, tfr.dataset),  # two listings and the manifest
     "count": (3, 0, tfr.count),
     "count_rows": (3, 0, lambda path, **storage: tfr.dataset(path, **storage).count_rows()),
-    "filter by folder": (3, 0, lambda path, **storage: tfr.read_table(path, filters=ON_DAY_7, **storage)),
+    "filter by folder": (3, 0, lambda path, **storage: read_by(tfr.read_table, path, filters=ON_DAY_7, **storage)),
     "filtered dataset": (3, 0, lambda path, **storage: tfr.dataset(path, **storage).filter(ON_DAY_7).to_table()),
     # The manifest is read again with the last of all files.
     "read_table": (4, 1, tfr.read_table),
-    "iter_arrays": (4, 1, lambda path, **storage: list(tfr.iter_arrays(path, batch_size=9, **storage))),
+    "iter_arrays": (4, 1, lambda path, **storage: list(read_by(tfr.iter_arrays, path, batch_size=9, **storage))),
     "verify": (4, 1, tfr.verify),
     "open_random": (3, 1, tfr.open_random),
 }
@@ -137,7 +138,7 @@ def test_requests_of_each_form_of_a_path(s3: Bucket, counted: tuple[Counter[str]
     counts, of_data = counted
     counts.clear()
     of_data.clear()
-    assert tfr.count(s3.url(path), **storage) == (10 if "00001" in path else 40)
+    assert read_by(tfr.count, s3.url(path), **storage) == (10 if "00001" in path else 40)
     assert counts.total() + of_data.total() <= PATHS[path], counts
 
 
@@ -153,10 +154,10 @@ def test_names_of_patterns_are_looked_for_first(s3: Bucket, name: str) -> None:
             s3.fs.pipe(s3.url(f"{path}/part.tfrecord"), framed(tfr.encode_example({"x": value})))
         else:
             s3.fs.pipe(s3.url(path), framed(tfr.encode_example({"x": value})))
-        assert tfr.read_table(s3.url(path), **storage)["x"].to_pylist() == [value]
+        assert read_by(tfr.read_table, s3.url(path), **storage)["x"].to_pylist() == [value]
     tfr.write_tfrecord({"x": [3, 3]}, s3.url(f"set/{name}@*"), max_shard_bytes=1, **storage)
     tfr.write_tfrecord({"x": [0]}, s3.url("set/axb-00000-of-00001"), **storage)
-    assert tfr.read_table(s3.url(f"set/{name}"), **storage)["x"].to_pylist() == [3, 3]
+    assert read_by(tfr.read_table, s3.url(f"set/{name}"), **storage)["x"].to_pylist() == [3, 3]
 
 
 @pytest.fixture

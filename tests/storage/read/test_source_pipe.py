@@ -86,7 +86,7 @@ def read_random(path: Path) -> Any:
 
 def streamed(path: Path) -> Any:
     rows = 0
-    with tfr.open_reader(path, batch_size=7, sample=10) as reader:
+    with tfr.open_reader(tfr.dataset(path, sample=10), batch_size=7) as reader:
         for batch in reader:
             rows += len(batch)
     return reader.schema, rows
@@ -103,8 +103,8 @@ def epochs(path: Path) -> Any:
 
 READS: dict[str, Callable[[Path], Any]] = {
     "read_table": tfr.read_table,
-    "read_table, one thread": lambda path: tfr.read_table(path, threads=1),
-    "read_table, limit": lambda path: tfr.read_table(path, limit=5, offset=3),
+    "read_table, one thread": lambda path: tfr.read_table(tfr.dataset(path, threads=1)),
+    "read_table, limit": lambda path: tfr.read_table(tfr.dataset(path, offset=3), limit=5),
     "open_reader": streamed,
     "RecordReader": lambda path: list(tfr.RecordReader(path)),
     "read_arrays": arrays,
@@ -163,7 +163,7 @@ def test_a_stream_of_a_pipe_keeps_only_the_sample(fifo: MakePipe, monkeypatch: p
     kept = []
     keep = Pipe._keep
     monkeypatch.setattr(Pipe, "_keep", lambda self, buffer: kept.append(n := keep(self, buffer)) or n)
-    with tfr.open_reader(fifo(content), sample=10, batch_size=1000, threads=1) as reader:
+    with tfr.open_reader(tfr.dataset(fifo(content), sample=10, threads=1), batch_size=1000) as reader:
         assert sum(len(batch) for batch in reader) == 2000
     assert 0 < sum(kept) < len(content)
     kept.clear()

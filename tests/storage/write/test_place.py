@@ -10,6 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
@@ -51,7 +52,7 @@ def test_a_manifest_that_is_too_large_is_found_before_a_file_is_moved(
     columns = {"partition_by": "n"} if "folders" in way else {}
     if way not in ("new", "folders"):
         tfr.write_tfrecord({"n": [1], "x": ["a"]}, path, **columns, **storage)
-        before = (tfr.verify(path, **storage).ok, tfr.read_table(path, **storage))
+        before = (read_by(tfr.verify, path, **storage).ok, read_by(tfr.read_table, path, **storage))
     set_limits(monkeypatch, manifest_bytes=1500)
     moved: list[str] = []
     kind = type(place_at(folder))
@@ -63,7 +64,7 @@ def test_a_manifest_that_is_too_large_is_found_before_a_file_is_moved(
     assert moved == []
     monkeypatch.undo()
     if way not in ("new", "folders"):
-        assert before == (True, tfr.read_table(path, **storage))
+        assert before == (True, read_by(tfr.read_table, path, **storage))
         assert clean(path, older_than=timedelta(0), **storage) == []
 
 
@@ -78,7 +79,7 @@ def test_a_manifest_that_is_read_back_as_another_is_not_written(folder: tuple[st
 
     with pytest.raises(ValueError, match=r"'other-00000-of-00001\.tfrecord', which is not a shard of 'part'"):
         place.update(change, lambda manifest: False)
-    assert tfr.read_table(path, **storage)["n"].to_pylist() == [1]
+    assert read_by(tfr.read_table, path, **storage)["n"].to_pylist() == [1]
 
 
 def test_shards_are_numbered_on_beyond_six_digits(tmp_path: Path) -> None:

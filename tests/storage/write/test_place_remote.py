@@ -278,7 +278,7 @@ def test_claims_keep_writers_apart() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    found = tfr.read_table("/claims/d/", filesystem=fs)["x"].to_pylist()
+    found = tfr.read_table(tfr.dataset("/claims/d/", filesystem=fs))["x"].to_pylist()
     assert len(found) + len(errors) == 4
     assert len(set(found)) == len(found) > 0
     assert [name for name in fs.find("/claims") if "claim" in name.rpartition("/")[2]] == []
@@ -293,7 +293,7 @@ def test_a_claim_that_was_left_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(OSError, match=r"if it was killed, delete its claim, '.*0123456789abcdef.claim'"):
         tfr.write_tfrecord({"x": [2]}, "/left/d/", mode="append", filesystem=fs)
     assert fs.find("/left") == before
-    assert tfr.read_table("/left/d/", filesystem=fs)["x"].to_pylist() == [1]
+    assert tfr.read_table(tfr.dataset("/left/d/", filesystem=fs))["x"].to_pylist() == [1]
 
 
 def test_generations_are_the_condition_in_google_cloud_storage(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.place_local import LocalPlace
@@ -31,7 +32,7 @@ def table(value: int, rows: int = 60) -> pa.Table:
 
 
 def values(path: Any) -> set[int]:
-    return {n - 1000 for n in tfr.read_table(path, threads=1)["n"].to_pylist()}
+    return {n - 1000 for n in tfr.read_table(tfr.dataset(path, threads=1))["n"].to_pylist()}
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -192,7 +193,7 @@ def test_reader_during_writing_gets_the_old_or_new_dataset_or_an_error(dataset: 
     try:
         while not stop.is_set():
             try:
-                found = tfr.read_table(dataset, threads=1)
+                found = tfr.read_table(tfr.dataset(dataset, threads=1))
             except (OSError, tfr.errors.CorruptRecordError):
                 continue
             whole += 1
@@ -348,7 +349,7 @@ def test_a_directory_with_foreign_files_is_refused(
         write_record(f"{path}/{name}", keywords)
     assert caught.value.filename == f"{path}/{name}"
     assert f"('{name}')" in str(caught.value)
-    assert tfr.read_table(f"{path}/**", **keywords)["n"].to_pylist() == [1001]
+    assert read_by(tfr.read_table, f"{path}/**", **keywords)["n"].to_pylist() == [1001]
 
 
 def test_a_directory_with_other_files_is_accepted(folder: tuple[str, dict[str, Any]]) -> None:
@@ -357,8 +358,8 @@ def test_a_directory_with_other_files_is_accepted(folder: tuple[str, dict[str, A
         write_record(f"{path}/{name}", keywords)
     for value, mode in ((1, None), (2, "overwrite")):
         tfr.write_tfrecord(table(value), f"{path}/", shards=2, mode=mode, **keywords)
-        assert set(tfr.read_table(path, **keywords)["n"].to_pylist()) == {1000 + value}
+        assert set(read_by(tfr.read_table, path, **keywords)["n"].to_pylist()) == {1000 + value}
     with pytest.raises(FileExistsError, match="mode='overwrite' replaces it"):
         tfr.write_tfrecord(table(3), f"{path}/", **keywords)
     tfr.write_tfrecord(table(4), f"{path}/train@2", **keywords)  # a name of its own: readers can tell it apart
-    assert set(tfr.read_table(f"{path}/train@2", **keywords)["n"].to_pylist()) == {1004}
+    assert set(read_by(tfr.read_table, f"{path}/train@2", **keywords)["n"].to_pylist()) == {1004}

@@ -85,7 +85,7 @@ def test_a_dataset_that_is_replaced_meanwhile_keeps_its_shards() -> None:
     tfr.write_tfrecord({"x": [1, 2]}, "/replaced/", shards=2, filesystem=fs)
     tfr.compact("/replaced/", filesystem=fs)
     assert fs.is_replaced
-    assert tfr.read_table("/replaced/", filesystem=fs)["x"].to_pylist() == [7, 8]
+    assert tfr.read_table(tfr.dataset("/replaced/", filesystem=fs))["x"].to_pylist() == [7, 8]
 
 
 def test_no_rows_add_no_file(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_error_and_overwrite_are_those_of_overwrite(tmp_path: Path) -> None:
 
 def test_a_reader_that_is_open_goes_on(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": range(3000)}, tmp_path, shards=3)
-    with tfr.open_reader(tmp_path, batch_size=10, threads=1) as reader:
+    with tfr.open_reader(tfr.dataset(tmp_path, threads=1), batch_size=10) as reader:
         first = next(reader)
         tfr.write_tfrecord({"x": [-1]}, tmp_path, mode="append")
         rows = first.num_rows + sum(batch.num_rows for batch in reader)

@@ -41,7 +41,7 @@ def uploads(fs: Any, folder: str) -> list[Any]:
 
 
 def values(fs: Any, path: str) -> set[int]:
-    return {n - 1000 for n in tfr.read_table(path, filesystem=fs)["n"].to_pylist()}
+    return {n - 1000 for n in tfr.read_table(tfr.dataset(path, filesystem=fs))["n"].to_pylist()}
 
 
 SHARDS = [f"train-{i:05d}-of-00003" for i in range(3)]
@@ -57,9 +57,9 @@ def test_written_manifest_is_read_back(fs: Any, folder: str, size: int, keywords
         writer.write(data)
         assert names(fs, folder) == []
     assert names(fs, folder) == ["_MANIFEST.json", *(f.path.rpartition("/")[2] for f in writer.report.files)]
-    assert tfr.read_table(folder, filesystem=fs) == data
-    assert tfr.count(f"{folder}/part-*", filesystem=fs) == 3
-    assert tfr.verify(folder, filesystem=fs).ok
+    assert tfr.read_table(tfr.dataset(folder, filesystem=fs)) == data
+    assert tfr.count(tfr.dataset(f"{folder}/part-*", filesystem=fs)) == 3
+    assert tfr.verify(tfr.dataset(folder, filesystem=fs)).ok
     assert uploads(fs, folder) == []
     with pytest.raises(FileExistsError, match="mode='overwrite'"):
         tfr.write_tfrecord(data, f"{folder}/", filesystem=fs, **keywords)
@@ -147,7 +147,7 @@ def test_a_dataset_that_appears_meanwhile_is_not_replaced_in_place(s3: Bucket, k
         writer.write(table(1))
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, mode="overwrite")
     assert values(fs, folder) == {2}
-    assert tfr.verify(folder, filesystem=fs).ok
+    assert tfr.verify(tfr.dataset(folder, filesystem=fs)).ok
     assert len(names(fs, folder)) == 4
 
 
@@ -166,12 +166,12 @@ def test_one_of_two_writers_wins_or_raises(fs: Any, folder: str, monkeypatch: py
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
         tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     assert values(fs, folder) == {2}
-    assert tfr.verify(folder, filesystem=fs).ok
+    assert tfr.verify(tfr.dataset(folder, filesystem=fs)).ok
 
 
 def test_dataset_replaced_while_it_is_read_is_an_error(fs: Any, folder: str) -> None:
     tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
-    with tfr.open_reader(folder, filesystem=fs, batch_size=1, threads=1) as reader:
+    with tfr.open_reader(tfr.dataset(folder, filesystem=fs, threads=1), batch_size=1) as reader:
         reader.read_next_batch()
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, mode="overwrite")
         with pytest.raises(OSError, match="was replaced while it was read"):

@@ -14,6 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from gcs_server import GcsServer
 from limited import set_limits
+from reading import read_by
 from servers import Bucket, Web
 from tfrecord_io.options import StorageOptions, WriteOptions
 from tfrecord_io.storage.filesystem.locate import locate
@@ -77,7 +78,7 @@ def test_a_new_dataset_takes_an_upload_for_each_shard_side_by_side(s3: Bucket, r
     made = counted(requests, lambda: tfr.write_tfrecord(TABLE, s3.url(f"d/train@{SHARDS}"), **options))
     assert made.total() <= SHARDS + 12, made
     assert requests.most > 1
-    assert tfr.read_table(s3.url("d/"), **options).equals(TABLE)
+    assert read_by(tfr.read_table, s3.url("d/"), **options).equals(TABLE)
 
 
 def test_shards_that_are_appended_take_an_upload_each(s3: Bucket, requests: Requests) -> None:
@@ -90,7 +91,7 @@ def test_shards_that_are_appended_take_an_upload_each(s3: Bucket, requests: Requ
     assert shards > 20
     assert made.total() <= shards + 6, made
     assert requests.most > 1
-    assert tfr.read_table(s3.url("d/"), **options).equals(pa.concat_tables([TABLE, TABLE]))
+    assert read_by(tfr.read_table, s3.url("d/"), **options).equals(pa.concat_tables([TABLE, TABLE]))
 
 
 @pytest.mark.parametrize("shards", [3, SHARDS, 70])
@@ -103,7 +104,7 @@ def test_an_overwrite_takes_an_upload_and_a_copy_for_each_shard(s3: Bucket, requ
     assert made["delete_objects"] == 1
     assert made.total() <= 2 * shards + 1 + 24, made
     assert len(s3.names()) == shards + 1
-    assert tfr.read_table(s3.url("d/"), **options).equals(TABLE)
+    assert read_by(tfr.read_table, s3.url("d/"), **options).equals(TABLE)
 
 
 def test_folders_take_an_upload_for_each_shard(s3: Bucket, requests: Requests) -> None:
@@ -173,14 +174,14 @@ def test_compacting_folders_takes_one_listing_of_them(s3: Bucket, requests: Requ
         tfr.write_tfrecord(TABLE, s3.url("d/"), partition_by=["p"], mode="append", **options)
     made = counted(requests, lambda: tfr.compact(s3.url("d/"), **options))
     assert made.total() <= 2 * SHARDS + SHARDS + 20, made
-    assert tfr.read_table(s3.url("d/"), **options).num_rows == 2 * TABLE.num_rows
+    assert read_by(tfr.read_table, s3.url("d/"), **options).num_rows == 2 * TABLE.num_rows
 
 
 @pytest.mark.parametrize("write_index", [False, True])
 def test_one_small_file_is_counted_by_reading_it(s3: Bucket, requests: Requests, write_index: bool) -> None:
     options: dict[str, Any] = {"storage_options": s3.storage_options}
     tfr.write_tfrecord(TABLE, s3.url("a.tfrecord"), write_index=write_index, **options)
-    made = counted(requests, lambda: tfr.count(s3.url("a.tfrecord"), **options))
+    made = counted(requests, lambda: read_by(tfr.count, s3.url("a.tfrecord"), **options))
     assert made == {"head_object": 1, "get_object": 1}
 
 
@@ -194,14 +195,14 @@ def test_one_small_file_on_a_web_server_is_counted_by_reading_it(web: Web, tmp_p
 def test_verifying_reads_each_file_once(s3: Bucket, requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"storage_options": s3.storage_options}
     tfr.write_tfrecord(TABLE, s3.url(f"d/train@{SHARDS}"), **options)
-    made = counted(requests, lambda: tfr.verify(s3.url("d/"), **options))
+    made = counted(requests, lambda: read_by(tfr.verify, s3.url("d/"), **options))
     assert made["get_object"] <= SHARDS + 2
     assert made.total() <= SHARDS + 8, made
     damaged = s3.url(f"d/train-00007-of-{SHARDS:05d}")
     data = bytearray(s3.fs.cat_file(damaged))
     data[-10] ^= 1
     s3.fs.pipe_file(damaged, bytes(data))
-    parts = {problem.part for file in tfr.verify(s3.url("d/"), **options).files for problem in file.problems}
+    parts = {problem.part for file in read_by(tfr.verify, s3.url("d/"), **options).files for problem in file.problems}
     assert parts == {"frames", "manifest"}
 
 
@@ -220,7 +221,7 @@ def test_datasets_in_google_cloud_storage(google: Bucket, gcs_server: GcsServer,
     assert made["rewrite"] == shards
     assert made.total() <= 2 * shards + 14, made
     assert len(gcs_server.buckets[google.name]) == shards + 1 + 3
-    assert tfr.read_table(google.url("d/"), **options).equals(TABLE)
+    assert read_by(tfr.read_table, google.url("d/"), **options).equals(TABLE)
     gcs_server.requests.clear()
     tfr.write_tfrecord(TABLE, google.url("a/"), mode="append", max_shard_bytes=200, **options)
     gcs_server.requests.clear()
@@ -245,7 +246,7 @@ def test_shards_wait_in_bounded_memory(s3: Bucket, requests: Requests, monkeypat
     assert requests.count("upload_part") + made >= 24
     assert requests.count("upload_part") > made
     assert s3.uploads() == []
-    assert tfr.read_table(s3.url("d/"), **options).equals(data)
+    assert read_by(tfr.read_table, s3.url("d/"), **options).equals(data)
 
 
 def test_a_failed_upload_leaves_nothing(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +265,7 @@ def test_a_failed_upload_leaves_nothing(s3: Bucket, monkeypatch: pytest.MonkeyPa
     monkeypatch.undo()
     assert s3.names() == []
     tfr.write_tfrecord(TABLE, s3.url(f"d/train@{SHARDS}"), **options)
-    assert tfr.read_table(s3.url("d/"), **options).equals(TABLE)
+    assert read_by(tfr.read_table, s3.url("d/"), **options).equals(TABLE)
 
 
 def test_an_object_that_appears_meanwhile_is_not_replaced(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +325,7 @@ def test_a_small_shard_is_one_request_to_google_cloud_storage(gcs: Bucket, gcs_r
     gcs_requests.clear()
     tfr.write_tfrecord(TABLE, gcs.url("a/"), mode="append", max_shard_bytes=200, **options)
     assert Counter(gcs_requests)["POST"] <= len([name for name in gcs.names() if name.startswith("a/part")]) + 4
-    assert tfr.read_table(gcs.url("a/"), **options).equals(tfr.read_table(gcs.url("d/"), **options))
+    assert read_by(tfr.read_table, gcs.url("a/"), **options).equals(read_by(tfr.read_table, gcs.url("d/"), **options))
 
 
 @pytest.mark.parametrize("size", [0, 1000])
@@ -357,7 +358,7 @@ def test_small_shards_wait_in_bounded_memory_for_google_cloud_storage(
         for batch in data.to_batches(max_chunksize=2):
             writer.write(batch)
         assert gcs.names() == []
-    assert tfr.read_table(gcs.url("d/"), **options).equals(data)
+    assert read_by(tfr.read_table, gcs.url("d/"), **options).equals(data)
 
 
 @pytest.mark.parametrize("end", [b"", b"\r", b"\n", b"\r\n", b"\n\r", b"\r\n--==0==", b"\r\n--"])
@@ -390,4 +391,4 @@ def test_a_copy_takes_a_read_and_an_upload_for_each_file(
     assert made["get_object"] <= (0 if way in ("from the disk", "within") else files) + 3
     made = counted(requests, lambda: copy(update=True))
     assert made.total() <= 16, made
-    assert tfr.read_table(target, **({} if way == "to the disk" else here)).equals(TABLE)
+    assert read_by(tfr.read_table, target, **({} if way == "to the disk" else here)).equals(TABLE)

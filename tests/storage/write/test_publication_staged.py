@@ -29,7 +29,7 @@ def write(fs: Any, path: str, value: int, mode: Any = "overwrite") -> None:
 
 
 def values(fs: Any, path: str) -> set[int]:
-    return set(tfr.read_table(path, filesystem=fs)["n"].to_pylist())
+    return set(tfr.read_table(tfr.dataset(path, filesystem=fs))["n"].to_pylist())
 
 
 def names(fs: Any, folder: str) -> list[str]:
@@ -140,7 +140,7 @@ def test_a_writer_killed_after_any_change_leaves_the_old_or_the_new_dataset(dyin
         seen.add(value == current)
         for path in (f"{folder}/train@*", f"{folder}/train-*", f"{folder}/train") if fs.protocol == "mortal" else ():
             assert values(fs, path) == {value}
-        assert tfr.verify(folder, filesystem=fs).ok
+        assert tfr.verify(tfr.dataset(folder, filesystem=fs)).ok
         current = value
     assert seen == {True, False}
     assert values(fs, folder) == {changes + 1}
@@ -157,7 +157,7 @@ def test_completed_shards_have_their_usual_names(bucket: Bucket) -> None:
         write(fs, f"{folder}/train@{shards}", value)
         assert names(fs, folder) == published(shards)
         assert values(fs, folder) == {value}
-        assert tfr.verify(folder, filesystem=fs).ok
+        assert tfr.verify(tfr.dataset(folder, filesystem=fs)).ok
     fs.touch(f"{folder}/train-00000-of-00004.index", truncate=True)
     write(fs, f"{folder}/train@4", 9)
     assert names(fs, folder) == published(4)
@@ -185,16 +185,16 @@ def unfinished(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_all_calls_read_a_dataset_whose_shards_have_only_staged_names(s3: Bucket, unfinished: str) -> None:
     fs = s3.fs
     assert values(fs, unfinished) == values(fs, f"{unfinished}/train@3") == {2}
-    assert tfr.count(unfinished, filesystem=fs) == 6
-    assert tfr.verify(unfinished, filesystem=fs).ok
-    assert tfr.read_metadata(unfinished, filesystem=fs).records == 6
-    assert str(tfr.describe(unfinished, filesystem=fs))
-    with tfr.open_random(unfinished, filesystem=fs) as records:
+    assert tfr.count(tfr.dataset(unfinished, filesystem=fs)) == 6
+    assert tfr.verify(tfr.dataset(unfinished, filesystem=fs)).ok
+    assert tfr.read_metadata(tfr.dataset(unfinished, filesystem=fs)).records == 6
+    assert str(tfr.describe(tfr.dataset(unfinished, filesystem=fs)))
+    with tfr.open_random(tfr.dataset(unfinished, filesystem=fs)) as records:
         assert records[[0, 5]]["n"].to_pylist() == [2, 2]
-    batches = list(tfr.iter_arrays(unfinished, batch_size=2, worker=(1, 2), filesystem=fs))
+    batches = list(tfr.iter_arrays(tfr.dataset(unfinished, filesystem=fs), batch_size=2, worker=(1, 2)))
     assert {n for batch in batches for n in batch["n"].tolist()} == {2}
-    assert list(tfr.RecordReader(unfinished, filesystem=fs))
-    with tfr.open_reader(unfinished, include_file_paths="file", filesystem=fs) as reader:
+    assert list(tfr.RecordReader(tfr.dataset(unfinished, filesystem=fs)))
+    with tfr.open_reader(tfr.dataset(unfinished, include_file_paths="file", filesystem=fs)) as reader:
         assert set(reader.read_all()["file"].to_pylist()) == {f"s3://{unfinished}/{name}" for name in published(3)[1:]}
 
 
@@ -206,7 +206,7 @@ def test_a_scan_survives_that_its_shards_get_their_final_names(s3: Bucket, monke
 
     def complete(self: Any, *arguments: Any) -> None:
         scan = plan_scan(folder, ReadOptions(filesystem=fs)).scan
-        kept.extend([scan, pickle.dumps(scan), tfr.open_random(folder, filesystem=fs)])
+        kept.extend([scan, pickle.dumps(scan), tfr.open_random(tfr.dataset(folder, filesystem=fs))])
         real(self, *arguments)
 
     monkeypatch.setattr(Publication, "_settle", complete)
@@ -303,7 +303,7 @@ def test_the_last_of_two_writers_wins_and_the_other_raises(s3: Bucket, monkeypat
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
         write(fs, f"{folder}/train@3", 3)
     assert values(fs, folder) == {2}
-    assert tfr.verify(folder, filesystem=fs).ok
+    assert tfr.verify(tfr.dataset(folder, filesystem=fs)).ok
 
 
 def test_a_copy_of_another_size_is_reported(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from pyarrow.fs import LocalFileSystem
 
 import tfrecord_io as tfr
 from limited import set_limits
+from reading import read_by
 from servers import Bucket
 
 pytestmark = pytest.mark.matrix
@@ -103,7 +104,7 @@ class Publisher:
 
     def read(self) -> set[int]:
         """The writers whose rows are there; each has all its rows or none."""
-        read = tfr.read_table(self.path, columns=["n"], threads=1, **self.store.keywords)["n"].to_pylist()
+        read = read_by(tfr.read_table, self.path, columns=["n"], threads=1, **self.store.keywords)["n"].to_pylist()
         assert all(read.count(n) == ROWS for n in set(read))
         return {n - 1000 for n in read}
 
@@ -159,7 +160,7 @@ def test_rows_appear_when_the_writer_is_closed(publisher: Publisher, size: int) 
     assert publisher.read() == {1}
     assert publisher.is_clean()
     assert sum(file.records for file in writer.report.files) == ROWS
-    assert tfr.verify(publisher.path, **publisher.store.keywords).ok
+    assert read_by(tfr.verify, publisher.path, **publisher.store.keywords).ok
 
 
 @pytest.mark.fault(64)

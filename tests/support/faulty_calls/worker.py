@@ -102,13 +102,15 @@ def picked(path: str) -> list[Any]:
 
 
 READS: dict[str, Callable[[str], Any]] = {
-    "read_table": lambda path: tfr.read_table(path, threads=1).to_pydict(),
-    "threads": lambda path: tfr.read_table(path, threads=4).to_pydict(),
-    "open_reader": lambda path: [batch.to_pydict() for batch in taken(tfr.open_reader(path, batch_size=99, threads=2))],
+    "read_table": lambda path: tfr.read_table(tfr.dataset(path, threads=1)).to_pydict(),
+    "threads": lambda path: tfr.read_table(tfr.dataset(path, threads=4)).to_pydict(),
+    "open_reader": lambda path: [
+        batch.to_pydict() for batch in taken(tfr.open_reader(tfr.dataset(path, threads=2), batch_size=99))
+    ],
     "RecordReader": lambda path: taken(tfr.RecordReader(path)),
     "iter_arrays": lambda path: [
         {name: column.tolist() for name, column in batch.items()}
-        for batch in taken(tfr.iter_arrays(path, batch_size=99, shuffle_buffer=200, seed=0, threads=2))
+        for batch in taken(tfr.iter_arrays(tfr.dataset(path, threads=2), batch_size=99, shuffle_buffer=200, seed=0))
     ],
     "open_random": picked,
     "count": lambda path: tfr.count(path, check_crc=True),
@@ -154,14 +156,14 @@ def within(room: int, way: str, path: str, target: str) -> dict[str, Any]:
     """Read a file, or write one record as large, with so much more address space; ``afterwards`` without a limit."""
     rows = pa.table({"x": [Path(path).read_bytes()]}) if way.startswith("write") else None
     tasks: dict[str, Callable[[], Any]] = {
-        "read_table": lambda: tfr.read_table(path, threads=1).num_rows,
-        "read_arrays": lambda: len(tfr.read_arrays(path, threads=1)["n"]),
+        "read_table": lambda: tfr.read_table(tfr.dataset(path, threads=1)).num_rows,
+        "read_arrays": lambda: len(tfr.read_arrays(tfr.dataset(path, threads=1))["n"]),
         "write": lambda: tfr.write_tfrecord(rows, target, threads=1).records,
         "write gzip": lambda: tfr.write_tfrecord(rows, target, threads=1, compression="gzip").records,
-        "read_table, threads": lambda: tfr.read_table(path, threads=4).num_rows,
-        "open_reader, threads": lambda: sum(map(len, tfr.open_reader(path, threads=4, batch_size=100))),
+        "read_table, threads": lambda: tfr.read_table(tfr.dataset(path, threads=4)).num_rows,
+        "open_reader, threads": lambda: sum(map(len, tfr.open_reader(tfr.dataset(path, threads=4), batch_size=100))),
         "iter_arrays, threads": lambda: sum(
-            len(batch["n"]) for batch in tfr.iter_arrays(path, batch_size=100, threads=4)
+            len(batch["n"]) for batch in tfr.iter_arrays(tfr.dataset(path, threads=4), batch_size=100)
         ),
         "write gzip, threads": lambda: tfr.write_tfrecord(rows, target, threads=4, compression="gzip").records,
     }
@@ -251,7 +253,7 @@ def import_all(folder: Path) -> None:
     """Write and read once, so that all that is imported late is there when processes are forked; without threads."""
     path = str(folder / "a.tfrecord")
     write_file(path, 0, threads=1)
-    tfr.read_table(path, threads=1).to_pydict()
+    tfr.read_table(tfr.dataset(path, threads=1)).to_pydict()
     taken(tfr.RecordReader(path))
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading import read_by
 from servers import Bucket
 
 ROWS = 1_000
@@ -62,7 +63,7 @@ class Place:
 
     def numbers(self, dataset: str) -> list[int]:
         """The sorted values of the column ``n``, as tfrecord_io reads them."""
-        return sorted(tfr.read_table(self.path(f"{dataset}/"), **self.storage)["n"].to_pylist())
+        return sorted(read_by(tfr.read_table, self.path(f"{dataset}/"), **self.storage)["n"].to_pylist())
 
 
 def die_once(marker: str) -> None:
@@ -135,7 +136,7 @@ class DistributedSuite(ABC):
         shards = len(names) - 1
         assert names == ["_MANIFEST.json", *(f"part-{i:05d}-of-{shards:05d}.tfrecord" for i in range(shards))]
         assert place.numbers(dataset) == [*range(ROWS)]
-        assert tfr.verify(place.path(f"{dataset}/"), **place.storage).ok
+        assert read_by(tfr.verify, place.path(f"{dataset}/"), **place.storage).ok
 
     def test_a_copy_has_the_same_rows(self, place: Place, source: str) -> None:
         frame = self.read(source, **place.storage)
@@ -159,12 +160,12 @@ class DistributedSuite(ABC):
 
     def assert_folders(self, place: Place, dataset: str, expected: list[int]) -> None:
         """The rows are in the folders of the column ``third``, and nothing else is in the directory."""
-        table = tfr.read_table(place.path(f"{dataset}/"), **place.storage)
+        table = read_by(tfr.read_table, place.path(f"{dataset}/"), **place.storage)
         assert sorted(table["n"].to_pylist()) == sorted(expected)
         assert table["third"].to_pylist() == [f"{n % 3}/3" for n in table["n"].to_pylist()]
         names = {name.partition("/")[0] for name in place.names(dataset)}
         assert names == {"_MANIFEST.json", *(f"third={number}%2F3" for number in range(3))}
-        assert tfr.verify(place.path(f"{dataset}/"), **place.storage).ok
+        assert read_by(tfr.verify, place.path(f"{dataset}/"), **place.storage).ok
 
     def test_folders_and_a_worker_that_is_killed(self, place: Place, source: str, tmp_path: Path) -> None:
         frame = self.dying(self.read(source, **place.storage), str(tmp_path / "killed"))
@@ -196,5 +197,5 @@ class DistributedSuite(ABC):
         with pytest.raises(Exception, match="seven"):
             self.write(self.failing(self.read(source, **place.storage)), place.path("copy/"), **place.storage)
         with pytest.raises(FileNotFoundError):
-            tfr.read_table(place.path("copy/"), **place.storage)
+            read_by(tfr.read_table, place.path("copy/"), **place.storage)
         assert [name for name in place.names("copy") if not name.endswith((".staged", ".tmp"))] == []

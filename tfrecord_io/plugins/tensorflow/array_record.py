@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.datasets import dataset
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, EncodeError, MissingDependencyError, printable, say
@@ -240,7 +241,7 @@ def to_array_record(
         folder = os.path.dirname(target) if is_local(os.fspath(target), storage.target) else None
         with (
             tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as made,
-            RecordReader(source, **keywords, **_storage_of(source, storage.source)) as records,
+            RecordReader(dataset(source, **keywords, **_storage_of(source, storage.source))) as records,
             ProgressMeter(progress, None, "records") as meter,
         ):
             written = os.path.join(made, "records")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.datasets import dataset
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.files_below import list_folder
 from tfrecord_io.format.protobuf import message_classes, parsed
@@ -107,7 +108,7 @@ def read_events(
     files = list(_event_files(path, storage))
     with ProgressMeter(check_progress(progress), total(size for _, _, size in files), "bytes") as meter:
         for run, file, size in files:
-            with RecordReader(file, on_error=on_error, **storage.keywords) as records:
+            with RecordReader(dataset(file, **storage.keywords), on_error=on_error) as records:
                 for scalar in _scalars(records, file):
                     runs.append(run)
                     scalars.append(scalar)

@@ -1,0 +1,23 @@
+"""Call what reads files with any keywords of reading: those that it does not have are said to `dataset`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import tfrecord_io as tfr
+
+T = TypeVar("T")
+
+
+def read_by(verb: Callable[..., T], source: Any, *arguments: Any, **keywords: Any) -> T:
+    """``verb(source, …)``, of a dataset where keywords need one."""
+    own = inspect.signature(verb).parameters
+    reading = {name: keywords.pop(name) for name in [*keywords] if name not in own}
+    if not reading:
+        return verb(source, *arguments, **keywords)
+    for name in ("storage_options", "filesystem"):
+        if name in keywords:
+            reading[name] = keywords.pop(name)
+    return verb(tfr.dataset(source, **reading), *arguments, **keywords)
