@@ -69,7 +69,7 @@ WITHOUT_EXTRA := tf
 
 WHEELS := build/wheel
 UV := build/uv/bin/uv
-SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name '*.css' -o -name py.typed) docs/reference/stub.py docs/reference/backend.py
+SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name '*.css' -o -name '*.pyi' -not -name _kernel.pyi -o -name py.typed)
 
 # Programs without Python.
 PROGRAMS = $(MAKE) --no-print-directory -j$(JOBS) -f tests/fuzz/Makefile

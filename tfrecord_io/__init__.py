@@ -11,8 +11,7 @@ from tfrecord_io.public_names import show as _show
 
 __version__ = "0.1.0"
 
-# A module is imported when one of its names is first used. Type checkers and editors read __init__.pyi instead, which
-# docs/reference/stub.py writes when a wheel is built.
+# A module is imported when one of its names is first used; type checkers and editors read __init__.pyi.
 __all__, __getattr__, _names = _show("", globals())
 
 

@@ -42,7 +42,7 @@ def __dir__() -> list[str]:
     return [*globals(), *_results]
 
 
-# The values of keywords. Signatures show these in place of their names.
+# The values of keywords.
 ArrayLayout = Literal["object", "offsets", "pad"]
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
 Float64 = Literal["round", "error", "raw"]
@@ -62,11 +62,62 @@ Partitions = Literal["features", "folders", "drop"]
 RecordTypeName = Literal["example", "sequence_example", "bytes"]
 FileMode = Literal["error", "overwrite"]
 WriteMode = Literal["error", "overwrite", "append", "overwrite_partitions"]
-SourceFormat = str
-TargetFormat = str
+SourceFormat = Literal[
+    "tfrecord",
+    "csv",
+    "tsv",
+    "jsonl",
+    "json",
+    "parquet",
+    "arrow",
+    "feather",
+    "orc",
+    "npy",
+    "npz",
+    "hdf5",
+    "h5",
+    "netcdf",
+    "nc",
+    "zarr",
+    "idx",
+    "tar",
+    "coco",
+    "voc",
+    "yolo",
+    "images",
+    "files",
+    "elwc",
+    "array_record",
+    "tfds",
+]
+TargetFormat = Literal[
+    "tfrecord",
+    "csv",
+    "tsv",
+    "jsonl",
+    "json",
+    "parquet",
+    "arrow",
+    "feather",
+    "orc",
+    "npy",
+    "npz",
+    "hdf5",
+    "h5",
+    "zarr",
+    "tar",
+    "coco",
+    "voc",
+    "yolo",
+    "lerobot",
+    "images",
+    "files",
+    "array_record",
+    "tfds",
+]
 UnevenParts = Literal["keep", "pad", "drop"]
-Compression = str
-"""A row of `tfrecord_io.compression.CODECS`, or "infer"; signatures show the names."""
+Compression = Literal["infer", "gzip", "zlib", "zstd", "lz4"]
+"""Those of this package: rows of `tfrecord_io.compression.CODECS`."""
 OnError = OnErrorName | Callable[[Any], object]
 """What to do at damage; a callable gets the TFRecordError and returns True to go on."""
 

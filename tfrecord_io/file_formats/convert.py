@@ -20,16 +20,7 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
-from tfrecord_io.format.format_registry import (
-    EMBEDDING,
-    FOLDERS,
-    FORMATS,
-    TFRECORD,
-    Format,
-    list_formats,
-    load,
-    own_options,
-)
+from tfrecord_io.format.format_registry import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, load, own_options
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
 from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.options.write import ADDING
@@ -81,7 +72,6 @@ def _options() -> dict[str, str]:
 
 @partial(check_keywords, moved=_options)
 @rename_keywords({"missing": "missing_files"})
-@list_formats
 def convert(
     source: FilesLike,
     target: Path,
@@ -130,7 +120,35 @@ def convert(
         In place of what names and content say, for names without a suffix and pipes. The formats, their suffixes, and
         their options:
 
-        {formats}
+        - ``tfrecord``: TFRecord files, in every form that `read_table` accepts
+        - ``csv`` (``.csv``): with a header; no bytes and no lists; ``delimiter``, ``null_values``
+        - ``tsv`` (``.tsv``): CSV with tabs; ``delimiter``, ``null_values``
+        - ``jsonl`` or ``json`` (``.jsonl``, ``.ndjson``, ``.json``): JSON lines: an object in each line; bytes are
+          base64, ``{"base64": "AAE="}``
+        - ``parquet`` (``.parquet``, ``.pq``): tables with types, compressed by column
+        - ``arrow`` or ``feather`` (``.arrow``, ``.feather``, ``.ipc``): Arrow IPC files and streams, Feather
+        - ``orc`` (``.orc``): tables with types, compressed by stripe; times are read in nanoseconds, zones as UTC
+        - ``npy`` (``.npy``): an array, with a record for each index of its first axis; several are zipped; ``column``
+        - ``npz`` (``.npz``): arrays of equal length, or a folder of archives with a record each; ``compressed``
+        - ``hdf5`` or ``h5`` (``.h5``, ``.hdf5``): datasets of equal length are columns, those of groups as
+          ``group/name``; ``compressed``, ``record_dim``, ``decode_cf``
+        - ``netcdf`` or ``nc`` (``.nc``, ``.nc4``, ``.cdf``, only a source): variables of one dimension are columns;
+          packed values and times are decoded by xarray; ``record_dim``, ``decode_cf``
+        - ``zarr`` (``.zarr``): a folder with arrays of equal length, as columns; those of groups as ``group/name``;
+          ``record_dim``, ``decode_cf``
+        - ``idx`` (only a source): the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped
+        - ``tar`` (``.tar``): WebDataset archives: members with one name are a sample
+        - ``coco``, ``voc``, ``yolo``: images with boxes, as by `formats.open_coco` and others; ``class_names``,
+          ``shuffle_seed``, ``images``, ``image_set``, ``invalid_boxes``, ``check_sizes``, ``orient``, ``masks``
+        - ``lerobot`` (only a target): a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; it needs
+          ``fps``; ``fps``, ``task``
+        - ``images``, ``files``: a folder of images, or of files of any kind, as by `formats.open_image_folder` and
+          `formats.open_file_folder`; ``class_names``, ``shuffle_seed``, ``filename``
+        - ``elwc`` (only a source): TFRecord files with lists of TensorFlow Ranking, as by `formats.open_elwc`
+        - ``array_record`` (``.array_record``, ``.arrayrecord``): of Grain and TFDS; its records are copied, and parsed
+          only for other formats; ``group_size``, ``record_compression``
+        - ``tfds``: a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.formats.write_tfds`;
+          ``target_split``
     source_options, target_options : dict, optional
         Options of the formats. Those of TFRecord are the other keywords of `dataset` and `write_tfrecord`, and
         ``embed``, ``embed_folder`` and ``missing_files`` (`columns`, `folder` and `missing` of `formats.embed_files`);

@@ -344,15 +344,3 @@ def option_names(row: Format) -> list[str]:
     known = frozenset() if row is TFRECORD else row.reads | row.writes
     classes: list[type[Any]] = [FormatOptions, *([] if row.options is None else [row.options])]
     return [f.name for cls in classes for f in fields(cls) if f.metadata and f.name in known]
-
-
-def list_formats(function: F) -> F:
-    """Write the formats of this package into a docstring."""
-    lines = []
-    for row in FORMATS.own:
-        shown = [*(f"``{suffix}``" for suffix in row.suffixes), *filter(None, [only_one_way(row)])]
-        suffixes = f" ({', '.join(shown)})" if shown else ""
-        named = ", ".join(f"``{name}``" for name in option_names(row))
-        lines.append(f"- {' or '.join(f'``{key}``' for key in row.keys)}{suffixes}: {row.help}{named and f'; {named}'}")
-    function.__doc__ = (function.__doc__ or "").replace("{formats}", f"\n{' ' * 8}".join(lines))
-    return function

@@ -378,8 +378,7 @@ def iter_arrays(
         `dataset`.
     shuffle_buffer : int, optional
         Number of records to draw from: each record is drawn uniformly from a buffer of this size, and replaced by the
-        next one read, as in ``tf.data.Dataset.shuffle``. The order of files is shuffled too. 0 keeps the order of the
-        files.
+        next one read, as in ``tf.data.Dataset.shuffle``. The order of files is shuffled too. 0 keeps their order.
     seed : int, optional
         Of `shuffle_buffer`, without which nothing is shuffled. The same seed gives the same order, for any `threads`.
         None draws a seed; see the attribute ``seed``.
@@ -412,8 +411,7 @@ def iter_arrays(
         `batch_size` such rows; a record goes to the first that has room for it, in every column, and begins the next
         batch where none has. Arrays ``<name>/segment_ids`` and ``<name>/positions``, int32, state which record of its
         row, from 1, a value is of, and which value of the record, from 0; both are 0 where `pad_value` is. All columns
-        have to be packed. A missing list is an error; with ``missing="mask"`` it counts as empty, and nothing is
-        masked.
+        have to be packed. A missing list is an error; with ``missing="mask"`` it counts as empty.
     state : dict, optional
         The result of an iterator's ``state()``: continue with the batch after it.
 
