@@ -267,7 +267,7 @@ def test_declared_tensors_are_the_golden_arrays(data: Path, engine: str) -> None
 def test_bad_keywords_are_refused_at_once(tmp_path: Path, keywords: dict[str, Any], error: type[Exception]) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(1))])
     with pytest.raises(error):
-        read_by(tfr.iter_arrays, path, **keywords)
+        tfr.iter_arrays(path, **keywords)
 
 
 def test_a_file_object_is_refused(tmp_path: Path) -> None:
@@ -331,4 +331,4 @@ def test_an_unknown_keyword_error_lists_the_valid_keywords(tmp_path: Path) -> No
     with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'") as caught:
         tfr.iter_arrays(path, batch_size=1, nonsense=1)
     offered = str(caught.value).partition("valid names: ")[2].split(", ")
-    assert offered == sorted(set(inspect.signature(tfr.iter_arrays).parameters) - {"path"})
+    assert offered == sorted(set(inspect.signature(tfr.iter_arrays).parameters) - {"source"})

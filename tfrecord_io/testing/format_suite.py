@@ -18,6 +18,7 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, TruncatedRecordError
 from tfrecord_io.file_formats.convert import convert
 from tfrecord_io.format.format_registry import CSV, FORMATS, TSV, Format
+from tfrecord_io.options import Limits
 from tfrecord_io.tools.count import count
 from tfrecord_io.typing import Progress
 
@@ -46,7 +47,7 @@ class FormatSuite:
     keywords : dict
         Of `tfrecord_io.convert`, without which it is not read so.
     fields : int, optional
-        The number of columns that ``max_features`` counts, if it is not that of the columns of `rows`.
+        The number of columns that ``Limits.features`` counts, if it is not that of the columns of `rows`.
     damage : str
         What errors of damaged files say, as a regular expression.
     is_repeated : bool
@@ -205,9 +206,9 @@ class FormatSuite:
     @needs("plan")
     def test_too_many_columns_are_refused(self, path: Path) -> None:
         count = self.fields or len(self.rows.column_names)
-        self.read(path, source_options={"max_features": count})
-        with pytest.raises(SchemaError, match=f"more than {count - 1} different columns.*max_features"):
-            self.read(path, source_options={"max_features": count - 1})
+        self.read(path, source_options={"limits": Limits(features=count)})
+        with pytest.raises(SchemaError, match=f"more than {count - 1} different columns.*limits.*features"):
+            self.read(path, source_options={"limits": Limits(features=count - 1)})
 
     @needs("plan")
     def test_a_conversion_is_resumed(self, path: Path, tmp_path: Path) -> None:

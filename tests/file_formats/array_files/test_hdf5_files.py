@@ -19,6 +19,7 @@ from transfers import convert_flat
 
 h5py = pytest.importorskip("h5py")
 
+MEGABYTE = {"limits": tfr.Limits(expansion_bytes=1_000_000)}
 DTYPES = [
     "?",
     "i1",
@@ -261,18 +262,13 @@ def test_shapes_without_values(tmp_path: Path) -> None:
         file.create_dataset("rows", (2**50, 0), "f8")
         file.create_dataset("row", (1, 2**40), "u1", chunks=(1, 1000))
         file.create_dataset("zeros", (1000, 1000), "u1", chunks=(1, 1000))
-    for name, reason in (("x", "1000000} leaves"), ("rows", "rows without a value"), ("row", "a record")):
+    for name, reason in (("x", r"1000000\)} leaves"), ("rows", "rows without a value"), ("row", "a record")):
         with pytest.raises(tfr.TFRecordError, match=reason):
-            tfr.convert(
-                tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], source_options={"max_expansion": 1_000_000}
-            )
-    with pytest.raises(tfr.errors.DecodeError, match=r"pass source_options=.'max_expansion': 1000000"):
-        tfr.convert(
-            tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], source_options={"max_expansion": 1000}
-        )
-    tfr.convert(
-        tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], source_options={"max_expansion": 1_000_000}
-    )
+            tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], source_options=MEGABYTE)
+    few = {"limits": tfr.Limits(expansion_bytes=1000)}
+    with pytest.raises(tfr.errors.DecodeError, match=r"pass source_options=\{'limits': .*_bytes=1000000\)"):
+        tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], source_options=few)
+    tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["zeros"], source_options=MEGABYTE)
 
 
 @pytest.mark.parametrize("name", ["big", "lists", "texts"])
@@ -288,10 +284,8 @@ def test_what_takes_too_much_is_refused_before_a_row_is_read(
         raise AssertionError("a row is read")
 
     monkeypatch.setattr(h5py.Dataset, "__getitem__", read)
-    with pytest.raises(tfr.errors.DecodeError, match="max_expansion': 1000000} leaves room"):
-        tfr.convert(
-            tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], source_options={"max_expansion": 1_000_000}
-        )
+    with pytest.raises(tfr.errors.DecodeError, match=r"expansion_bytes=1000000\)} leaves room"):
+        tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], source_options=MEGABYTE)
 
 
 def test_rows_that_share_one_large_value_are_read_one_at_a_time(
@@ -343,7 +337,7 @@ while done < count:
                 del content[draw.randrange(len(content)):]
             open("m.h5", "wb").write(content)
             try:
-                tfr.convert("m.h5", "m.tfrecord", source_options={'max_expansion': 1 << 24})
+                tfr.convert("m.h5", "m.tfrecord", source_options={'limits': tfr.Limits(expansion_bytes=1 << 24)})
             except tfr.TFRecordError:
                 pass
             except BaseException as error:

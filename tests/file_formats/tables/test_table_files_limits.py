@@ -1,4 +1,4 @@
-"""Tables of more columns than `max_features`, or with few of many in each row: refused before they are parsed."""
+"""Tables of more columns than `Limits.features`, or with few of many in each row: refused before they are parsed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MANY: dict[str, Callable[[], str]] = {
 def test_too_many_columns(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(MANY[name]())
     with pytest.raises(
-        tfr.errors.SchemaError, match=r"more than 100000 different columns or fields; raise .*max_features"
+        tfr.errors.SchemaError, match=r"more than 100000 different columns or fields; raise .*limits.*features"
     ):
         tfr.convert(tmp_path / name, tmp_path / "a.tfrecord")
     assert not (tmp_path / "a.tfrecord").exists()
@@ -38,7 +38,7 @@ def test_too_many_columns(tmp_path: Path, name: str) -> None:
 
 def test_rows_with_few_of_many_columns(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("".join(f'{{"k{i}": 1}}\n' for i in range(20_000)))
-    with pytest.raises(tfr.errors.DecodeError, match=r"20000 rows of 20000 different fields.*max_expansion"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"20000 rows of 20000 different fields.*expansion_bytes"):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
 
 
@@ -47,17 +47,19 @@ def test_limits_are_keywords(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"b": {"c": 2}}\n')
     for name in ("a.csv", "a.jsonl"):
         with pytest.raises(tfr.errors.SchemaError, match="more than 2 different"):
-            tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", source_options={"max_features": 2})
-        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", source_options={"max_features": 3}, mode="overwrite")
-    with pytest.raises(ValueError, match=r"max_features\W+0"):
-        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"max_features": 0})
+            tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", source_options={"limits": tfr.Limits(features=2)})
+        three = {"limits": tfr.Limits(features=3)}
+        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", source_options=three, mode="overwrite")
+    with pytest.raises(ValueError, match=r"features\W+0"):
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"limits": tfr.Limits(features=0)})
 
 
 def test_later_rows_are_parsed_in_parts(tmp_path: Path) -> None:
     rows = [{"a": 0, "b": "x"}, *({"a": i} for i in range(1, 100)), {"a": 100, "b": "é"}]
     (tmp_path / "a.jsonl").write_text("\n\n".join(map(json.dumps, rows)) + "\n")
     tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
-    tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord", source_options={"max_expansion": 7 * 8 * 3})
+    few = tfr.Limits(expansion_bytes=7 * 8 * 3)
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord", source_options={"limits": few})
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(tfr.read_table(tmp_path / "a.tfrecord"))
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [*rows, {"a": "x"}])) + "\n")
     with pytest.raises(tfr.errors.DecodeError) as whole:
@@ -65,7 +67,7 @@ def test_later_rows_are_parsed_in_parts(tmp_path: Path) -> None:
     with pytest.raises(tfr.errors.DecodeError) as parts:
         tfr.convert(
             *(tmp_path / "a.jsonl", tmp_path / "c.tfrecord"),
-            source_options={"schema_overrides": {"a": "int64"}, "max_expansion": 7 * 8 * 3},
+            source_options={"schema_overrides": {"a": "int64"}, "limits": few},
         )
     assert (parts.value.record, parts.value.reason) == (whole.value.record, whole.value.reason)
 

@@ -343,10 +343,10 @@ def test_other_messages_get_advice(engine: str, tmp_path: Path) -> None:
 def test_a_repeated_context_is_bounded(tmp_path: Path) -> None:
     """Few bytes do not become any number of them: 1 MB of context for 100,000 empty examples is 100 GB."""
     path = written(tmp_path / "a", [*LISTS, field(2, example(long=blobs(bytes(10**6)))) + field(1, b"") * 10**5])
-    error = fault(path, max_expansion=1 << 20)
+    error = fault(path, limits=tfr.Limits(expansion_bytes=1 << 20))
     assert error.of_memory
     assert (error.record, error.offset) == (5, len(framed(*LISTS)))
     assert "a context of 1000" in error.reason
-    assert len(rows(path, part="examples", max_expansion=1 << 20)) == 10**5 + 5
-    with pytest.raises(tfr.errors.SchemaError, match="max_features=3"):
-        read(path, max_features=3)
+    assert len(rows(path, part="examples", limits=tfr.Limits(expansion_bytes=1 << 20))) == 10**5 + 5
+    with pytest.raises(tfr.errors.SchemaError, match=r"limits=tfr.Limits\(features=3\)"):
+        read(path, limits=tfr.Limits(features=3))

@@ -120,11 +120,10 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
 def test_samples_have_limits(tmp_path: Path) -> None:
     many = b"".join(header(f"a.{i}", 0) for i in range(11))
     (tmp_path / "a.tar").write_bytes(many)
-    with pytest.raises(tfr.errors.SchemaError, match=r"more than 10 different columns.*max_features"):
-        tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord", source_options={"max_features": 10})
-    assert (
-        len(tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord", source_options={"max_features": 12}).columns) == 12
-    )
+    with pytest.raises(tfr.errors.SchemaError, match=r"more than 10 different columns.*limits.*features"):
+        tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord", source_options={"limits": tfr.Limits(features=10)})
+    twelve = {"limits": tfr.Limits(features=12)}
+    assert len(tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord", source_options=twelve).columns) == 12
     (tmp_path / "b.tar").write_bytes(header("a.x", 5) + padded(b"12345") + header("a.y", 2**31 - 5))
     with pytest.raises(tfr.errors.DecodeError, match=r"'a\.y': with it, its sample has 2147483648 bytes"):
         tfr.convert(tmp_path / "b.tar", tmp_path / "a.tfrecord")
