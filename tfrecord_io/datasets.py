@@ -38,14 +38,15 @@ from tfrecord_io.options import (
 )
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.keyword_names import unknown_attribute
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.explanation import Explanation, explained
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.open_scan import (
     count_scan,
     filtered,
-    narrowed,
     open_scan,
     plan_dataset,
+    plan_sources,
     read_scan,
     refreshed,
     skipped,
@@ -121,7 +122,7 @@ class _Shown(Report, Scan):
         return f"<{type(self).__name__} of {self.describe()}>"
 
 
-_OF_SCANS = tuple(field.name for field in fields(Scan))
+_OF_SCANS = {field.name for field in fields(Scan)}
 
 
 class DatasetPiece(_Shown):
@@ -399,40 +400,16 @@ class Dataset(_Shown):
     to_hf = to_hf
     to_grain = to_grain
 
-    @classmethod
-    def of(cls, source: InputPath, options: ReadOptions) -> Self:
-        """The dataset of a source, which is opened when its files or its schema are asked for."""
-        if isinstance(source, Scan):
-            return cls.from_scan(narrowed(source, options))
-        if not isinstance(source, str | PathLike) and isinstance(source, Iterable) and not hasattr(source, "read"):
-            source = list(source)
-            if any(isinstance(part, Scan) for part in source):
-                return cls.from_scan(plan_dataset(source, options))
-        self = object.__new__(cls)
-        object.__setattr__(self, "options", options)
-        object.__setattr__(self, "origin", (source, options))
-        return self
-
-    @property
-    def is_open(self) -> bool:
-        try:
-            object.__getattribute__(self, "sources")
-        except AttributeError:
-            return False
-        return True
-
-    def _open(self) -> None:
-        """Look the files up, and find their schema."""
-        assert self.origin is not None
-        scan = plan_dataset(*self.origin)
-        for name in reversed(_OF_SCANS):  # the first one, the sources, tells other threads that the others are there
+    def _find_schema(self) -> None:
+        scan = plan_sources(self.sources, self.options)
+        for name in sorted(_OF_SCANS - {"origin"}, key="resolved".__eq__):  # which says that the others are there
             object.__setattr__(self, name, getattr(scan, name))
 
-    if not TYPE_CHECKING:  # what is not known before it is opened; methods of other packages
+    if not TYPE_CHECKING:  # what is not known before the schema is; methods of other packages
 
         def __getattr__(self, name: str) -> object:
-            if name in _OF_SCANS and not self.is_open:
-                self._open()
+            if name in _OF_SCANS and not self.has_schema:
+                self._find_schema()
                 return object.__getattribute__(self, name)
             method = added_method(name) if name.startswith("to_") else None
             if method is None:
@@ -775,10 +752,10 @@ def dataset(
 ) -> Dataset:
     """Describe TFRecord files as a dataset, which is read later, in whole, in part or in pieces.
 
-    All calls that read files take it, alone or in a list, with all that is said here of how they are read. It is opened
-    when its files or its schema are first needed. The schema is fixed then: from `schema`, from the first file, or from
-    a `sample` of the first records. A record that contradicts it raises an error when it is read; calls that return all
-    rows, such as `read_table`, infer types from all of them.
+    All calls that read files take it, alone or in a list, with all that is said here of how they are read. Its files
+    are those that are there when this call returns. Its schema is found when it is first needed, and fixed then: from
+    `schema`, from the first file, or from a `sample` of the first records. A record that contradicts it raises an error
+    when it is read; calls that return all rows, such as `read_table`, infer types from all of them.
 
     >>> import pyarrow.compute as pc, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
@@ -850,9 +827,20 @@ def dataset(
 
     Raises
     ------
-    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As in `read_tfrecord`, when it is opened.
+    FileNotFoundError
+        Nothing matches `source`.
+    CorruptRecordError, DecodeError, SchemaError
+        As in `read_tfrecord`, when the schema is found.
     TypeError
-        When it is opened, and not read by a call that takes it: `source` is a file object or a pipe.
+        When the schema is found, in place of a call that takes the dataset: `source` is a file object or a pipe.
     """
-    return Dataset.of(source, ReadOptions.of_call(dataset, locals(), source))
+    options = ReadOptions.of_call(dataset, locals(), source)
+    if not isinstance(source, str | PathLike | Scan) and isinstance(source, Iterable) and not hasattr(source, "read"):
+        source = list(source)
+    if isinstance(source, Scan) or (isinstance(source, list) and any(isinstance(part, Scan) for part in source)):
+        return Dataset.from_scan(plan_dataset(source, options))
+    described = object.__new__(Dataset)
+    known = {"sources": tuple(resolve_sources(source, options)), "options": options, "origin": (source, options)}
+    for name, value in known.items():
+        object.__setattr__(described, name, value)
+    return described

@@ -40,7 +40,7 @@ SAME = {"open_writer": "write_tfrecord"}  # functions whose keywords are describ
 COMMON = "These have the same meaning in every function whose signature contains them."
 
 GROUPS = {
-    "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset mix open_random infer_schema",
+    "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset Limits mix open_random infer_schema",
     "Write": "write_tfrecord open_writer",
     "Convert": "convert explode windows",
     "Other formats": "open_npy open_npz open_idx write_npy write_npz open_image_folder write_image_folder "

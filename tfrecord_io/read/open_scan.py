@@ -146,7 +146,7 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     origin: tuple[Any, ReadOptions] | None = (path, options)
     if isinstance(path, list) and any(isinstance(part, Scan) for part in path):
         origin = (paths_of(path), options) if all(map(_is_whole, path)) else None
-    return replace(_plan_sources(sources, options), origin=origin)
+    return replace(plan_sources(sources, options), origin=origin)
 
 
 def _is_whole(part: Any) -> bool:
@@ -154,7 +154,8 @@ def _is_whole(part: Any) -> bool:
     return not isinstance(part, Scan) or (part.origin is not None and not part.chooses_rows)
 
 
-def _plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
+def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
+    """The scan of all columns and rows of files that were looked up, under one schema."""
     for source in sources:
         if source.is_file_object or source.pipe is not None:
             reason = "a dataset is read any number of times: it takes paths of files, no file objects and no pipes"
@@ -175,7 +176,7 @@ def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan
     if scan.origin is None:
         raise ValueError("only what was opened as a whole can be refreshed: call tfr.dataset(path) again")
     path, options = scan.origin
-    latest = _plan_sources(resolve_sources(path, options) if sources is None else sources, options)
+    latest = plan_sources(resolve_sources(path, options) if sources is None else sources, options)
     latest = latest.over(limit=scan.options.limit, offset=scan.options.offset)
     names = ("sources", "options", "resolved", "partitions", "sidecar", "compiled")
     found: dict[str, Any] = {name: getattr(latest, name) for name in names}

@@ -177,14 +177,18 @@ class Scan(Configured):
             object.__setattr__(self, "compiled", _Compiled(self))
 
     @property
-    def is_open(self) -> bool:
-        """Whether its files were looked up, and its schema is known: see `tfrecord_io.dataset`."""
+    def has_schema(self) -> bool:
+        """Whether its schema is known, which is found when it is first needed: see `tfrecord_io.dataset`."""
+        try:
+            object.__getattribute__(self, "resolved")
+        except AttributeError:
+            return False
         return True
 
     @property
     def is_as_stated(self) -> bool:
         """Whether it is all that `origin` says: nothing else was selected of it."""
-        if not self.is_open:
+        if not self.has_schema:
             return True
         if self.origin is None or self.row_filter is not None or self.selected is not None or self.picked is not None:
             return False
@@ -470,7 +474,11 @@ class Scan(Configured):
     @property
     def chooses_rows(self) -> str:
         """What chooses some of the rows of its files, for display; empty if nothing does."""
-        parts = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
+        if self.has_schema:
+            condition = None if self.row_filter is None else self.row_filter.condition
+        else:
+            condition = self.options.filters
+        parts = [] if condition is None else [f"rows where {condition.text}"]
         return ", ".join([*parts, *filter(None, [self.chosen_range])])
 
     @property
@@ -483,7 +491,7 @@ class Scan(Configured):
     @property
     def chooses_columns(self) -> bool:
         """Whether some columns of its files are left out."""
-        return self.selected is not None or self.options.columns is not None
+        return (self.has_schema and self.selected is not None) or self.options.columns is not None
 
     def of_all_rows(self, names: Sequence[str], row_filter: RowFilter | None = None) -> Scan:
         """Some of the columns, of all rows, or of those that pass a filter."""

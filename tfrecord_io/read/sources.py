@@ -70,20 +70,20 @@ def whole_files(source: Any, verb: str, *, splits: bool = False) -> Any:
 
 
 def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
-    """What a call reads: in place of a dataset that was not opened yet its path, and the options with its selection.
+    """What a call reads: in place of a dataset without a schema yet its files, and the options with its selection.
 
-    So what it reads is what it would read of the path. The same holds for a dataset that was opened, if the call states
+    So what it reads is what it would read of the path. The same holds for a dataset that has one, if the call states
     more of how it is read, or its types are inferred and the read is `whole`, as they are those of all rows then.
     """
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
-    path, own = source.origin
-    if source.is_open:
+    own = source.origin[1]
+    if source.has_schema:
         infers = whole and source.resolved.is_inferred
         differs = any(getattr(options, name, own_value) != own_value for name, own_value in _stated(own))
         if not (infers or differs) or not source.is_as_stated:
             return source, options
-        path = list(source.sources)
+    path = list(source.sources)
     selections = {name: getattr(own, name) for name in _SELECTION if getattr(own, name) != getattr(ReadOptions, name)}
     if not selections:
         return path, options

@@ -59,7 +59,7 @@ def write_tfds(
     >>> labels = {"label": ["cat", "dog"]}
     >>> _ = tfr.formats.write_tfds({"n": [1, 2, 3], "label": [0, 1, 0]}, "out/mine/1.0.0", class_names=labels)
     >>> _ = tfr.formats.write_tfds({"n": [4], "label": [1]}, "out/mine/1.0.0", split="test", class_names=labels)
-    >>> tfr.read_table("out/mine", split="train[1:]+test")["n"].to_pylist()
+    >>> tfr.read_table(tfr.dataset("out/mine", split="train[1:]+test"))["n"].to_pylist()
     [2, 3, 4]
 
     Parameters
