@@ -46,24 +46,19 @@ def _consume(batches: Any) -> int:
     return count
 
 
-def _stream(path: str, threads: int, **options: Any) -> int:
-    with library().open_reader(path, threads=threads, **options) as reader:
-        return _consume(reader)
-
-
 def call(mode: str, path: str, threads: int) -> Any:
     """Read a file in one of the modes."""
     tfr = library()
+    source = tfr.dataset(path, threads=threads)
     if mode == "read_arrays":
-        return tfr.read_arrays(tfr.dataset(path, threads=threads), missing="mask")
+        return tfr.read_arrays(source, missing="mask")
     if mode == "iter_arrays":
-        return _consume(
-            tfr.iter_arrays(tfr.dataset(path, threads=threads), batch_size=256, missing="mask", ragged="object")
-        )
+        return _consume(tfr.iter_arrays(source, batch_size=256, missing="mask", ragged="object"))
     if mode.startswith("open_reader"):
-        schema = {} if "sample" in mode else {"schema": tfr.read_table(path, limit=SAMPLE).schema}
-        return _stream(path, threads, sample=SAMPLE, **schema)
-    return getattr(tfr, mode)(path, threads=threads)
+        schema = None if "sample" in mode else tfr.read_table(path, limit=SAMPLE).schema
+        with tfr.open_reader(tfr.dataset(path, threads=threads, sample=SAMPLE), schema=schema) as reader:
+            return _consume(reader)
+    return getattr(tfr, mode)(source)
 
 
 def size(result: Any) -> int:

@@ -70,7 +70,9 @@ def _rows(case: str) -> Iterator[Row]:
     found: dict[str, Any] = {}
 
     def dataset() -> Any:
-        return tfr.dataset("/data", filesystem=files, schema=schema)
+        opened = tfr.dataset("/data", filesystem=files, schema=schema)
+        assert opened.schema.names
+        return opened
 
     def filtered() -> Any:
         column = found["dataset"].schema.names[0]

@@ -47,18 +47,19 @@ class TfrecordIo:
         path: str | None = None,
         rows: int | None = None,
     ) -> None:
-        tfr = library()
+        self.tfr = tfr = library()
         self.read = {"table": tfr.read_table, "pandas": tfr.read_tfrecord, "arrays": tfr.read_arrays}[output]
         self.path = path or str(workload.path)
         self.rows = rows
-        self.options: dict[str, Any] = {"threads": threads}
+        self.threads = threads
+        self.options: dict[str, Any] = {}
         if columns is not None:
             self.options["columns"] = selection(workload, columns)
         if output == "arrays":
             self.options["missing"] = "mask"
 
     def run(self, setting: tuple[()]) -> Any:
-        return self.read(self.path, **self.options)
+        return self.read(self.tfr.dataset(self.path, threads=self.threads), **self.options)
 
     @staticmethod
     def count(result: Any) -> int:
@@ -73,7 +74,7 @@ class CountRecords:
     settings = ((),)
 
     def __init__(self, workload: Workload, threads: int | None = None) -> None:
-        self.count_records = library().count_records
+        self.count_records = library().count
         self.path = str(workload.path)
 
     def run(self, setting: tuple[()]) -> int:

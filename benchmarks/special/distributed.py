@@ -83,6 +83,7 @@ def requests(path: str, repeat: int) -> Iterator[str]:
         tfr.write_tfrecord(tfr.dataset(path), f"s3://bench/train@{SHARDS}", storage_options=storage)
         remote = tfr.dataset(f"s3://bench/train@{SHARDS}", storage_options=storage, threads=1)
         local = tfr.dataset(path, threads=1)
+        assert remote.schema == local.schema  # opens both
         count = [0]
         original = type(fs)._call_s3
 

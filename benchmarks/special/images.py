@@ -74,11 +74,11 @@ class TfrecordIo:
             __import__(codec)
         tfr = library()
         form = {"resize": TARGET, "draft": draft} if resized else {"shape": (*SIZES[workload.name], 3)}
-        self.read, self.path = tfr.read_arrays, workload.path
-        self.options = {"schema": {"image": tfr.image(**form)}, "threads": threads}
+        self.tfr, self.path, self.threads = tfr, workload.path, threads
+        self.schema = {"image": tfr.image(**form)}
 
     def run(self, setting: tuple[()]) -> Any:
-        return self.read(self.path, **self.options)["image"]
+        return self.tfr.read_arrays(self.tfr.dataset(self.path, threads=self.threads), schema=self.schema)["image"]
 
     @staticmethod
     def count(result: Any) -> int:

@@ -63,10 +63,10 @@ def _stored(folder: Path, shape: str, storage: str) -> tuple[str, dict[str, Any]
 
 def _reads(path: str, where: Mapping[str, Any], rows: int) -> Iterator[tuple[str, Callable[[int], None]]]:
     def whole(threads: int) -> None:
-        assert tfr.read_table(tfr.dataset(path, threads=threads), **where).num_rows == rows
+        assert tfr.read_table(tfr.dataset(path, threads=threads, **where)).num_rows == rows
 
     def stream(threads: int) -> None:
-        with tfr.open_reader(tfr.dataset(path, threads=threads), **where) as reader:
+        with tfr.open_reader(tfr.dataset(path, threads=threads, **where)) as reader:
             assert sum(len(batch) for batch in reader) == rows
 
     yield "read_table", whole

@@ -62,7 +62,11 @@ class TfrecordIo:
 
     def run(self, setting: tuple[()]) -> int:
         batches = self.tfr.iter_arrays(
-            self.path, batch_size=BATCH, shuffle_buffer=BUFFER, seed=0, schema=self.schema, threads=self.threads
+            self.tfr.dataset(self.path, threads=self.threads),
+            batch_size=BATCH,
+            shuffle_buffer=BUFFER,
+            seed=0,
+            schema=self.schema,
         )
         return sum(len(batch["image"]) for batch in batches)
 
@@ -113,13 +117,12 @@ class PaddedTokens(TfrecordIo):
 
     def run(self, setting: tuple[()]) -> int:
         batches = self.tfr.iter_arrays(
-            self.path,
+            self.tfr.dataset(self.path, threads=self.threads),
             batch_size=TOKENS_BATCH,
             shuffle_buffer=TOKENS_BUFFER,
             seed=0,
             ragged="pad",
             schema=self.schema,
-            threads=self.threads,
         )
         return sum(len(batch["tokens"]) for batch in batches)
 
