@@ -31,7 +31,7 @@ assert tfr.read_table("unnamed").num_rows == 1000
 open("cut.tfrecord.bz2", "wb").write(content[:-9])
 assert tfr.read_table("cut.tfrecord.bz2", on_error="skip", schema={"x": "int64"}).num_rows <= 1000
 try:
-    tfr.read_table("unnamed", compression="lzma")
+    tfr.read_table(tfr.dataset("unnamed", compression="lzma"))
 except ValueError as error:
     assert "'lz4', 'bzip2', or None" in str(error), error
 else:

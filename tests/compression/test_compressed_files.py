@@ -157,7 +157,7 @@ def test_decompression_bomb_is_read_in_bounded_memory(engine: str, tmp_path: Pat
     try:
         with pytest.raises(tfr.errors.CorruptRecordError, match="record 0 at byte 0"):
             tfr.read_table(tfr.dataset(written(tmp_path / "a", zeros), threads=threads))
-        with pytest.raises(tfr.errors.CorruptRecordError, match="max_record_bytes"):
+        with pytest.raises(tfr.errors.CorruptRecordError, match=r"limits=tfr\.Limits\(record_bytes="):
             tfr.read_table(
                 tfr.dataset(written(tmp_path / "b", record), threads=threads, limits=tfr.Limits(record_bytes=1 << 24))
             )
@@ -232,7 +232,7 @@ def test_another_thread_decompresses_ahead_of_the_decoder(
     assert threads[-1] != threading.get_ident()
 
 
-def test_max_decompression_ratio_ends_the_reading_of_a_bomb(
+def test_a_decompression_ratio_ends_the_reading_of_a_bomb(
     engine: str, tmp_path: Path, codec: str, threads: int
 ) -> None:
     """The records before are returned; a file that does not reach the ratio is not affected."""
@@ -246,12 +246,12 @@ def test_max_decompression_ratio_ends_the_reading_of_a_bomb(
     assert caught.value.expected == 4 < caught.value.got
     intact = caught.value.records_intact
     assert 40 < intact < 46
-    with pytest.warns(tfr.errors.StoppedEarlyWarning, match="max_decompression_ratio"):
+    with pytest.warns(tfr.errors.StoppedEarlyWarning, match=r"limits=tfr\.Limits\(decompression_ratio="):
         stopped = tfr.read_table(
             tfr.dataset(path, threads=threads, limits=tfr.Limits(decompression_ratio=4)), on_error="stop"
         )
     assert stopped.equals(whole[:intact])
-    with pytest.raises(tfr.errors.CompressionError, match="max_decompression_ratio"):
+    with pytest.raises(tfr.errors.CompressionError, match=r"limits=tfr\.Limits\(decompression_ratio="):
         list(tfr.RecordReader(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=4))))
 
 
@@ -262,7 +262,6 @@ def test_a_small_file_may_be_uniform(tmp_path: Path, codec: str) -> None:
 
 
 @pytest.mark.parametrize(("ratio", "error"), [(0.5, ValueError), (float("nan"), ValueError), ("9", TypeError)])
-def test_invalid_ratios(tmp_path: Path, ratio: Any, error: type[Exception]) -> None:
-    for call in (tfr.read_table, tfr.RecordReader):
-        with pytest.raises(error, match="max_decompression_ratio="):
-            call(tmp_path / "none", max_decompression_ratio=ratio)  # type: ignore[operator]
+def test_invalid_ratios(ratio: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="decompression_ratio="):
+        tfr.Limits(decompression_ratio=ratio)

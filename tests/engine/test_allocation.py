@@ -28,7 +28,7 @@ path = pathlib.Path(sys.argv[1], "a.tfrecord")
 
 
 def read():
-    assert tfr.read_table(path, threads=1).equals(table.cast(tfr.read_table(path).schema))
+    assert tfr.read_table(tfr.dataset(path, threads=1)).equals(table.cast(tfr.read_table(path).schema))
 
 
 def write():

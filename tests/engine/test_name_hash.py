@@ -85,7 +85,7 @@ import hashlib, sys
 import numpy as np
 import tfrecord_io as tfr
 from tfrecord_io._native import _kernel
-table = tfr.read_table(sys.argv[1], threads=1)
+table = tfr.read_table(tfr.dataset(sys.argv[1], threads=1))
 tfr.write_tfrecord(table, sys.argv[2], mode='overwrite')
 written = hashlib.sha256(open(sys.argv[2], "rb").read()).hexdigest()
 print(_kernel.hash_name(np.frombuffer(b"name", np.uint8)))

@@ -79,10 +79,10 @@ def test_the_environment_sets_how_much_is_kept(text: str, error: str) -> None:
 FORKING = """
 import os, sys
 import tfrecord_io as tfr
-rows = tfr.read_table(sys.argv[1], threads=1).num_rows
+rows = tfr.read_table(tfr.dataset(sys.argv[1], threads=1)).num_rows
 process = os.fork()
 if process == 0:
-    os._exit(0 if tfr.read_table(sys.argv[1], threads=1).num_rows == rows else 1)
+    os._exit(0 if tfr.read_table(tfr.dataset(sys.argv[1], threads=1)).num_rows == rows else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
 """
 

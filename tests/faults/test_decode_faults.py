@@ -212,13 +212,13 @@ def test_distinct_feature_names_are_bounded(engine: str, tmp_path: Path) -> None
     path = written(tmp_path / "a", rows)
     assert tfr.read_table(tfr.dataset(path, limits=tfr.Limits(features=600))).num_columns == 600
     for threads in (1, 2):
-        for read in (tfr.read_table, lambda *a, **k: read_by(tfr.open_reader, *a, **k).read_all()):
-            with pytest.raises(tfr.TFRecordError, match="max_features=55") as caught:
-                read(path, max_features=55, threads=threads)
+        for read in (tfr.read_table, lambda source: tfr.open_reader(source).read_all()):
+            with pytest.raises(tfr.TFRecordError, match=r"limits=tfr\.Limits\(features=55\)") as caught:
+                read(tfr.dataset(path, limits=tfr.Limits(features=55), threads=threads))
             assert caught.value.record == 5
     many = field(1, b"".join(field(1, field(1, b"%d" % i)) for i in range(100_001)))
     begun = time.monotonic()
-    with pytest.raises(tfr.TFRecordError, match="max_features=100000"):
+    with pytest.raises(tfr.TFRecordError, match=r"limits=tfr\.Limits\(features=100000\)"):
         tfr.read_table(written(tmp_path / "b", [many]))
     assert time.monotonic() - begun < 60
 
@@ -344,8 +344,9 @@ ELWC = {
 @pytest.mark.parametrize("payloads", ELWC.values(), ids=ELWC)
 def test_lists_of_examples_are_named(engine: str, tmp_path: Path, payloads: list[bytes]) -> None:
     path = written(tmp_path / "a", payloads)
-    readers = [tfr.read_table, tfr.infer_schema, lambda path, **more: read_by(tfr.open_reader, path, **more).read_all()]
-    for read in (*readers, partial(tfr.read_table, max_features=100), partial(tfr.read_table, schema={"title": str})):
+    few = partial(read_by, tfr.read_table, limits=tfr.Limits(features=100))
+    declared = partial(tfr.read_table, schema={"title": str})
+    for read in (tfr.read_table, tfr.infer_schema, lambda path: tfr.open_reader(path).read_all(), few, declared):
         with pytest.raises(
             tfr.errors.DecodeError, match=r'look like ExampleListWithContext.*record_type="bytes"'
         ) as caught:

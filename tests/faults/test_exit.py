@@ -28,7 +28,8 @@ ROUNDS = 12 if COMPLETE else 1  # each is a process of its own
 START = "import sys, tfrecord_io as tfr\npath = sys.argv[1]\n"
 RAISED_IN_A_STEP = """
 def train():
-    batches = tfr.iter_arrays(path, batch_size=100, epochs=None, seed=0, shuffle_buffer=1000, threads={threads})
+    source = tfr.dataset(path, threads={threads})
+    batches = tfr.iter_arrays(source, batch_size=100, epochs=None, seed=0, shuffle_buffer=1000)
     for step, batch in enumerate(batches):
         if step == 5:
             raise ValueError("a bug in the training step")
@@ -38,16 +39,17 @@ HELD_BY_A_CYCLE = """
 class Holder: pass
 holder = Holder()
 holder.itself = holder
-holder.batches = tfr.iter_arrays(path, batch_size=100, epochs=None, seed=0, shuffle_buffer=1000, threads={threads})
+source = tfr.dataset(path, threads={threads})
+holder.batches = tfr.iter_arrays(source, batch_size=100, epochs=None, seed=0, shuffle_buffer=1000)
 next(holder.batches)
 """
 HELD_READER = """
-reader = tfr.open_reader(path, batch_size=100, threads={threads})
+reader = tfr.open_reader(tfr.dataset(path, threads={threads}), batch_size=100)
 reader.read_next_batch()
 """
 HELD_STREAM = """
 tfr.write_tfrecord(dict.fromkeys("abcdefgh", range(99_999)), path + "-numbers")
-reader = tfr.open_reader(path + "-numbers", batch_size=100, threads={threads})
+reader = tfr.open_reader(tfr.dataset(path + "-numbers", threads={threads}), batch_size=100)
 reader.read_next_batch()
 """
 HELD_RECORD_READER = """
@@ -55,10 +57,10 @@ records = tfr.RecordReader(path)
 next(records)
 """
 UNTIL_INTERRUPTED = {
-    "read_table": "tfr.read_table(path, threads={threads})",
-    "iter_arrays": "for _ in tfr.iter_arrays(path, batch_size=99, shuffle_buffer=500, threads={threads}): pass",
-    "open_reader": "for _ in tfr.open_reader(path, batch_size=99, threads={threads}): pass",
-    "numbers": "for _ in tfr.open_reader(path, columns='tokens', batch_size=99, threads={threads}): pass",
+    "read_table": "tfr.read_table(tfr.dataset(path, threads={threads}))",
+    "iter_arrays": "for _ in tfr.dataset(path, threads={threads}).iter_arrays(batch_size=99, shuffle_buffer=500): pass",
+    "open_reader": "for _ in tfr.open_reader(tfr.dataset(path, threads={threads}), batch_size=99): pass",
+    "numbers": "for _ in tfr.open_reader(tfr.dataset(path, threads={threads}), columns='tokens', batch_size=99): pass",
     "RecordReader": "for _ in tfr.RecordReader(path): pass",
     "open_random": "with tfr.open_random(path) as records: [records[i] for i in range(0, len(records), 100)]",
     "write gzip": "tfr.write_tfrecord(table, out + '/x.tfrecord.gz', threads={threads}, mode='overwrite')",
@@ -69,10 +71,11 @@ FORKS = """
 import gc, os, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12 and later, about forks
 def rows(threads):
-    return sum(len(b["label"]) for b in tfr.iter_arrays(path, batch_size=99, shuffle_buffer=500, threads=threads))
-held = [tfr.iter_arrays(path, batch_size=99, shuffle_buffer=500, epochs=None, threads=n) for n in (2, 4)]
-held.append(tfr.open_reader(path, batch_size=99, threads=2))
-held.append(tfr.open_reader(path, columns="tokens", batch_size=99, threads=4))
+    source = tfr.dataset(path, threads=threads)
+    return sum(len(b["label"]) for b in tfr.iter_arrays(source, batch_size=99, shuffle_buffer=500))
+held = [tfr.iter_arrays(tfr.dataset(path, threads=n), batch_size=99, shuffle_buffer=500, epochs=None) for n in (2, 4)]
+held.append(tfr.open_reader(tfr.dataset(path, threads=2), batch_size=99))
+held.append(tfr.open_reader(tfr.dataset(path, threads=4), columns="tokens", batch_size=99))
 children = []
 for i in range(8):
     for each in held:
@@ -83,7 +86,7 @@ for i in range(8):
             held.clear()
             gc.collect()
         assert rows(1 + i % 3) == rows(4) == {rows}
-        assert tfr.read_table(path, threads=2).num_rows == {rows}
+        assert tfr.read_table(tfr.dataset(path, threads=2)).num_rows == {rows}
         tfr.write_tfrecord(tfr.read_table(path), f"{path}.{i}.gz", threads=2)
         sys.exit(7)
     children.append(pid)

@@ -1,4 +1,4 @@
-"""A few bytes of a file do not take much memory: `max_expansion` bounds what is made of them."""
+"""A few bytes of a file do not take much memory: `Limits.expansion_bytes` bounds what is made of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 reads = {
     "read_table": tfr.read_table, "read_tfrecord": tfr.read_tfrecord, "read_arrays": tfr.read_arrays,
-    "read_metadata": tfr.read_metadata, "one thread": lambda path: tfr.read_table(path, threads=1),
+    "read_metadata": tfr.read_metadata, "one thread": lambda path: tfr.read_table(tfr.dataset(path, threads=1)),
     "open_reader": lambda path: sum(map(len, tfr.open_reader(path))),
     "open_random": lambda path: tfr.open_random(path)[0],
     "iter_arrays": lambda path: list(tfr.iter_arrays(path, batch_size=10)),
@@ -75,10 +75,15 @@ def refused(path: Path, *calls: str, feature: str | None = "x", limit: int = 900
     results, memory = memory_of(path, *calls)
     for call, error in results.items():
         assert error is not None, call
-        assert "max_expansion=268435456" in error[0], call
-        assert re.search(r"pass (tfr\.dataset\(…, )?max_expansion=", error[0]), call
+        assert "limits=tfr.Limits(expansion_bytes=268435456)" in error[0], call
+        assert re.search(r"pass (tfr\.dataset\(…, )?limits=tfr\.Limits\(expansion_bytes=", error[0]), call
         assert error[1] == feature, call
     assert memory < limit
+
+
+def advised(error: tfr.TFRecordError) -> int:
+    """The limit that a message says to pass."""
+    return int(str(error).rsplit("expansion_bytes=", 1)[1].partition(")")[0])
 
 
 def embedding(type_: pa.DataType, metadata: dict[str, str] | None = None) -> bytes:
@@ -177,13 +182,14 @@ def test_tensors_of_one_value_are_read(engine: str, tmp_path: Path) -> None:
 def test_the_limit_can_be_changed() -> None:
     value = filled(1000)
     room = 512 * len(value)
-    assert tfr.io.parse_tensor(value, max_expansion=4000 - room if room < 4000 else 1).shape == (1000,)
-    with pytest.raises(tfr.errors.DecodeError, match="pass max_expansion=") as caught:
-        tfr.io.parse_tensor(filled(10**6), max_expansion=1)
-    needed = int(str(caught.value).rsplit("max_expansion=", 1)[1].split()[0])
-    assert tfr.io.parse_tensor(filled(10**6), max_expansion=needed).shape == (10**6,)
-    with pytest.raises(tfr.errors.DecodeError, match="max_expansion"):
-        tfr.io.parse_tensor(filled(10**6), max_expansion=needed - 1)
+    limits = tfr.Limits(expansion_bytes=4000 - room if room < 4000 else 1)
+    assert tfr.io.parse_tensor(value, limits=limits).shape == (1000,)
+    with pytest.raises(tfr.errors.DecodeError, match=r"pass limits=tfr\.Limits\(expansion_bytes=") as caught:
+        tfr.io.parse_tensor(filled(10**6), limits=tfr.Limits(expansion_bytes=1))
+    needed = advised(caught.value)
+    assert tfr.io.parse_tensor(filled(10**6), limits=tfr.Limits(expansion_bytes=needed)).shape == (10**6,)
+    with pytest.raises(tfr.errors.DecodeError, match="expansion_bytes"):
+        tfr.io.parse_tensor(filled(10**6), limits=tfr.Limits(expansion_bytes=needed - 1))
 
 
 def test_rows_before_the_excess_are_intact(engine: str, tmp_path: Path) -> None:
@@ -193,7 +199,7 @@ def test_rows_before_the_excess_are_intact(engine: str, tmp_path: Path) -> None:
         schema={"x": tfr.tensor("int32", (None,), encoding="tensor_proto")},
         **keywords,
     )
-    with pytest.raises(tfr.errors.DecodeError, match="max_expansion") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match="expansion_bytes=1048576") as caught:
         read()
     assert (caught.value.record, caught.value.feature, caught.value.records_intact) == (3, "x", 3)
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
@@ -203,10 +209,13 @@ def test_rows_before_the_excess_are_intact(engine: str, tmp_path: Path) -> None:
 def test_a_stream_counts_the_rows_that_it_holds(engine: str, tmp_path: Path) -> None:
     """Batches are released, so each has the whole limit; all rows at once have it once."""
     path = written(tmp_path / "a", [of_value(filled(200_000))] * 4)
-    keywords = {"schema": {"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}, "max_expansion": MIB}
+    keywords = {
+        "schema": {"x": tfr.tensor("int32", (None,), encoding="tensor_proto")},
+        "limits": tfr.Limits(expansion_bytes=MIB),
+    }
     with read_by(tfr.open_reader, path, batch_size=1, **keywords) as reader:
         assert [len(batch) for batch in reader] == [1] * 4
-    with pytest.raises(tfr.errors.DecodeError, match="max_expansion"):
+    with pytest.raises(tfr.errors.DecodeError, match="expansion_bytes"):
         read_by(tfr.read_table, path, **keywords)
 
 
@@ -221,8 +230,9 @@ def test_a_long_list_among_short_ones(call: str, short: bytes, engine: str, tmp_
 def test_rows_before_a_list_that_is_too_long_are_intact(engine: str, tmp_path: Path) -> None:
     lists = [[1], [2, 3], [4], list(range(10**5)), *[[5]] * 100_000]
     path = written(tmp_path / "a", [example(x=int64s(*row)) for row in lists])
-    keywords: dict[str, Any] = {"ragged": "pad", "max_expansion": 1}
-    with pytest.raises(tfr.errors.DecodeError, match=r"max_expansion=1 .*pass max_expansion=") as caught:
+    keywords: dict[str, Any] = {"ragged": "pad", "limits": tfr.Limits(expansion_bytes=1)}
+    refused = r"limits=tfr\.Limits\(expansion_bytes=1\)\)? .*pass tfr\.dataset\(…, limits=tfr\.Limits\(expansion_bytes="
+    with pytest.raises(tfr.errors.DecodeError, match=refused) as caught:
         read_by(tfr.read_arrays, path, **keywords)
     assert (caught.value.feature, caught.value.record, caught.value.records_intact) == ("x", 3, 3)
     with pytest.warns(tfr.errors.StoppedEarlyWarning):
@@ -232,7 +242,7 @@ def test_rows_before_a_list_that_is_too_long_are_intact(engine: str, tmp_path: P
         batches = list(read_by(tfr.iter_arrays, path, batch_size=10**6, **keywords, on_error="stop"))
     assert [batch["x"].tolist() for batch in batches] == [arrays["x"].tolist()]
     batches = read_by(tfr.iter_arrays, path, batch_size=10, **keywords)  # each batch has what its own rows account for
-    with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"expansion_bytes=1\)"):
         list(batches)
     assert next(tfr.iter_arrays(path, batch_size=10, ragged="pad"))["x"].shape == (10, 10**5)
 
@@ -251,7 +261,7 @@ def test_wide_text_is_written_in_pieces(tmp_path: Path) -> None:
     assert (results["write_npy"], memory < 100 * MIB) == (None, True)
     array = np.load(f"{path}.npy", mmap_mode="r")
     assert (array.shape, array.dtype, array[0][-1], array[-1]) == ((601,), np.dtype("U100000"), "a", "b")
-    refused = r"max_expansion=1\)? .*pass tfr\.dataset\(…, max_expansion="
+    refused = r"limits=tfr\.Limits\(expansion_bytes=1\)\)? .*pass tfr\.dataset\(…, limits=tfr\.Limits\(expansion_bytes="
     with pytest.raises(tfr.errors.DecodeError, match=refused) as caught:
         tfr.formats.write_npy(tfr.dataset(path, limits=tfr.Limits(expansion_bytes=1)), tmp_path / "b.npy")
     assert caught.value.record is not None
@@ -270,7 +280,7 @@ def test_intact_records_are_not_left_out_for_lack_of_room(
 ) -> None:
     path = written(tmp_path / "a", [example(x=blobs(tensor))] * 3)
     schema = {"x": column}
-    with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1 ") as caught:
+    with pytest.raises(tfr.errors.DecodeError, match=r"expansion_bytes=1\)") as caught:
         tfr.read_table(tfr.dataset(path, limits=tfr.Limits(expansion_bytes=1)), schema=schema, on_error="skip")
     assert caught.value.of_memory
     assert pickle.loads(pickle.dumps(caught.value)).of_memory
@@ -281,11 +291,11 @@ def test_parsing_pads_to_a_long_record(engine: str, tmp_path: Path) -> None:
     payloads = [example(x=int64s(*range(20_000)))] + [example(x=int64s(1))] * 20_000
     refused(written(tmp_path / "a", payloads), "parse_example", limit=300 * MIB)
     feature = tfr.io.FixedLenSequenceFeature([], "int64", allow_missing=True)
-    with pytest.raises(tfr.errors.DecodeError, match="max_expansion=1 ") as caught:
-        tfr.io.parse_example([b"", *payloads], {"x": feature}, max_expansion=1)
-    needed = int(str(caught.value).rsplit("max_expansion=", 1)[1].split()[0])
+    with pytest.raises(tfr.errors.DecodeError, match=r"limits=tfr\.Limits\(expansion_bytes=1\) ") as caught:
+        tfr.io.parse_example([b"", *payloads], {"x": feature}, limits=tfr.Limits(expansion_bytes=1))
+    limits = tfr.Limits(expansion_bytes=advised(caught.value))
     few = payloads[:100]
-    assert tfr.io.parse_example(few, {"x": feature}, max_expansion=needed)["x"].shape == (100, 20_000)
+    assert tfr.io.parse_example(few, {"x": feature}, limits=limits)["x"].shape == (100, 20_000)
 
 
 NAMES = [field(1, entry(b"feature %d" % n, int64s(n))) for n in range(20_000)]
@@ -301,7 +311,7 @@ def test_records_that_each_bring_a_new_name(call: str, tmp_path: Path) -> None:
         assert feature.startswith("feature ")
         assert record is not None
         assert (
-            "max_expansion=268435456" in message or call == "open_reader"
+            "expansion_bytes=268435456" in message or call == "open_reader"
         )  # a stream lacks the names after its sample
 
 

@@ -196,14 +196,14 @@ def test_a_wrong_length_with_a_valid_crc(
 
 
 @pytest.mark.fault(11)
-def test_a_record_over_max_record_bytes(engine: str, file: Callable[[bytes], Path]) -> None:
+def test_a_record_over_the_limit_of_its_bytes(engine: str, file: Callable[[bytes], Path]) -> None:
     path = file(framed(*PAYLOADS, example(s=blobs(bytes(100)))))
-    error = expect_error(
-        path, tfr.errors.CorruptRecordError, record=4, offset=ENDS[3], reason="limit of 99", max_record_bytes=99
-    )
+    limits = tfr.Limits(record_bytes=99)
+    place: dict[str, Any] = {"record": 4, "offset": ENDS[3]}
+    error = expect_error(path, tfr.errors.CorruptRecordError, **place, reason="limit of 99", limits=limits)
     assert error.expected == 99
-    assert "max_record_bytes" in str(error)
-    assert table_of(path, max_record_bytes=150) == 5
+    assert "limits=tfr.Limits(record_bytes=" in str(error)
+    assert table_of(path, limits=tfr.Limits(record_bytes=150)) == 5
 
 
 @pytest.mark.fault(12)

@@ -54,7 +54,7 @@ def test_the_last_record_is_truncated(engine: str, tmp_path: Path) -> None:
 
 def test_a_record_over_the_limit_is_left_out(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [b"a", bytes(9_000_000), b"b"])
-    assert skipped(path, max_record_bytes=100) == ([b"a", b"b"], [(17, 17 + 9_000_016)])
+    assert skipped(path, limits=tfr.Limits(record_bytes=100)) == ([b"a", b"b"], [(17, 17 + 9_000_016)])
     path.write_bytes(framed(b"a") + header(2**63) + framed(b"b"))
     assert skipped(path) == ([b"a", b"b"], [(17, 17 + 12)])  # no record has such a length
 

@@ -424,7 +424,7 @@ def test_few_bytes_of_many_messages_do_not_take_unbounded_memory() -> None:
     assert fault is not None
     assert fault.of_memory
     assert len(made) == 1
-    assert "max_expansion" in fault.reason
+    assert "expansion_bytes" in fault.reason
 
 
 def test_types_that_double_at_each_level_are_refused() -> None:
