@@ -127,7 +127,7 @@ OPTIONS = st.fixed_dictionaries(
         "include_file_paths": st.just("from"),
         "offset": st.integers(0, 9),
         "limit": st.integers(0, 9),
-        "max_features": st.integers(2, 8),
+        "limits": st.builds(tfr.Limits, features=st.integers(2, 8)),
         "record_type": st.sampled_from(["example", "sequence_example"]),
         "compression": st.sampled_from([None, "gzip"]),
         "on_error": st.sampled_from(["stop", "skip"]),

@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,12 +151,14 @@ def outcome(read: Any, paths: list[str], **keywords: Any) -> Any:
     return seen, [str(w.message) for w in issued if not issubclass(w.category, ResourceWarning)]
 
 
+LIMITS = st.fixed_dictionaries(
+    {}, optional={"features": st.integers(2, 8), "expansion_bytes": st.sampled_from([1, 100, 1000, 4000])}
+).map(lambda limits: tfr.Limits(**limits))
 OPTIONS = st.fixed_dictionaries(
     {},
     optional={
         "schema": st.sampled_from(["infer", {"a": "int64"}, {"a": "float32", "b": "binary"}]),
-        "max_features": st.integers(2, 8),
-        "max_expansion": st.sampled_from([1, 100, 1000, 4000]),
+        "limits": LIMITS,
         "offset": st.integers(0, 12),
         "limit": st.integers(0, 30),
         "record_type": st.sampled_from(["example", "sequence_example", "bytes"]),
@@ -219,7 +222,7 @@ def test_streams_are_read_alike_on_any_number_of_threads(
         options.pop("schema", None)
     if storage != "bucket":
         contents = [compressed(content, storage.split()[0], 3 * size) for content in contents]
-        options["max_decompression_ratio"] = ratio
+        options["limits"] = replace(options.get("limits", tfr.Limits()), decompression_ratio=ratio)
     if damage is not None and damage[0] < len(contents) and contents[damage[0]]:
         number, at, change = damage
         content = bytearray(contents[number])
@@ -244,7 +247,7 @@ COUNTING = st.fixed_dictionaries(
     {"check_crc": st.booleans()},
     optional={
         "on_error": st.sampled_from(["skip", lambda error: error.record % 2 == 0]),
-        "max_record_bytes": st.integers(20, 99),
+        "limits": st.builds(tfr.Limits, record_bytes=st.integers(20, 99)),
     },
 )
 
@@ -270,7 +273,7 @@ VERIFYING = st.fixed_dictionaries(
     {},
     optional={
         "record_type": st.sampled_from(["example", "sequence_example", "bytes"]),
-        "max_record_bytes": st.integers(20, 99),
+        "limits": st.builds(tfr.Limits, record_bytes=st.integers(20, 99)),
     },
 )
 
@@ -328,7 +331,7 @@ def blobs_of(content: bytes) -> bytes:
 def test_names_are_counted_over_all_records(engine: str, tmp_path: Path, threads: int) -> None:
     path = tmp_path / "a"
     path.write_bytes(framed(*(example(**{f"n{i // 100}": int64s(i)}) for i in range(1600))))
-    with blocks_of(500), pytest.raises(tfr.errors.SchemaError, match="max_features=8") as caught:
+    with blocks_of(500), pytest.raises(tfr.errors.SchemaError, match=r"limits=tfr\.Limits\(features=8\)") as caught:
         tfr.read_table(tfr.dataset(path, threads=threads, limits=tfr.Limits(features=8)))
     assert (caught.value.record, caught.value.got) == (800, 9)
 
