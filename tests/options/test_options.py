@@ -15,12 +15,12 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import example, int64s, written
-from tfrecord_io import keyword_docs
 from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOptions, keyword_names
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
 WRITING = [tfr.write_tfrecord, tfr.open_writer]
-STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
+OF_DATASET = {f.name for f in fields(ReadOptions)}
+DAILY = ["columns", "filters", "schema", "limit", "on_error", "storage_options", "progress"]
 
 
 @pytest.fixture
@@ -54,15 +54,13 @@ BAD = [
     ({"offset": 2**63}, ValueError),
     ({"limit": 2**63}, ValueError),
     ({"batch_size": 2**63}, ValueError),
-    ({"max_features": 2**63}, ValueError),
     ({"offset": None}, TypeError),
     ({"sample": 0}, ValueError),
     ({"sample": "most"}, TypeError),
     ({"threads": 0}, ValueError),
     ({"threads": 2.0}, TypeError),
-    ({"max_record_bytes": 2**31}, ValueError),
-    ({"max_record_bytes": 0}, ValueError),
-    ({"max_features": 0}, ValueError),
+    ({"limits": 5}, TypeError),
+    ({"limits": {"features": 5}}, TypeError),
     ({"record_type": "json"}, ValueError),
     ({"on_new": "drop"}, ValueError),
     ({"on_error": "ignore"}, ValueError),
@@ -86,9 +84,29 @@ def test_a_wrong_value_for_reading_is_refused_by_the_call(
     with pytest.raises(error, match=name) as caught:
         read_by(tfr.open_reader, path, **given)
     assert caught.type is error
-    if name not in STREAM_ONLY:
-        with pytest.raises(error):
-            read_by(tfr.read_table, path, **given)
+    with pytest.raises(error, match=name):
+        read_by(tfr.read_table, path, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"record_bytes": 2**31}, ValueError),
+        ({"record_bytes": 0}, ValueError),
+        ({"features": 0}, ValueError),
+        ({"features": 2**63}, ValueError),
+        ({"features": 1.5}, TypeError),
+        ({"expansion_bytes": -1}, ValueError),
+        ({"expansion_bytes": True}, TypeError),
+        ({"decompression_ratio": 0.5}, ValueError),
+        ({"decompression_ratio": "4"}, TypeError),
+    ],
+    ids=str,
+)
+def test_a_wrong_limit_is_refused(given: dict[str, Any], error: type[Exception]) -> None:
+    ((name, value),) = given.items()
+    with pytest.raises(error, match=f"^{name}={re.escape(repr(value))}: expected"):
+        tfr.Limits(**given)
 
 
 @pytest.mark.parametrize(
@@ -130,15 +148,24 @@ def test_dtype_backend_is_checked(path: Path) -> None:
 
 @pytest.mark.parametrize("call", READING)
 def test_every_reading_call_shows_its_keywords(call: Callable[..., Any]) -> None:
+    """Those of every day, in the same order, before its own; `dataset` has all."""
     shown = inspect.signature(call).parameters
-    left_out = set() if call is tfr.open_reader else STREAM_ONLY
-    left_out = left_out | ({"schema", "filters"} if call is tfr.infer_schema else set())
-    expected = {f.name: f.default for f in fields(ReadOptions) if f.name not in left_out}
-    own = {"path", "dtype_backend"} if call is tfr.read_tfrecord else {"path"}
-    assert {name: p.default for name, p in shown.items() if name not in own} == expected
-    assert shown["path"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for name, p in shown.items() if name != "path")
-    documented(call, expected)
+    left_out = {"schema", "filters"} if call is tfr.infer_schema else set()
+    own = {tfr.read_tfrecord: ["dtype_backend"], tfr.open_reader: ["batch_size", "batch_bytes"]}.get(call, [])
+    names = [name for name in DAILY if name not in left_out]
+    assert [*shown] == ["source", *names, *own]
+    assert shown["source"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for name, p in shown.items() if name != "source")
+    assert {name: shown[name].default for name in names} == {name: getattr(ReadOptions, name) for name in names}
+    documented(call)
+
+
+def test_a_dataset_has_all_keywords_of_reading() -> None:
+    shown = dict(inspect.signature(tfr.dataset).parameters)
+    assert [*shown][:8] == ["source", *DAILY]
+    del shown["source"]
+    assert {name: p.default for name, p in shown.items()} == {f.name: f.default for f in fields(ReadOptions)}
+    documented(tfr.dataset)
 
 
 @pytest.mark.parametrize("call", WRITING)
@@ -147,20 +174,16 @@ def test_every_writing_call_shows_its_keywords(call: Callable[..., Any]) -> None
     expected = {f.name: f.default for f in fields(WriteOptions) if f.name not in WriteOptions.internal}
     own = {"data", "path"}
     assert {name: p.default for name, p in shown.items() if name not in own} == expected
-    documented(call, expected)
+    documented(call)
 
 
-def documented(call: Callable[..., Any], names: dict[str, Any]) -> None:
-    doc = call.__doc__ or ""
-    assert "{keywords}" not in doc
-    assert "{path}" not in doc
-    for name in names:
-        assert f"\n{name} : " in doc, name
-
-
-def test_exactly_the_keywords_are_documented() -> None:
-    assert set(keyword_docs.READ) == {f.name for f in fields(ReadOptions)}
-    assert set(keyword_docs.WRITE) == {f.name for f in fields(WriteOptions)} - WriteOptions.internal
+def documented(call: Callable[..., Any]) -> None:
+    """Each parameter is, itself or with others that are as in another call."""
+    described = re.findall(r"^(\w+(?:, \w+)*)(?: : .*)?\n    ", inspect.getdoc(call) or "", re.MULTILINE)
+    names = [name for line in described for name in line.split(", ")]
+    missing = [name for name in inspect.signature(call).parameters if name not in names]
+    assert not missing or f"so is `{missing[0]}`." in (call.__doc__ or ""), missing
+    assert len(missing) < 2, missing
 
 
 @pytest.mark.parametrize("call", [tfr.read_tfrecord, tfr.read_table, tfr.read_arrays, tfr.infer_schema])
@@ -198,12 +221,12 @@ def test_calls_without_filters_say_where_they_are(path: Path, call: Callable[...
 @pytest.mark.parametrize("name", ["filter", "where", "predicate"])
 def test_other_names_of_filters_are_known(path: Path, name: str) -> None:
     with pytest.raises(TypeError, match=r"did you mean filters=\?"):
-        read_by(tfr.read_table, path, **{name: []})
+        tfr.read_table(path, **{name: []})
 
 
 def test_infer_schema_takes_no_schema(path: Path) -> None:
-    with pytest.raises(TypeError, match="has no schema="):
-        tfr.infer_schema(tfr.dataset(path, schema={"x": "int32"}))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'schema'; valid names: "):
+        tfr.infer_schema(path, schema={"x": "int32"})
 
 
 @pytest.mark.parametrize(
@@ -252,9 +275,15 @@ def test_an_unknown_keyword_suggests_the_one_that_is_meant(
     with pytest.raises(TypeError) as caught:
         call(*first, **batches, **{given: 1})
     start, _, listed = str(caught.value).partition(" valid names: ")
+    unexpected = f"{call.__name__}() got an unexpected keyword argument '{given}'"
     hint = f": did you mean {meant}=?" if meant else ";"
-    assert start == f"{call.__name__}() got an unexpected keyword argument '{given}'{hint}"
     parameters = list(inspect.signature(call).parameters.values())
+    if meant in OF_DATASET and meant not in {p.name for p in parameters}:
+        assert (
+            start == f"{unexpected}: pass {meant}= to dataset(): tfr.{call.__name__}(tfr.dataset(source, {meant}=1), …)"
+        )
+        return
+    assert start == f"{unexpected}{hint}"
     shown = {p.name for p in parameters if p.default is not p.empty or p.kind is p.KEYWORD_ONLY} or {
         p.name for p in parameters
     }
@@ -278,9 +307,14 @@ def test_options_are_immutable() -> None:
 
 def test_defaults_are_documented() -> None:
     assert ReadOptions().thread_count >= 1
-    assert f"default {ReadOptions.batch_size:,}" in keyword_docs.READ["batch_size"]
-    assert f"default {ReadOptions.max_features:,}" in keyword_docs.READ["max_features"]
-    assert f"default {ReadOptions.sample:,}" in keyword_docs.READ["sample"]
+    pages = {tfr.dataset: ReadOptions, tfr.open_reader: ReadOptions, tfr.Limits: tfr.Limits}
+    stated = 0
+    for call, options in pages.items():
+        shown = inspect.signature(call).parameters
+        for name, number in re.findall(r"^ *(\w+) : int.*, default ([\d,]+)$", call.__doc__ or "", re.MULTILINE):
+            assert shown[name].default == getattr(options(), name) == int(number.replace(",", "")), name
+            stated += 1
+    assert stated == 5
 
 
 def _wrong_values(kind: str) -> list[Any]:
@@ -328,8 +362,9 @@ def test_one_encoding_for_all_columns_raises_with_an_example() -> None:
 
 def test_the_limits_in_the_security_policy_exist() -> None:
     text = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
-    limits = set(re.findall(r"`(max_\w+)=?`", text))
-    assert limits == {f.name for f in fields(ReadOptions) if f.name.startswith("max_")}
-    assert ReadOptions().max_features == 100_000
-    assert ReadOptions().max_expansion == 256 << 20
-    assert ReadOptions().max_decompression_ratio is None
+    limits = set(re.findall(r"`Limits\.(\w+)`", text))
+    assert limits == {f.name for f in fields(tfr.Limits)}
+    assert ReadOptions().limits == tfr.Limits()
+    assert tfr.Limits().features == 100_000
+    assert tfr.Limits().expansion_bytes == 256 << 20
+    assert tfr.Limits().decompression_ratio is None

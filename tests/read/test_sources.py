@@ -77,6 +77,15 @@ KINDS = {
     "select": Kind(
         lambda a, b: tfr.dataset(a).select(["steps/x", "n", "key"]), of((0, 16)).select([2, 0, 1]), columns=True
     ),
+    "filters=": Kind(
+        lambda a, b: tfr.dataset(a, filters=(f("n") > 4) & (f("key") != "k2") & (f("n") != 9)),
+        of((5, 7), (8, 9), (10, 12), (13, 16)),
+        rows=True,
+    ),
+    "offset= and limit=": Kind(lambda a, b: tfr.dataset(a, offset=3, limit=9), of((3, 12)), rows=True),
+    "columns=": Kind(
+        lambda a, b: tfr.dataset(a, columns=["steps/x", "n", "key"]), of((0, 16)).select([2, 0, 1]), columns=True
+    ),
     "piece": Kind(lambda a, b: tfr.dataset(a).pieces(2)[1], of((8, 16)), piece=True),
     "parts": Kind(
         lambda a, b: [tfr.dataset(a).pieces(2)[1], tfr.dataset(b).filter(f("n") > 21), b],
@@ -204,7 +213,7 @@ CALLS: dict[str, tuple[Run, Refuses]] = {
     "dataset, pickled": (lambda s, out: table(pickle.loads(pickle.dumps(tfr.dataset(s))).to_table()), never),
     "dataset, in pieces": (
         lambda s, out: table(pa.concat_tables(piece.read() for piece in tfr.dataset(s).pieces(3))),
-        lambda kind: kind.same is KINDS["offset and limit"].same,
+        lambda kind: kind in (KINDS["offset and limit"], KINDS["offset= and limit="]),
     ),
     "infer_schema": (lambda s, out: sorted(map(repr, tfr.infer_schema(s))), never),
     "count": (lambda s, out: tfr.count(s), lambda kind: False),
@@ -335,11 +344,18 @@ def test_damage_among_chosen_records_is_where_it_is_in_the_file(
 def test_options_of_a_dataset_are_not_given_again(files: Path) -> None:
     source = tfr.dataset(files / "a", check_crc=False, limits=tfr.Limits(features=50))
     assert tfr.read_table(tfr.dataset(source, check_crc=False, threads=1)).num_rows == 16
+    for other in (source, source.filter(f("n") > 3)):
+        with pytest.raises(ValueError, match=r"limits= differs .*: tfr\.dataset\(path, limits=…\)$"):
+            tfr.dataset(other, limits=tfr.Limits(features=60))
+    with pytest.raises(ValueError, match=r"check_crc= differs .*: tfr\.dataset\(path, check_crc=…\)$"):
+        tfr.dataset(tfr.dataset(files / "a").filter(f("n") > 3), check_crc=False)
+    stated = tfr.dataset(files / "a", on_error="skip", schema={"n": "int32"})
     for call in (tfr.read_table, tfr.describe, tfr.dataset, tfr.open_random, tfr.read_arrays):
-        with pytest.raises(ValueError, match=r"check_crc= differs .*: tfr\.dataset\(path, check_crc=…\)$"):
-            call(source, check_crc=True)
-    with pytest.raises(ValueError, match=r"^iter_arrays: schema= differs from that of the dataset"):
-        tfr.iter_arrays(source, batch_size=2, schema={"n": "int8"})
+        with pytest.raises(ValueError, match=r"on_error= differs .*: tfr\.dataset\(path, on_error=…\)$"):
+            call(stated, on_error=lambda error: True)
+    for other in (stated, tfr.dataset(files / "a").filter(f("n") > 3)):
+        with pytest.raises(ValueError, match=r"^iter_arrays: schema= differs from that of the dataset"):
+            tfr.iter_arrays(other, batch_size=2, schema={"n": "int8"})
     with pytest.raises(ValueError, match=r"^the datasets differ in check_crc=: open them with the same"):
         tfr.count([source, tfr.dataset(files / "b", limits=tfr.Limits(features=50))])
     with pytest.raises(TypeError, match="unexpected keyword"):

@@ -91,7 +91,7 @@ _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do w
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
 }
-_OF_ALL_ROWS = ("read_tfrecord", "read_table", "read_arrays", "infer_schema")
+_OF_ALL_ROWS = ("read_tfrecord", "read_table", "read_arrays", "infer_schema", "open_random")
 _OF_TRAINING = {"batch_size", "shuffle_buffer", "seed", "epochs", "drop_last", "worker", "rank", "uneven", "state"}
 _OF_TRAINING |= {"ragged", "missing", "bucket_by", "bucket_sizes", "pack"}
 _OF_LIBRARIES = {  # by call: what does the same as a keyword of training that it does not have
@@ -138,8 +138,12 @@ _OF_WHOLE_FILES = (
     *("adopt", "build_index", "check_indexes", "compact", "copy", "delete", "open_random", "read_earth_engine"),
     *("salvage", "verify", "write_indexes"),
 )
-_ROWS = ("limit", "offset")
-_ALWAYS_CHECKED = ("on_error", "check_crc")  # all damage is reported, whatever a dataset states
+_ROWS = ("filters", "limit", "offset")
+_UNUSED = {  # by call: keywords of a dataset that make no difference to it
+    **dict.fromkeys(("verify", "salvage"), ("on_error", "check_crc")),  # all damage is reported
+    "infer_schema": ("schema",),
+    "open_random": ("threads",),
+}
 
 
 def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
@@ -148,9 +152,7 @@ def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
     if not parameters or not _SOURCE.search(str(parameters[0].annotation)):
         return {}
     name = _name(call)
-    without: tuple[str, ...] = _ROWS if name in _OF_WHOLE_FILES else ()
-    if name in ("verify", "salvage"):
-        without += _ALWAYS_CHECKED
+    without = (*(_ROWS if name in _OF_WHOLE_FILES else ()), *_UNUSED.get(name, ()))
     return {name: f"tfr.dataset(…, {name}={{}})" for name in OF_DATASETS if name not in without}
 
 
@@ -206,6 +208,9 @@ def unknown_keyword(
             hint = f": {_OF_A_LOADER[name]}"
     elif elsewhere:
         hint = f": {elsewhere[0]};"
+    elif moved := [own for own in meant if _for_dataset(own, value, call)]:
+        said = _for_dataset(moved[0], ... if moved[0] == "limits" else value, call)
+        return TypeError(f"{where}unexpected keyword argument {name!r}: pass {moved[0]}= {said}")
     elif instead := _instead(call, name):
         hint = f": {instead};"
     else:

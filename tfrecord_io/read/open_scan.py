@@ -118,7 +118,9 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
 
     With `as_records`, no other records are in the files, and what the files embed is not.
     """
-    path, options = given(path, options)
+    stated, selecting = given(path, options)
+    if not (as_records and selecting.filters is not None):  # whose rows are found under the schema of the dataset
+        path, options = stated, selecting
     if not isinstance(path, Scan):
         return resolve_sources(path, options), options
     scan = narrowed(path, options)
