@@ -8,7 +8,7 @@ import warnings
 from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
-from tfrecord_io.call_errors import _spelled_out
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
 REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented
@@ -30,9 +29,21 @@ def choices() -> Iterator[tuple[str, str, Any]]:
         if not callable(function) or name not in CALLS:
             continue
         for keyword, parameter in inspect.signature(function).parameters.items():
-            for values in re.findall(r"Literal\[([^\]]*)\]", _spelled_out(str(parameter.annotation))):
-                for value in literal_eval(f"[{values}]"):
-                    yield name, keyword, value
+            for value in dict.fromkeys(named(str(parameter.annotation))):
+                yield name, keyword, value
+
+
+def named(annotation: str) -> Iterator[Any]:
+    """The values of the literal types in an annotation, and of those that it names."""
+    for values in re.findall(r"Literal\[([^\]]*)\]", annotation):
+        yield from literal_eval(f"[{values}]")
+    for name in re.findall(r"\w+", annotation):
+        yield from literals(getattr(tfr.typing, name, None))
+
+
+def literals(form: Any) -> Iterator[Any]:
+    for part in get_args(form):
+        yield from [part] if get_origin(form) is Literal else literals(part)
 
 
 READING = ["build_index", "count", "dataset", "describe", "infer_schema", "iter_arrays", "join", "open_random"]
@@ -101,6 +112,8 @@ def test_a_choice_works_or_says_what_it_needs(place: None, name: str, keyword: s
             found = called(name, {**MORE.get(name, {}), keyword: value})
             if hasattr(found, "read_all"):
                 found.read_all()
+            elif isinstance(found, tfr.Dataset):
+                found.to_table()
             elif hasattr(found, "__next__"):
                 list(found)
         except REFUSED as error:

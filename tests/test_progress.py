@@ -7,6 +7,7 @@ import inspect
 import io
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
+from reading import read_by
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
@@ -80,7 +82,7 @@ def call(function: Callable[..., Any], *names: str, **keywords: Any) -> Call:
 
 READS: dict[str, Call] = {
     "read_table": call(tfr.read_table, "a.tfrecord"),
-    "read_table, one thread": call(tfr.read_table, "a.tfrecord", threads=1),
+    "read_table, one thread": call(partial(read_by, tfr.read_table), "a.tfrecord", threads=1),
     "read_table, gzip": call(tfr.read_table, "a.tfrecord.gz"),
     "read_table, shards": call(tfr.read_table, "s@3"),
     "read_tfrecord": call(tfr.read_tfrecord, "a.tfrecord"),

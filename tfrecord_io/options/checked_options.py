@@ -270,9 +270,9 @@ class Limits:
         check_integer("expansion_bytes", self.expansion_bytes, 1, INT64_MAX)
         ratio = self.decompression_ratio
         if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
-            raise TypeError(f"decompression_ratio={ratio!r}: expected a number or None")
+            raise TypeError(say("{decompression_ratio=}: expected a number or None", decompression_ratio=ratio))
         if ratio is not None and not float(ratio) >= 1:
-            raise ValueError(f"decompression_ratio={ratio!r}: expected at least 1")
+            raise ValueError(say("{decompression_ratio=}: expected at least 1", decompression_ratio=ratio))
 
 
 DEFAULT_LIMITS = Limits()
