@@ -26,7 +26,7 @@ FLOORS = {
             "remedies log _native",
             "format",
             "compression",
-            "storage engine keyword_docs",
+            "storage engine call_errors",
             "schema",
             "arrow",
             "index",

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from reading import read_by
 from tfrecord_io.public_names import _EQUIVALENTS
 
 FRAME = pd.DataFrame({"label": [1, 2], "name": ["cat", "dog"]})
@@ -125,12 +124,13 @@ def test_a_missing_extra(protocol: str, package: str, extra: str, monkeypatch: p
 
 
 @pytest.mark.parametrize("compression", [None, "zlib"])
-@pytest.mark.parametrize("read", [tfr.read_table, tfr.count, lambda *a, **k: list(read_by(tfr.RecordReader, *a, **k))])
+@pytest.mark.parametrize("read", [tfr.read_table, tfr.count, lambda source: list(tfr.RecordReader(source))])
 def test_the_wrong_compression(read: Callable[..., object], compression: str | None) -> None:
-    parts = ("the file looks like gzip data; compression='infer' detects it by the content",)
-    refused(tfr.errors.CompressionError, *parts, by=lambda: read("zipped.tfrecord.gz", compression=compression))
-    plain = "the file looks like a plain TFRecord file; compression='infer' detects it"
-    refused(tfr.errors.CompressionError, plain, by=lambda: read("train.tfrecord", compression="gzip"))
+    parts = ("the file looks like gzip data; tfr.dataset(…, compression='infer') detects it by the content",)
+    zipped = tfr.dataset("zipped.tfrecord.gz", compression=compression)
+    refused(tfr.errors.CompressionError, *parts, by=lambda: read(zipped))
+    plain = "the file looks like a plain TFRecord file; tfr.dataset(…, compression='infer') detects it"
+    refused(tfr.errors.CompressionError, plain, by=lambda: read(tfr.dataset("train.tfrecord", compression="gzip")))
 
 
 @pytest.mark.parametrize(
@@ -357,9 +357,9 @@ def test_feature_lists_that_are_not_read_are_named(embed_schema: bool, recwarn: 
     table = pa.table({"length": [2, 1], "words": [[[1], [2, 3]], [[4]]]})
     tfr.write_tfrecord(table, "a", record_type="sequence_example", embed_schema=embed_schema)
     message = 'a: the records have feature lists, which record_type="example" ignores; leave it out to read them'
-    for read in (tfr.read_table, tfr.read_tfrecord, tfr.infer_schema, tfr.dataset):
+    for read in (tfr.read_table, tfr.read_tfrecord, tfr.infer_schema, attrgetter("schema")):
         with pytest.warns(tfr.errors.SchemaWarning, match=message):
-            read("a", record_type="example")
+            read(tfr.dataset("a", record_type="example"))
     recwarn.clear()
     tfr.read_table("a")
     tfr.read_table(tfr.dataset("a", record_type="sequence_example"))

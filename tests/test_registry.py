@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import inspect
 import itertools
 import re
 import threading
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace as Shape
-from typing import Any
+from typing import Any, get_args
 
 import click
 import pytest
@@ -22,10 +23,11 @@ import pytest
 import tfrecord_io as tfr
 from extras import EXTRAS
 from installed import install
+from tfrecord_io import typing
 from tfrecord_io.adapters.libraries import ADAPTERS, Adapter, needs
 from tfrecord_io.cli.command_group import all_commands
-from tfrecord_io.compression import CODECS, Codec
-from tfrecord_io.format.format_registry import FORMATS, own_options
+from tfrecord_io.compression import CODECS, INFER, Codec
+from tfrecord_io.format.format_registry import FORMATS, keys, option_names, own_options
 from tfrecord_io.options import Options, ReadOptions, WriteOptions
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
@@ -185,7 +187,7 @@ PAGES = PACKAGE.parent / "docs"
 # Where the rows of a registry are, and the modules with words that are those of rows by chance, or of others.
 HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     CODECS: (
-        ("compression/",),
+        ("compression/", "typing.py"),
         (
             "plugins/engines/spark.py",  # Hadoop's names
             "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
@@ -220,6 +222,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "entry_points.py",
             "plugins/vision/vision_rows.py",
             "plugins/tensorflow/tensorflow_rows.py",
+            "typing.py",
         ),
         (
             "arrow/encodings/npy.py",  # an encoding of tensors
@@ -252,6 +255,19 @@ def test_each_keyword_of_formats_is_described_and_each_description_used() -> Non
     assert used - shared <= described
     given = all_commands().commands["convert"].params
     assert described <= {option.name for option in given if isinstance(option, click.Option) and option.help}
+
+
+def test_types_of_keywords_have_the_rows_of_this_package() -> None:
+    assert get_args(typing.Compression) == (INFER, *(codec.name for codec in CODECS.own))
+    assert get_args(typing.SourceFormat) == (*keys(FORMATS.own),)
+    assert get_args(typing.TargetFormat) == (*keys(FORMATS.own, written=True),)
+
+
+def test_convert_describes_all_formats_and_their_options() -> None:
+    doc = inspect.getdoc(tfr.convert) or ""
+    for row in FORMATS.own:
+        for word in (*row.keys, *row.suffixes, *option_names(row)):
+            assert f"``{word}``" in doc, row.name
 
 
 def kinds(registry: Registry[Any]) -> str:

@@ -63,7 +63,7 @@ def message_strings() -> Iterator[tuple[str, str]]:
     """The texts with spaces in the package that are not docstrings, and where they are; ``{}`` are values."""
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
-        if name == "keyword_docs.py" or name in (
+        if name == "call_errors.py" or name in (
             "plugins/report/document.py",
             "plugins/report/feature_cards.py",
             "plugins/report/markup.py",

@@ -57,7 +57,7 @@ class RecordWriter(PublishingWriter):
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
-        options = WriteOptions.of_call(RecordWriter, locals())
+        options = WriteOptions.of_call(RecordWriter, {**locals(), "mode": None})  # which the sink checks
         if isinstance(path, str | os.PathLike):
             check_suffix(os.fspath(path))
         _refuse_shards(path, options.storage)
