@@ -153,8 +153,11 @@ class TFRecordError(Exception):
         return self.said(*self.speakers)
 
     @property
-    def message(self) -> Message:
-        """The message as a text of parts, for a text that has it in it."""
+    def full_message(self) -> Message:
+        """The message as a text of parts, for a text that has it in it.
+
+        It is not named ``message``: torch makes errors that have that anew, by a keyword, in the process of a loader.
+        """
         return Message((((self._stated(),),), *self.remedies))
 
     def said(self, *speakers: Speaker) -> str:

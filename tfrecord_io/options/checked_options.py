@@ -59,6 +59,13 @@ class StorageOptions:
 DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 
 
+@cache
+def _defaults(cls: type[Options], call: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """The keywords that a call and options have, and their defaults in the call."""
+    parameters, known = _signature(call).parameters, cls.__dataclass_fields__.keys() - cls.internal
+    return [(name, parameter.default) for name, parameter in parameters.items() if name in known]
+
+
 class Configured:
     """What has `options` of its own, by which it is read, and a selection: a dataset, or a piece of one."""
 
@@ -136,12 +143,8 @@ class Options:
     @classmethod
     def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords of these options in the ``locals()`` of a call: what has its default is left to a dataset."""
-        known, parameters = cls.__dataclass_fields__.keys() - cls.internal, _signature(call).parameters
-        return {
-            name: value
-            for name, value in arguments.items()
-            if name in known and name in parameters and value is not parameters[name].default
-        }
+        defaults = _defaults(cls, call)
+        return {name: value for name, default in defaults if (value := arguments[name]) is not default}
 
     @classmethod
     def _of_datasets(

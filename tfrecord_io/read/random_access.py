@@ -659,13 +659,12 @@ def open_random(
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
     """
-    keywords = ReadOptions.stated(open_random, locals())
-    check_on_error(on_error, ("raise", "skip"))
+    given = ReadOptions.of_call(open_random, locals(), source)
+    check_on_error(given.on_error, ("raise", "skip"))
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
-    recovery = recovery_of(on_error)
+    recovery = recovery_of(given.on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
-    given = ReadOptions.from_keywords({**keywords, "on_error": sampling}, open_random, source)
     sources, options = selection_of(source, replace(given, threads=1, on_error=sampling))
     refuse_rows(source, "open_random", "records.select(filters) finds those that fulfil a condition")
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)

@@ -72,7 +72,7 @@ def end_read(error: Exception, on_error: object) -> str:
     """End a read at `error`: raise it, or warn and return its text."""
     if not stops(on_error):
         raise error
-    message = error.message if isinstance(error, TFRecordError) else error
+    message = error.full_message if isinstance(error, TFRecordError) else error
     warn(say("reading stopped early: {}", message), StoppedEarlyWarning)
     return str(error)
 

@@ -84,14 +84,21 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
         if not (infers or differs) or not source.is_as_stated:
             return source, options
     path = list(source.sources)
-    selections = {name: getattr(own, name) for name in _SELECTION if getattr(own, name) != getattr(ReadOptions, name)}
-    if not selections:
-        return path, options
-    if not isinstance(options, ReadOptions) or any(
-        getattr(options, name) != getattr(ReadOptions, name) for name in _SELECTION
-    ):
-        return source, options  # both select
-    return path, options.changed(**selections)
+    selected = _selections(own)
+    if selected and not (isinstance(options, ReadOptions) and _is_one(selected, _selections(options))):
+        return source, options
+    return path, options.changed(**selected) if selected else options
+
+
+def _selections(options: ReadOptions) -> dict[str, Any]:
+    return {name: value for name in _SELECTION if (value := getattr(options, name)) != getattr(ReadOptions, name)}
+
+
+def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
+    """Whether two selections, one after the other, are those of one read: it counts an offset, filters, then a limit."""
+    order = ("offset", "filters", "limit")
+    latest = max((order.index(name) for name in first if name in order), default=-1)
+    return not first.keys() & then.keys() and all(order.index(name) > latest for name in then if name in order)
 
 
 def _stated(options: ReadOptions) -> list[tuple[str, Any]]:

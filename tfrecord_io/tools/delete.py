@@ -51,7 +51,7 @@ from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.tools.index_files import build_index
+from tfrecord_io.tools.index_files import index_columns
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.frame_sink import FrameSink, with_prefix
 
@@ -416,11 +416,9 @@ class _Deletion:
         for sink, names in zip(sinks, columns, strict=True):
             if names is not None and sink.records:
                 paths.setdefault(names, []).append(sink.path)
-        options = self._options
-        keywords = {"schema": options.schema, "schema_overrides": options.schema_overrides, **options.storage.keywords}
         for names, files in paths.items():
             try:
-                build_index(files, columns=list(names), **keywords)
+                index_columns(files, replace(self._options, columns=list(names), on_error="raise", progress=False))
             except BaseException as error:
                 add_remark(error, "the rows are removed nevertheless; tfr.build_index makes the column indexes")
                 raise

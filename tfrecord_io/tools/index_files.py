@@ -168,13 +168,18 @@ def build_index(
     CorruptRecordError, TruncatedRecordError, DecodeError
         A file is damaged; no index is written for it.
     """
-    given = ReadOptions.of_call(build_index, locals(), source)
-    options = replace(given, threads=1)
-    sources = resolve_sources(whole_files(source, "build_index", splits=True), options)
+    options = ReadOptions.of_call(build_index, locals(), source)
+    return index_columns(whole_files(source, "build_index", splits=True), options)
+
+
+def index_columns(paths: Any, options: ReadOptions) -> list[FileIndex]:
+    """Write a column index of each file, of the columns of the options; see `build_index`."""
+    options = replace(options, threads=1)
+    sources = resolve_sources(paths, options)
     _refuse_pipes(sources)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     with closing(IndexedFiles(sources, offsets, options.limits.record_bytes)) as files:
-        if ALL_SCALARS in (entries := entries_of(columns)):
+        if ALL_SCALARS in (entries := entries_of(options.columns)):
             every = plan_records(files, replace(options, columns=None))
             scalars = [field.name for field in indexed_fields(every, every.schema.names) if is_indexable(field)]
             if not scalars:

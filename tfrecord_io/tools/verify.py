@@ -165,8 +165,13 @@ def verify(
             )
         )
     options = FrameOptions.of_call(verify, locals(), source)
+    return check_files(whole_files(source, "verify", splits=True), record_type, options)
+
+
+def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOptions) -> VerifyReport:
+    """Check every record of files; see `verify`."""
     unnamed: dict[str, str] = {}
-    sources = resolve_sources(whole_files(source, "verify", splits=True), options, check_sizes=False, unnamed=unnamed)
+    sources = resolve_sources(paths, options, check_sizes=False, unnamed=unnamed)
     indexes = find_indexes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         stopped = threading.Event()

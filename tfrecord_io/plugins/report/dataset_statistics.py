@@ -25,11 +25,12 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.tensor_encodings import JSON, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.tools.verify import verify
+from tfrecord_io.tools.verify import check_files
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
 FIRST_ROWS = 10
@@ -284,14 +285,8 @@ def without_secrets(path: str) -> str:
 def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
-        report = verify(
-            path,
-            record_type=plain_record_type(options.record_type),
-            compression=options.compression,
-            split=options.split,
-            allow_missing_shards=options.allow_missing_shards,
-            **options.storage.keywords,
-        )
+        paths = whole_files(path, "verify", splits=True)
+        report = check_files(paths, plain_record_type(options.record_type), options)
         problems = sum(file.problem_count for file in report.files)
         found = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
         return {file.path: file.status for file in report.files}, f"All records of all files were verified: {found}."
