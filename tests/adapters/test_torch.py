@@ -114,7 +114,7 @@ class TestTorchMap(TestTorch):
 
     def test_a_missing_value_is_named_by_its_record(self, path: Path) -> None:
         rows = tfr.dataset(path).select(["int"]).to_torch_map()
-        with pytest.raises(tfr.errors.FeatureNotFoundError) as caught:
+        with pytest.raises(tfr.errors.DecodeError) as caught:
             rows.__getitems__([5, 6])
         assert str(caught.value.path).endswith("b.tfrecord")
         assert caught.value.record == 1
