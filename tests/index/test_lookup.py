@@ -129,13 +129,11 @@ def test_a_named_index_is_not_ignored_in_silence(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "a@1")
     (path,) = tmp_path.glob("a-*")
     (tmp_path / "index").write_text("0 30\n")
-    with pytest.raises(
-        tfr.errors.CorruptRecordError, match="does not match"
-    ):  # although the manifest states the number
+    with pytest.raises(tfr.errors.CorruptRecordError, match="does not match"):  # though the manifest states the number
         tfr.count(tmp_path / "a@1", index=tmp_path / "index")
     with pytest.raises(ValueError, match="index= cannot be used: check_crc=True reads all records"):
         tfr.count(path, index=tmp_path / "index", check_crc=True)
-    with pytest.raises(ValueError, match="index= cannot be used: compression='gzip'"):
+    with pytest.raises(ValueError, match=r"index= cannot be used: tfr\.dataset\(…, compression='gzip'\): only"):
         tfr.count(tfr.dataset(path, compression="gzip"), index=tmp_path / "index")
 
 
