@@ -209,8 +209,11 @@ def test_columns_that_are_left_out_can_be_named(forms: list[tuple[list[Path], di
 
 
 def test_a_column_that_is_not_there_is_a_schema_error(forms: list[tuple[list[Path], dict[str, Any]]]) -> None:
+    def opened(files: list[Path], **keywords: Any) -> pa.Schema:
+        return tfr.dataset(files, **keywords).schema
+
     for files, keywords in forms:
-        for call in (tfr.read_table, tfr.read_tfrecord, tfr.open_reader, tfr.read_arrays, tfr.dataset):
+        for call in (tfr.read_table, tfr.read_tfrecord, tfr.open_reader, tfr.read_arrays, opened):
             with pytest.raises(
                 tfr.errors.SchemaError, match="feature 'absent': the filter names a column that does not"
             ):
