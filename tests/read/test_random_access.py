@@ -171,7 +171,7 @@ def test_files_without_record_offsets_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="not file objects"):
         tfr.open_random(io.BytesIO(framed(b"")))
     with pytest.raises(TypeError, match="'limit'"):
-        tfr.open_random(tfr.dataset(tmp_path / "a.tfrecord.gz", limit=5))
+        tfr.open_random(tmp_path / "a.tfrecord.gz", limit=5)
 
 
 # ---- bad data

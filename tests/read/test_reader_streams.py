@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from reading import read_by
 from records import blobs, example, floats, framed, int64s, written
 
 
@@ -244,11 +243,11 @@ def test_stop_returns_the_intact_records_with_one_warning(engine: str, tmp_path:
     other = numbers(tmp_path / "b", 2)
     for read in (
         tfr.read_table,
-        lambda *a, **k: read_by(tfr.open_reader, *a, **k).read_all(),
-        lambda *a, **k: pa.table(read_by(tfr.open_reader, *a, **k)),
+        lambda *a, **k: tfr.open_reader(*a, **k).read_all(),
+        lambda *a, **k: pa.table(tfr.open_reader(*a, **k)),
     ):
         with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 4 at byte") as warned:
-            table = read([path, other], on_error="stop", threads=threads)
+            table = read(tfr.dataset([path, other], threads=threads), on_error="stop")
         assert table["n"].to_pylist() == [0, 1, 2, 3]
         assert len(warned) == 1
         assert warned[0].filename == __file__

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from reading import read_by
 from records import blobs, example, int64s, written
 from strategies import sequence_example
 from tfrecord_io.format.dtypes import text_dtype
@@ -50,18 +49,18 @@ KLASS = f"'klass' occurs in none of 200 records; did you mean 'class'? {ADVICE}"
 
 
 def iterated(path: Any, **keywords: Any) -> None:
-    for _ in read_by(tfr.iter_arrays, path, batch_size=64, missing="mask", epochs=2, **keywords):
+    for _ in tfr.iter_arrays(path, batch_size=64, missing="mask", epochs=2, **keywords):
         pass
 
 
 def streamed(path: Any, **keywords: Any) -> None:
-    with read_by(tfr.open_reader, path, batch_size=64, **keywords) as reader:
+    with tfr.open_reader(path, batch_size=64, **keywords) as reader:
         for _ in reader:
             pass
 
 
 def filled(path: Any, **keywords: Any) -> None:
-    read_by(tfr.read_arrays, path, missing="mask", **keywords)
+    tfr.read_arrays(path, missing="mask", **keywords)
 
 
 READS = [tfr.read_table, tfr.read_tfrecord, streamed, filled, iterated]
@@ -73,9 +72,9 @@ def test_a_declared_column_that_no_record_has_is_a_warning(
     engine: str, path: Path, read: Callable[..., Any], threads: int
 ) -> None:
     with warned(KLASS):
-        read(path, schema={"klass": "int64"}, threads=threads)
+        read(tfr.dataset(path, threads=threads), schema={"klass": "int64"})
     with warned(KLASS):
-        read(path, schema=pa.schema([("klass", pa.list_(pa.int64()))]), threads=threads)
+        read(tfr.dataset(path, threads=threads), schema=pa.schema([("klass", pa.list_(pa.int64()))]))
 
 
 @pytest.mark.parametrize("read", READS)

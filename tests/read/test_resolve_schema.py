@@ -90,7 +90,7 @@ def _of_duckdb(path: Path, **keywords: Any) -> Any:
     if duckdb.__version__.startswith("1."):
         pytest.skip("DuckDB 1 selects the columns that it knows by name")
     with duckdb.connect() as connection:
-        tfr.register_duckdb(connection, path, name="rows", **keywords)
+        tfr.register_duckdb(connection, tfr.dataset(path, **keywords), name="rows")
         return connection.sql("SELECT * FROM rows").fetchall()
 
 
@@ -164,7 +164,7 @@ def test_a_filter_that_names_the_feature_of_a_renamed_column_is_told_the_column(
     tfr.write_tfrecord({"tags": [["a"], ["b"]], "n": [1, 2]}, tmp_path / "a", embed_schema=embed)
     schema = {"words": tfr.list_("string", feature="tags")}
     message = r"feature 'tags': the filter names the feature, which is the column 'words' of schema=; name the column"
-    for read in (tfr.read_table, tfr.open_reader, tfr.dataset, tfr.read_arrays):
+    for read in (tfr.read_table, tfr.open_reader, lambda *a, **k: tfr.dataset(*a, **k).schema, tfr.read_arrays):
         with pytest.raises(tfr.errors.FeatureNotFoundError, match=message):
             read(tmp_path / "a", schema=schema, filters=[("tags", "contains", "b")])
     with pytest.raises(tfr.errors.FeatureNotFoundError, match=message):

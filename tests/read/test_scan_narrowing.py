@@ -169,7 +169,7 @@ def test_a_reader_is_consumed_once(numbers: Path) -> None:
 
 def test_a_file_object_is_refused(numbers: Path) -> None:
     with numbers.open("rb") as file, pytest.raises(TypeError, match="takes paths of files"):
-        query(file)
+        query(file).select(["n"])
 
 
 def test_nothing_is_read_behind_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

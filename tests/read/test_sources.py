@@ -350,7 +350,7 @@ def test_options_of_a_dataset_are_not_given_again(files: Path) -> None:
     with pytest.raises(ValueError, match=r"check_crc= differs .*: tfr\.dataset\(path, check_crc=…\)$"):
         tfr.dataset(tfr.dataset(files / "a").filter(f("n") > 3), check_crc=False)
     stated = tfr.dataset(files / "a", on_error="skip", schema={"n": "int32"})
-    for call in (tfr.read_table, tfr.describe, tfr.dataset, tfr.open_random, tfr.read_arrays):
+    for call in (tfr.read_table, tfr.describe, tfr.dataset, tfr.read_arrays, tfr.open_random):
         with pytest.raises(ValueError, match=r"on_error= differs .*: tfr\.dataset\(path, on_error=…\)$"):
             call(stated, on_error=lambda error: True)
     for other in (stated, tfr.dataset(files / "a").filter(f("n") > 3)):

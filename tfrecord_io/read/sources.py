@@ -95,7 +95,7 @@ def _selections(options: ReadOptions) -> dict[str, Any]:
 
 
 def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
-    """Whether two selections, one after the other, are those of one read: it counts an offset, filters, then a limit."""
+    """Whether two selections, one after the other, are those of one read: it takes an offset, filters, then a limit."""
     order = ("offset", "filters", "limit")
     latest = max((order.index(name) for name in first if name in order), default=-1)
     return not first.keys() & then.keys() and all(order.index(name) > latest for name in then if name in order)
