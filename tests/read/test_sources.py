@@ -302,6 +302,36 @@ def test_each_call_takes_each_source(
 # ---- options
 
 
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize(
+    "call", [name for name, (_, refuses) in CALLS.items() if refuses not in (is_part, has_columns)]
+)
+def test_a_dataset_brings_its_options_to_each_call(
+    call: str, opened: bool, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CRCs of all payloads are damaged, and the dataset does not check them."""
+    run, _ = CALLS[call]
+    monkeypatch.chdir(tmp_path)
+
+    def unchecked() -> Any:
+        source = tfr.dataset("a", check_crc=False)
+        if opened:
+            assert source.schema.names == ROWS.schema.names
+        paths = sorted(Path("a").glob("*.tfrecord"))
+        assert len(paths) == 4
+        for path in paths:
+            data = bytearray(path.read_bytes())
+            end = 0
+            while end < len(data):
+                end += int.from_bytes(data[end : end + 8], "little") + 16
+                data[end - 1] ^= 1
+            path.write_bytes(data)
+        return source
+
+    found = outcome(run, unchecked, files, tmp_path / "found")
+    assert found == outcome(run, lambda: "a", files, tmp_path / "expected")
+
+
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
     """A file of 30 records, of which number 7 is damaged."""

@@ -70,7 +70,9 @@ def explode(data: Any, *, prefix: str = "steps") -> pa.RecordBatchReader:
     >>> steps.select(["record", "step", "id", "steps/reward"]).to_pylist()[1]
     {'record': 0, 'step': 1, 'id': 'a', 'steps/reward': 1.0}
     """
-    source = with_plain_layout(open_input(open_path(data, ReadOptions()) if is_source(data) else data))
+    if is_source(data):
+        data = open_path(data, ReadOptions.from_keywords({}, None, data))
+    source = with_plain_layout(open_input(data))
     names = step_columns(source.schema, prefix)
     for name in (RECORD, STEP):
         if name in source.schema.names:
