@@ -132,7 +132,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "what failed is withdrawn although it is published": (
         ("s3", "disk"),
-        edited(Publication, "_withdraw", "if current is not None and self._has_own(current):", "if False:"),
+        edited(Publication, "_try_to_withdraw", "if current is not None and self._has_own(current):", "if False:"),
     ),
     "a shard that was withdrawn is called published": (
         ("disk",),

@@ -635,6 +635,7 @@ class Publication:
             return replace(manifest, replaces=(*manifest.replaces, *left)) if left else manifest
 
         if stated(current) is not current:
+            self._place.read()  # the one that this writer knows may be older
             self._place.update(stated, lambda manifest: stated(manifest) is manifest)
         return numbered
 
