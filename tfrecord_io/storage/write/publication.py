@@ -137,6 +137,7 @@ class Publication:
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
         self._fences: set[str] = set()  # own ones that were put
+        self._seen_ids: set[str | None] = set()  # of manifests that were to be replaced
         self._others: set[str] = set()  # replaced files that another writer removes
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
@@ -425,6 +426,8 @@ class Publication:
                 raise self._is_replaced()
             if not self._replaces and manifest is not None and not is_own:
                 raise self._exists(manifest_name(self._stem))
+            if self._stages and not is_own:
+                self._check_never_published(own, manifest)
             names = {file.path for file in own.files}
             # A shard with an id that no manifest names is one that another writer is about to add.
             named = {file.path for file in manifest.files} if manifest is not None else ()
@@ -440,6 +443,16 @@ class Publication:
         kept = {file.path for file in new.files}
         ids = dict.fromkeys(_id_in(f.path) for f in manifest.files if f.path not in kept and _id_in(f.path))
         return replace(new, replaced_ids=(*manifest.replaced_ids, *ids)[-_MOST_IDS:])
+
+    def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
+        """Raise OSError if the shards were published by a request whose answer was lost, and replaced: they are gone."""
+        id = None if manifest is None else manifest.id
+        staged = [file.staged for file in own.files if file.staged is not None]
+        if self._seen_ids and id not in self._seen_ids and staged and manifest is not None:  # it is not the first try
+            is_there = self._fs.entry(self._directory + staged[0], is_file=True) is not None
+            if not is_there or staged[0] in manifest.staged_before:
+                raise self._is_replaced()
+        self._seen_ids.add(id)
 
     def _staged_before(self, manifest: Manifest | None, new: Manifest) -> tuple[str, ...]:
         """The files without which the writers before can change nothing once their manifest is replaced."""
