@@ -53,6 +53,14 @@ def unlocked(self: Any, required: bool) -> Any:
     return nullcontext(True)
 
 
+def both(first: Patch, second: Patch) -> Patch:
+    def patch(monkey: pytest.MonkeyPatch) -> None:
+        first(monkey)
+        second(monkey)
+
+    return patch
+
+
 def set_to(owner: Any, name: str, value: Any) -> Patch:
     return lambda monkey: monkey.setattr(owner, name, value)
 
@@ -109,7 +117,14 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "an overtaken writer copies over what is there": (
         ("s3", "gcs"),
-        edited(Publication, "_name_staged", "if self._place.is_conditional else None", "if False else None"),
+        both(
+            edited(Publication, "_name_staged", "if self._place.is_conditional else None", "if False else None"),
+            edited(Publication, "_stop_others", "[*staged, *outdated]", "outdated"),
+        ),
+    ),
+    "an overtaken writer removes what is written again": (
+        ("s3",),
+        edited(place_remote.S3Place, "put_fence", "self._fence = ", "_ = "),
     ),
     "settling forgets what others have added": (
         ("s3", "disk"),
@@ -117,7 +132,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "what failed is withdrawn although it is published": (
         ("s3", "disk"),
-        edited(Publication, "_withdraw", "if current is not None and self._has_own(current):", "if False:"),
+        edited(Publication, "_try_to_withdraw", "if current is not None and self._has_own(current):", "if False:"),
     ),
     "a shard that was withdrawn is called published": (
         ("disk",),

@@ -21,6 +21,7 @@ from worlds import World
 
 import tfrecord_io as tfr
 from reading import read_by
+from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.options import WriteOptions
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIXES
 from tfrecord_io.tools.leftovers import clean
@@ -498,7 +499,11 @@ class Run:
         rows: list[int] = []
         for file in sorted(manifest["files"], key=lambda file: str(file["path"]).rpartition("/")[0]):
             body = self.world.content(file["path"]) if file["path"] in names else b""
-            if len(body) != file["bytes"] or "staged" in file or len(found := _decoded(body)) != file["records"]:
+            if len(body) != file["bytes"] or "staged" in file:
+                return None
+            if _checksum(body) != file["crc32c"] and manifest.get("complete") is not False:
+                raise Finding(f"another file has the name of one of the manifest: {file['path']}", self.calls)
+            if len(found := _decoded(body)) != file["records"]:
                 return None
             rows += found
         return None if manifest.get("complete") is False else rows
@@ -525,6 +530,11 @@ class Run:
 def _decoded(body: bytes) -> tuple[int, ...]:
     """The rows of a file."""
     return tuple(_rows(tfr.read_table(io.BytesIO(body)))) if body else ()
+
+
+@lru_cache(maxsize=2000)
+def _checksum(body: bytes) -> str:
+    return f"{crc32c(body):08x}"
 
 
 # ---- at random

@@ -124,6 +124,7 @@ class RandomSchedule:
         self._left = {"switch": most_switches, "fault": most_faults, "death": most_deaths}
         self._next = {kind: self._gap(kind) for kind in self._odds}
         self._soonest = min(self._next.values())
+        self._before_changes = rng.random() < 0.5  # where what was seen may be outdated
 
     def _gap(self, kind: str) -> int:
         odds = self._odds[kind] if self._left[kind] else 0.0
@@ -134,6 +135,8 @@ class RandomSchedule:
             return None
         for kind, when in self._next.items():
             if step < when or (kind == "fault" and not faults):
+                continue
+            if kind == "switch" and self._before_changes and faults and faults[-1] not in _OF_CHANGES:
                 continue
             self._left[kind] -= 1
             self._next[kind] = step + 1 + self._gap(kind)

@@ -55,6 +55,14 @@ FOUND = {
     "a state of files that were replaced by others of their sizes": (
         "gcs fixed write_indexed:4 ; resumed | write:10 @ 3>1 6>0 9>1"
     ),
+    "a shard that is written again while an overtaken writer removes it": (
+        "s3 fixed+retries ; write_indexed:3 | write_indexed:6 index write:7 | table "
+        "@ 3>1 8>2 10>0 40>0 44>1 46>2 67>1 79>0 81>1 109x"
+    ),
+    "a manifest that is put again after it was replaced": (
+        "s3 fixed ; write_indexed:3 write_indexed:6 | write_indexed:10 "
+        "@ 0>1 1!timeout 3>1 4>0 9>1 10>0 12>1 17>0 20>1 21!timeout+"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

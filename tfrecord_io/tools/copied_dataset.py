@@ -237,7 +237,8 @@ class CopiedDataset(Publication):
                 raise self._is_replaced()
         elif not self._is_before(manifest):
             raise self._is_replaced()
-        return self._final(self._before)
+        new = self._final(self._before)
+        return replace(new, staged_before=self._staged_before(manifest, new))
 
     def _final(self, known: Manifest | None) -> Manifest:
         wanted, plan = self.plan.wanted, self.plan

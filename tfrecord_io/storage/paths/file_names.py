@@ -184,6 +184,17 @@ def staged_name(id: str, number: int, part: int | None = None) -> str:
     return f"_{id}-{number:05d}{'' if part is None else f'-{part:05d}'}.staged"
 
 
+def fence_name(id: str) -> str:
+    """The name of the file that exists while a writing may remove files whose names others may give again.
+
+    It is that of a staged file, of which it takes the place: none of a whole dataset has a part.
+
+    >>> fence_name("0123456789abcdef")
+    '_0123456789abcdef-00000-00000.staged'
+    """
+    return staged_name(id, 0, 0)
+
+
 def parse_staged(name: str) -> StagedName | None:
     """Parse the name of a staged file; None if it is another name."""
     match = _STAGED.fullmatch(name)

@@ -17,10 +17,12 @@ a digest of the conversion's keywords. One in which several such files were join
 "sources_without_rows" has those of which no file was made.
 
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
-files of the old dataset; afterwards, those that could not be removed. "replaced_ids" has the ids of the last writings
-whose shards were replaced: so a writer whose answer was lost knows that it had added them. ``"complete": false``
-means that files are being replaced one by one, as in a bucket. A manifest may be hostile: it is plain JSON of limited
-size, and each name must be that of a shard of this dataset, in this directory or in folders of its partition columns.
+files of the old dataset; afterwards, those that could not be removed. "staged_before" has the staged files of writers
+that were overtaken, without which they can change nothing: these are removed first. "replaced_ids" has the ids of the
+last writings whose shards were replaced: so a writer whose answer was lost knows that it had added them.
+``"complete": false`` means that files are being replaced one by one, as in a bucket. A manifest may be hostile: it is
+plain JSON of limited size, and each name must be that of a shard of this dataset, in this directory or in folders of
+its partition columns.
 The dataset ``part`` may also have files that `tfrecord_io.adopt` found: TFRecord files that are not shards of another.
 """
 
@@ -105,6 +107,7 @@ class Manifest:
     partition_by: tuple[str, ...] = ()
     partition_schema: bytes | None = None
     replaced_ids: tuple[str, ...] = ()
+    staged_before: tuple[str, ...] = ()
 
     def has_shards_of(self, id: str) -> bool:
         """Whether the writing of this id has added shards, also if they were joined or replaced since."""
@@ -139,6 +142,8 @@ def format_manifest(manifest: Manifest) -> bytes:
         document["partition_schema"] = None if schema is None else base64.b64encode(schema).decode()
     if manifest.replaces:
         document["replaces"] = list(manifest.replaces)
+    if manifest.staged_before:
+        document["staged_before"] = list(manifest.staged_before)
     if manifest.replaced_ids:
         document["replaced_ids"] = list(manifest.replaced_ids)
     if manifest.sources_without_rows:
@@ -209,6 +214,7 @@ class _Parser:
             partition_by=tuple(columns),
             partition_schema=self._schema(document, "partition_schema"),
             replaced_ids=tuple(self._is({"replaced_ids": [], **document}, "replaced_ids", list, _are_texts)),
+            staged_before=tuple(self._is({"staged_before": [], **document}, "staged_before", list, _are_staged)),
         )
         for name in ("records", "bytes"):
             if self._number(document, name) != getattr(manifest, name):
@@ -266,6 +272,10 @@ class _Parser:
 
 def _are_texts(values: list[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
+
+
+def _are_staged(values: list[Any]) -> bool:
+    return _are_texts(values) and all(map(parse_staged, values))
 
 
 def _are_objects(values: list[Any]) -> bool:

@@ -72,9 +72,26 @@ class Place(ABC):
         With `version`, in a store with conditions: in place of this one only ("": of none). Returns whether it was.
         """
 
+    def fence(self, id: str) -> str | None:
+        """The file without which a writing cannot remove files of a version; None if none is needed.
+
+        It is where a version is one of contents, which another writer may write again, so that no condition of a
+        removal tells them apart: whoever replaces the manifest of the writing removes its fence before anything else.
+        """
+        return None
+
+    def put_fence(self, id: str) -> None:  # noqa: B027 — most need none
+        """Put the fence of a writing, if it needs one, before a look at the manifest after which files are removed."""
+
     @abstractmethod
     def remove(self, name: str, version: str | None = None) -> None:
-        """Remove a file if it exists; with `version`, in a store with conditions, only if it is this one."""
+        """Remove a file if it exists; with `version`, in a store with conditions, only if it is this one.
+
+        Raises
+        ------
+        OSError
+            EBUSY: the fence that was put last is gone, and the file was not removed.
+        """
 
     def remove_many(self, names: Sequence[str]) -> Sequence[str]:
         """Remove files by few requests, as far as the store can; returns those that `remove` is left to remove."""
@@ -129,7 +146,10 @@ class Place(ABC):
     def withdraw(self) -> None:
         """Remove the manifest that was found last."""
         version = self._found[0] if self._found is not None else None
-        self.remove(self._name.removeprefix(self._directory), None if version is None else str(version))
+        self._remove_manifest(None if version is None else str(version))
+
+    def _remove_manifest(self, version: str | None) -> None:
+        self.remove(self._name.removeprefix(self._directory))
 
     def _text(self, entry: Entry | None) -> bytes | None:
         for last in (False, True):

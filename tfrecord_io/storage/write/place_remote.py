@@ -17,7 +17,6 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -28,7 +27,7 @@ from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, MOST_DELETED, B
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, log_retry, pauses, retry
-from tfrecord_io.storage.paths.file_names import claim_name, condition_name, new_id, stem_of
+from tfrecord_io.storage.paths.file_names import claim_name, condition_name, fence_name, new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.read.range_requests import unwrap
@@ -208,11 +207,19 @@ class ConditionalPlace(RemotePlace):
         if version is None:
             super().remove(name)
             return
-        self._tried(self._delete_version, self._key_of(name), version)
-        self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key_of(name)}"))
+        self._remove_version(self._key_of(name), version)
 
-    async def _delete_version(self, key: str, version: str) -> None:
-        """Delete an object if its version is this one."""
+    def _remove_manifest(self, version: str | None) -> None:
+        if version is not None:
+            self._remove_version(self._key, version)
+
+    def _remove_version(self, key: str, version: str) -> bool:
+        is_removed = self._tried(self._delete_version, key, version)
+        self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{key}"))
+        return bool(is_removed)
+
+    async def _delete_version(self, key: str, version: str) -> bool:
+        """Delete an object if its version is this one, which it is if no error is raised."""
         raise NotImplementedError
 
     def has_conditions(self) -> bool:
@@ -272,10 +279,32 @@ _CONDITIONS: WeakKeyDictionary[Any, dict[str, bool]] = WeakKeyDictionary()  # by
 
 
 class S3Place(ConditionalPlace):
-    """In S3, and on servers that speak its protocol; a version is an ETag."""
+    """In S3, and on servers that speak its protocol; a version is an ETag, which objects of equal contents share."""
 
     _impossible = '"00000000000000000000000000000000"'
     _most_deleted = 1000
+    _fence: tuple[str, str] | None = None  # the name and the ETag of the one that was put
+
+    def fence(self, id: str) -> str:
+        return fence_name(id)
+
+    def put_fence(self, id: str) -> None:
+        name = fence_name(id)
+        self._fence = name, self._tried(self._put_any, self._key_of(name), name.encode()) or ""
+
+    async def _put_any(self, key: str, body: bytes) -> str:
+        return str((await self._call("put_object", key, Body=body)).get("ETag") or "")
+
+    def remove(self, name: str, version: str | None = None) -> None:
+        """See `Place.remove`: a copy of the fence takes the place of the file, and is removed by its own ETag."""
+        if version is None or self._fence is None:
+            super().remove(name, version)
+            return
+        key, (fence, etag) = self._key_of(name), self._fence
+        copied = self._tried(self._copy_object, self._key_of(fence), key, version)
+        if not (self._remove_version(key, copied or etag) or copied) and self._fs.entry(self._directory + name):
+            text = "another writer has written this dataset at the same time"
+            raise OSError(errno.EBUSY, text, self._fs.display_path(self._directory + name))
 
     async def _get(self, key: str) -> tuple[bytes, str]:
         answer = await self._call("get_object", key)
@@ -293,12 +322,17 @@ class S3Place(ConditionalPlace):
         if size is None or size > _LARGEST_COPY:
             super()._copy(staged, name, size, None)
             return
-        source = {"Bucket": self._bucket, "Key": self._key_of(staged)}
-        request = partial(self._call, "copy_object", self._key_of(name), CopySource=source)
-        sync(self._inner.loop, request, **({} if version is None else _s3_condition(version)))
+        sync(self._inner.loop, self._copy_object, self._key_of(staged), self._key_of(name), version)
 
-    async def _delete_version(self, key: str, version: str) -> None:
+    async def _copy_object(self, source: str, target: str, version: str | None) -> str:
+        condition = {} if version is None else _s3_condition(version)
+        copied = {"Bucket": self._bucket, "Key": source}
+        answer = await self._call("copy_object", target, CopySource=copied, **condition)
+        return str(answer["CopyObjectResult"]["ETag"])
+
+    async def _delete_version(self, key: str, version: str) -> bool:
         await self._call("delete_object", key, IfMatch=version)
+        return True
 
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         request = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
@@ -338,8 +372,9 @@ class GcsPlace(ConditionalPlace):
         while not answer["done"]:  # of a large object
             answer = await self._inner._call("POST", path, *keys, rewriteToken=answer["rewriteToken"], **more)
 
-    async def _delete_version(self, key: str, version: str) -> None:
+    async def _delete_version(self, key: str, version: str) -> bool:
         await self._inner._call("DELETE", "b/{}/o/{}", self._bucket, key, ifGenerationMatch=version)
+        return True
 
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         paths = {f"{self._bucket}/{key}": key for key in keys}
@@ -368,8 +403,9 @@ class AzurePlace(ConditionalPlace):
         source, target = self._blob(self._key_of(staged)), self._blob(self._key_of(name))
         sync(self._inner.loop, source.copy_to, target, MISSING if version == "" else version)
 
-    async def _delete_version(self, key: str, version: str) -> None:
+    async def _delete_version(self, key: str, version: str) -> bool:
         await self._blob(key).delete(version)
+        return True
 
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         return await delete_blobs(self._inner, self._bucket, keys)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -136,6 +136,9 @@ class Publication:
         self._is_exclusive = place.is_conditional and not (self._stages or self._grows)
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
+        self._fences: set[str] = set()  # own ones that were put
+        self._seen_ids: set[str | None] = set()  # of manifests that were to be replaced
+        self._others: set[str] = set()  # replaced files that another writer removes
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
         self._is_durable = not place.syncs  # the manifest, if it is replaced
@@ -181,6 +184,15 @@ class Publication:
 
     def _note_versions(self, listing: Sequence[Entry]) -> None:
         self._versions = {self._name_of(entry): version_of(entry) for entry in listing}
+
+    def _prepare_removals(self, names: Iterable[str]) -> None:
+        """Note the versions of files, and put a fence if there are any: before the look whether they may be removed."""
+        if numbered := set(filter(self._is_numbered, names)):
+            self._note_versions(self._fs.listing(self._directory))
+            fence = self._place.fence(self._id)
+            if fence is not None and not numbered.isdisjoint(self._versions):
+                self._fences.add(fence)
+                self._place.put_fence(self._id)
 
     def _is_known(self) -> bool:
         """Whether the dataset, which grows, has a manifest."""
@@ -414,19 +426,43 @@ class Publication:
                 raise self._is_replaced()
             if not self._replaces and manifest is not None and not is_own:
                 raise self._exists(manifest_name(self._stem))
+            if self._stages and not is_own:
+                self._check_never_published(own, manifest)
             names = {file.path for file in own.files}
             # A shard with an id that no manifest names is one that another writer is about to add.
             named = {file.path for file in manifest.files} if manifest is not None else ()
             old = [name for name in self._existing if self._is_shard(name) and (name in named or not _id_in(name))]
             if manifest is not None and not is_own:  # its writer may be giving these names now
                 old += [*named, *manifest.replaces]
-            return replace(own, replaces=tuple(name for name in dict.fromkeys(old) if name not in names))
+            replaces = tuple(name for name in dict.fromkeys(old) if name not in names)
+            return replace(own, replaces=replaces, staged_before=self._staged_before(manifest, own))
         new = self._grown(own.files, own.schema, manifest)
         if manifest is None or new is manifest:
             return new
+        new = replace(new, staged_before=self._staged_before(manifest, new))
         kept = {file.path for file in new.files}
         ids = dict.fromkeys(_id_in(f.path) for f in manifest.files if f.path not in kept and _id_in(f.path))
         return replace(new, replaced_ids=(*manifest.replaced_ids, *ids)[-_MOST_IDS:])
+
+    def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
+        """Raise OSError if the shards were published by a request whose answer was lost, and replaced: they are gone."""
+        id = None if manifest is None else manifest.id
+        staged = [file.staged for file in own.files if file.staged is not None]
+        if self._seen_ids and id not in self._seen_ids and staged and manifest is not None:  # it is not the first try
+            is_there = self._fs.entry(self._directory + staged[0], is_file=True) is not None
+            if not is_there or staged[0] in manifest.staged_before:
+                raise self._is_replaced()
+        self._seen_ids.add(id)
+
+    def _staged_before(self, manifest: Manifest | None, new: Manifest) -> tuple[str, ...]:
+        """The files without which the writers before can change nothing once their manifest is replaced."""
+        if manifest is None or manifest.id == new.id:
+            return () if manifest is None else manifest.staged_before
+        kept = {file.staged for file in new.files}
+        names = [*manifest.staged_before, *(f.staged for f in manifest.files if f.staged not in kept)]
+        if not self._grows or names or manifest.replaces:  # else its writer removes nothing any more
+            names.append(self._place.fence(manifest.id))
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
         if manifest is None:
@@ -475,8 +511,7 @@ class Publication:
         `old` is the manifest that `new` replaced; None: another process replaced it, which was then stopped.
         """
         staged = [file for file in new.files if file.staged is not None and new.id == self._id]
-        if not self._grows and self._existing:
-            self._remove_indexes()
+        self._stop_others(new.staged_before)
         try:
             for some in self._rounds(staged):
                 self._name_staged(some)
@@ -487,32 +522,41 @@ class Publication:
             raise
         names, kept = {file.path for file in new.files}, {(file.path, file.staged) for file in new.files}
         before = [file for file in (old.files if old is not None else ()) if (file.path, file.staged) not in kept]
-        staged_before = [file.staged for file in before if file.staged is not None]
-        replaced = dict.fromkeys((*(file.path for file in before), *staged_before, *new.replaces))
-        gone = [name for name in replaced if name not in names]
+        gone = [name for name in dict.fromkeys((*(f.path for f in before), *new.replaces)) if name not in names]
         if staged or any(not _id_in(name) for name in gone):  # another writer may have given these names again
-            if any(map(self._is_numbered, gone)):
-                self._note_versions(self._fs.listing(self._directory))  # before the look at the manifest
+            self._prepare_removals(gone)
             current = self._published()
             if current is None and not self._grows:
                 raise self._is_replaced()
             used = {file.path for file in (current or new).files}
+            if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
+                self._others.update(name for name in gone if self._is_shard(name) and not _id_in(name))
             gone = [name for name in gone if _id_in(name) or (current is not None and name not in used)]
-        self._remove_old(gone)
-        if staged or new.replaces:
+        self._remove_old([name for name in gone if name not in self._others])
+        if staged or new.replaces or new.staged_before:
             self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
         if not self._place.stages_all:  # copies were made
-            self._remove_old([str(file.staged) for file in staged])
+            self._remove_old([*(str(file.staged) for file in staged), *self._fences])
+
+    def _stop_others(self, staged: Sequence[str]) -> None:
+        """Remove the files without which a writer that was overtaken changes nothing, and the indexes of old shards."""
+        outdated = self._index_names() if not self._grows and self._existing else []
+        self._remove_files([*staged, *outdated])
+        if failed := self.left.keys() & set(staged):
+            still = failed.intersection(self._listing())  # most were not there: who may remove nothing can write still
+            for name in failed:
+                error = self.left.pop(name)
+                if name in still:
+                    raise error
 
     def _name_staged(self, files: Sequence[ManifestFile]) -> None:
         """Give staged shards their names, each in place of the version that was there before a look at the manifest.
 
-        So a writer that is overtaken later replaces no shard of the other: it finds another version, and looks again.
+        A writer that was overtaken replaces no shard of the other: its staged ones are gone before the other gives a
+        name, and for a copy that is under way then, its target is another version.
         """
 
         def move(file: ManifestFile) -> bool:
-            if self._place.is_conditional:
-                self._stored.add(file.path)
             version = self._versions.get(file.path, "") if self._place.is_conditional else None
             return self._place.move(str(file.staged), file.path, again=True, size=file.bytes, version=version)
 
@@ -535,48 +579,78 @@ class Publication:
             raise self._is_replaced()
         own = {file.path for file in new.files} if new.id == self._id else set()
         files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
-        removed = set(new.replaces).difference(self.left)
+        removed = set(new.replaces).difference(self.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
-        settled = replace(current, files=files, replaces=left)
+        before = tuple(name for name in current.staged_before if name not in new.staged_before)
+        settled = replace(current, files=files, replaces=left, staged_before=before)
         return current if settled == current else settled
 
     def complete(self) -> Manifest | None:
         """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
         if self._grows or (manifest := self._published()) is None:
             return None
-        if manifest.replaces or any(file.staged is not None for file in manifest.files):
+        if manifest.replaces or manifest.staged_before or any(file.staged is not None for file in manifest.files):
             with self._place.alone(required=False):
                 self._settle(None, manifest)
-        return replace(manifest, files=tuple(replace(file, staged=None) for file in manifest.files), replaces=())
+        return replace(
+            manifest, files=tuple(replace(file, staged=None) for file in manifest.files), replaces=(), staged_before=()
+        )
 
     def _withdraw(self, error: BaseException | None = None) -> None:
         """Remove what was stored, unless the manifest that names it was written although that failed."""
-        is_new = not (self._grows or self._stages)
         with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
-            if self._place.is_conditional and not self._grows:
-                self._note_versions(self._fs.listing(self._directory))  # before the look at the manifest
-            current = self._place.find()
-            if current is not None and self._has_own(current):
-                if error is not None and self._is_durable:
-                    text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
-                    add_remark(error, text)
-                elif error is not None:
-                    text = "the new dataset can be read, but a loss of power may take it; write it again"
-                    add_remark(error, text)
-                return
-            is_own = current is not None and current.id == self._id
-            if is_new and not is_own and not self._place.is_conditional:
-                return  # the names are those of another writer now
-            for output in self._sent:  # or what is under way would be stored after it was removed
-                if output.is_open:
-                    with suppress(OSError):
-                        output.discard()
-            if not self.keeps_staged:
-                used = set() if is_own or current is None else {file.path for file in current.files}
-                self._remove_files(sorted(self._stored - used))
-            self._stored.clear()
-            if is_new and is_own and not self.left:
-                self._place.withdraw()
+            for _ in range(_MOST_ROUNDS):
+                self.left.clear()
+                self._try_to_withdraw(error)
+                if not any(map(self._is_numbered, self.left)):  # or another writer replaces the manifest now
+                    return
+
+    def _try_to_withdraw(self, error: BaseException | None) -> None:
+        is_new = not (self._grows or self._stages)
+        self._prepare_removals(self._stored)
+        current = self._place.find()
+        if current is not None and self._has_own(current):
+            if error is not None and self._is_durable:
+                text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
+                add_remark(error, text)
+            elif error is not None:
+                text = "the new dataset can be read, but a loss of power may take it; write it again"
+                add_remark(error, text)
+            return
+        is_own = current is not None and current.id == self._id
+        if is_new and not is_own and not self._place.is_conditional:
+            return  # the names are those of another writer now
+        for output in self._sent:  # or what is under way would be stored after it was removed
+            if output.is_open:
+                with suppress(OSError):
+                    output.discard()
+        if not self.keeps_staged:
+            stored = self._stored
+            if current is not None and not is_own:
+                stored = stored - set(self._leave(current))
+            self._remove_files(sorted(stored))
+        if is_new and is_own and not self.left:
+            self._place.withdraw()
+        self._remove_files(sorted(self._fences))
+
+    def _leave(self, current: Manifest) -> list[str]:
+        """State the numbered shards in the manifest of another writer, so that the next one removes them; returns all.
+
+        Only the writer of a manifest removes such files, as whoever replaces it removes its fence.
+        """
+        numbered = sorted(filter(self._is_numbered, self._stored))
+
+        def stated(manifest: Manifest | None) -> Manifest:
+            if manifest is None or manifest.id == self._id:
+                raise self._is_replaced()
+            known = {*(file.path for file in manifest.files), *manifest.replaces}
+            left = [name for name in numbered if name in self._versions and name not in known]
+            return replace(manifest, replaces=(*manifest.replaces, *left)) if left else manifest
+
+        if stated(current) is not current:
+            self._place.read()  # the one that this writer knows may be older
+            self._place.update(stated, lambda manifest: stated(manifest) is manifest)
+        return numbered
 
     def discard(self) -> None:
         """Remove what was stored and is not published, and directories that were created."""
@@ -614,12 +688,12 @@ class Publication:
     def withdraw_indexes(self) -> None:
         """Remove the indexes of shards that another writer has replaced before they were written."""
         if not self._grows and self._published() is None:
-            self._remove_indexes()
+            self._remove_files(self._index_names())
 
-    def _remove_indexes(self) -> None:
-        """Remove the indexes of the dataset's shards, which are outdated once the shards are replaced."""
+    def _index_names(self) -> list[str]:
+        """The indexes of the dataset's shards, which are outdated once the shards are replaced."""
         names = [(name, indexed_file(name)) for name in self._listing()]
-        self._remove_files([name for name, indexed in names if indexed is not None and self._is_shard(indexed)])
+        return [name for name, indexed in names if indexed is not None and self._is_shard(indexed)]
 
     def _remove_old(self, names: Sequence[str]) -> None:
         """Remove files that were replaced, and their indexes."""
