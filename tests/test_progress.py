@@ -6,6 +6,8 @@ import importlib.metadata
 import inspect
 import io
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -264,6 +266,23 @@ def test_the_bar_reaches_all_bytes_and_all_rows(tmp_path: Path, monkeypatch: pyt
     table = tfr.read_table(tfr.dataset(tmp_path / "a", threads=threads), progress=True)
     assert table.num_rows == 1000
     assert (bars[-1].n, bars[-1].total, bars[-1].unit) == (*[(tmp_path / "a").stat().st_size] * 2, "B")
+
+
+def test_a_notebook_without_ipywidgets_has_a_plain_bar(tmp_path: Path) -> None:
+    notebook = """
+import sys, types
+shell = type("ZMQInteractiveShell", (), {"config": {"IPKernelApp": {}}})
+sys.modules |= {"IPython": types.SimpleNamespace(get_ipython=shell), "ipykernel.zmqshell": None, "ipywidgets": None}
+"""
+
+    def warned(program: str) -> bool:
+        command = [sys.executable, "-c", notebook + program]
+        shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return "IProgress not found" in shown.stderr
+
+    assert warned("import tqdm.auto")
+    assert not warned("import tfrecord_io as tfr; tfr.write_tfrecord({'x': range(1000)}, 'a', progress=True)")
+    assert tfr.count(tmp_path / "a") == 1000
 
 
 def test_without_a_terminal_nothing_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, get_overloads
 
@@ -103,6 +105,14 @@ def test_a_stream_resumes_and_pickles(numbers: tfr.Dataset) -> None:
     again = pickle.loads(pickle.dumps(numbers.to_hf(shards=4)))
     again.load_state_dict(stream.state_dict())
     assert taken + [row["x"] for row in again] == list(range(40))
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_program_that_ends_with_a_half_read_stream_prints_nothing(tmp_path: Path, shards: int) -> None:
+    tfr.write_tfrecord({"x": range(10_000)}, tmp_path / "x.tfrecord")
+    program = f"rows = iter(__import__('tfrecord_io').dataset('x.tfrecord').to_hf(shards={shards}))\nprint(next(rows))"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("{'x': 0}\n", "")
 
 
 def test_a_generator_caches(numbers: tfr.Dataset, tmp_path: Path) -> None:

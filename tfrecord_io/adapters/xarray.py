@@ -5,7 +5,7 @@ The backend is a class of xarray's, which is made when xarray loads the entry po
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Written
-from tfrecord_io.schema.attributes import attributes_of
+from tfrecord_io.schema.attributes import attributes_of, dimensions_of
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
 
@@ -41,7 +41,8 @@ def to_xarray(scan: Scan) -> xr.Dataset:
     """An xarray Dataset with the dimension ``record``, whose variables are read when they are indexed.
 
     Missing values are NaN, NaT, or None in object arrays of text, bytes and lists; a missing integer or bool is an
-    error when it is read. Tensors and lists of one length have further dimensions, ``image_0``, ``image_1``.
+    error when it is read. Tensors and lists of one length have further dimensions: those of the variable or file that
+    was written, else ``image_0``, ``image_1``.
 
     Plain files are read at the indexed records alone; of compressed files, the records before them are skipped. The
     rows of a filter, `offset` or `limit` are not known by number: such a dataset is read at once.
@@ -52,16 +53,28 @@ def to_xarray(scan: Scan) -> xr.Dataset:
     is_part = bool(scan.chooses_rows) or any(source.derived is not None for source in scan.sources)
     rows = _TableRows(read_scan(scan)) if is_part else _rows(scan)
     variables = {}
+    sizes = {DIMENSION: len(rows)}
     for column in scan.schema.names:
+        field = scan.schema.field(column)
         for name, empty in _arrays(rows.table(column, np.empty(0, np.int64)), scan, None).items():
             shape = (len(rows), *empty.shape[1:])
-            dimensions = (DIMENSION, *(f"{name}_{axis}" for axis in range(len(shape) - 1)))
+            inner = _dimensions(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
+            sizes.update(zip(inner, shape[1:], strict=True))
             array = _backend_array()(_Column(rows, scan, column, name), shape, empty.dtype)
             values = array.read((slice(None),) * len(shape)) if is_part else LazilyIndexedArray(array)
             variables[name] = xr.Variable(
-                dimensions, values, attributes_of(scan.schema.field(column)), fastpath=True
+                (DIMENSION, *inner), values, attributes_of(field), fastpath=True
             )  # else None among text becomes NaN
     return xr.Dataset(variables)
+
+
+def _dimensions(name: str, shape: Sequence[int], stated: Sequence[str], sizes: Mapping[str, int]) -> Sequence[str]:
+    """Names for the axes of a variable: those `stated`, unless they are of other sizes in another variable."""
+    is_possible = len(stated) == len(shape) == len(set(stated)) and DIMENSION not in stated
+    if is_possible and all(sizes.get(dim, size) == size for dim, size in zip(stated, shape, strict=True)):
+        return stated
+    names = [f"{name}_{axis}" for axis in range(len(shape))]
+    return [dim if sizes.get(dim, size) == size else f"{dim}_of_{size}" for dim, size in zip(names, shape, strict=True)]
 
 
 # ---- records by number

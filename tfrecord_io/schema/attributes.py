@@ -1,15 +1,19 @@
-"""Attributes of arrays, such as ``units`` of NetCDF, in the metadata of a field: a JSON object under one key."""
+"""What labelled arrays state, in the metadata of a field, each as JSON under one key.
+
+These are attributes, such as ``units`` of NetCDF, and the names of dimensions without that of the rows.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 KEY = b"attributes"
+DIMENSIONS = b"dimensions"
 
 
 def with_attributes(schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any]]) -> pa.Schema:
@@ -21,18 +25,45 @@ def with_attributes(schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any
     """
     for at, field in enumerate(schema):
         if own := {str(name): _plain(value) for name, value in attributes.get(field.name, {}).items()}:
-            metadata = {**(field.metadata or {}), KEY: json.dumps(own, ensure_ascii=False).encode("utf-8", "replace")}
-            schema = schema.set(at, field.with_metadata(metadata))
+            schema = schema.set(at, _with_json(field, KEY, own))
     return schema
+
+
+def with_dimensions(schema: pa.Schema, dimensions: Mapping[str, Sequence[str]]) -> pa.Schema:
+    """The schema with the names of its columns' dimensions, without that of the rows.
+
+    >>> schema = with_dimensions(pa.schema([("t", pa.list_(pa.float32(), 2))]), {"t": ["lat"]})
+    >>> dimensions_of(schema.field("t"))
+    ['lat']
+    """
+    for at, field in enumerate(schema):
+        if own := dimensions.get(field.name):
+            schema = schema.set(at, _with_json(field, DIMENSIONS, list(own)))
+    return schema
+
+
+def _with_json(field: pa.Field, key: bytes, value: Any) -> pa.Field:
+    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    return field.with_metadata({**(field.metadata or {}), key: text})
 
 
 def attributes_of(field: pa.Field) -> dict[str, Any]:
     """The attributes of a column; none if the metadata is of something else."""
-    try:
-        found = json.loads((field.metadata or {}).get(KEY, b"{}"))
-    except (ValueError, RecursionError):  # written by another program
-        return {}
+    found = _json_of(field, KEY)
     return found if isinstance(found, dict) else {}
+
+
+def dimensions_of(field: pa.Field) -> list[str]:
+    """The names of a column's dimensions, without that of the rows; none if the metadata is of something else."""
+    found = _json_of(field, DIMENSIONS)
+    return found if isinstance(found, list) and all(isinstance(name, str) for name in found) else []
+
+
+def _json_of(field: pa.Field, key: bytes) -> Any:
+    try:
+        return json.loads((field.metadata or {}).get(key, b"null"))
+    except (ValueError, RecursionError):  # written by another program
+        return None
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ import hashlib
 import os
 import threading
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -43,6 +43,7 @@ from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike
 
 Verify = Literal["records", "bytes"]
+_Done = tuple[str, Passed]  # a file, and what has passed of it
 
 _TRIES = 5  # of a source that is replaced again and again
 _MOST_TRANSFERS = 32  # at a time, from or to a store
@@ -232,10 +233,18 @@ def copy(
 
 @dataclass(slots=True)
 class _Moved:
-    """What was done with a file."""
+    """What was done with the files, as sums: there may be a million."""
 
-    name: str
-    passed: Passed
+    names: list[str] = field(default_factory=list)
+    bytes: int = 0
+    records: int | None = None  # None: they were not checked
+
+    def add(self, name: str, passed: Passed) -> None:
+        """Add a file."""
+        self.names.append(name)
+        self.bytes += passed.bytes
+        if passed.records is not None:
+            self.records = (self.records or 0) + passed.records
 
 
 @dataclass(slots=True)
@@ -265,6 +274,7 @@ class _Copy:
     progress: Any
     begun: int = 0  # times
     _own: set[str] = field(default_factory=set)  # files and manifests that this call has written
+    _moved: _Moved = field(default_factory=_Moved)
     _retries: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -288,22 +298,23 @@ class _Copy:
         total += sum(source.size or 0 for _, source in (*files, *found.others))
         with ProgressMeter(self.progress, total, "bytes") as bar:
             self.traffic = Traffic(bar.advance, self.rate)
-            moved = self._move_files(files, records=self.records)
+            self._moved = _Moved()
+            self._move_files(files, records=self.records)
             removed = list(gone)
             kept = len(found.files) - len(files)
             for each in datasets:
-                moved += self._move_dataset(each)
+                self._move_dataset(each)
                 kept += each.plan.kept + len(each.plan.stored)
                 removed += each.plan.gone
             others = self._changed(found.others)
             last = [other for other in others if other[0] == INFO]
-            moved += self._move_files([other for other in others if other[0] != INFO], records=False)
-            moved += self._move_files(last, records=False)
+            self._move_files([other for other in others if other[0] != INFO], records=False)
+            self._move_files(last, records=False)
             kept += len(found.others) - len(others)
             self._remove(gone)
-        report = self._report(moved, kept, removed)
+        report = self._report(kept, removed)
         text = "copied: %s, %d files, %d bytes; %d files kept, %d removed"
-        logger.info(text, report.path, len(moved), report.bytes, kept, len(removed))
+        logger.info(text, report.path, len(report.copied), report.bytes, kept, len(removed))
         return report
 
     # ---- where it goes
@@ -367,7 +378,8 @@ class _Copy:
 
     def _planned(self, found: FoundDataset) -> _DatasetCopy:
         wanted, name = found.manifest, manifest_name(found.manifest.dataset)
-        wanted = replace(wanted, files=tuple(replace(file, staged=None) for file in wanted.files), replaces=())
+        files = tuple(file if file.staged is None else replace(file, staged=None) for file in wanted.files)
+        wanted = replace(wanted, files=files, replaces=())
         known, version = known_manifest(self.fs, self.listing, name)
         is_own = name in self._own
         if found.is_part and self.update and self.filters is None:
@@ -435,7 +447,7 @@ class _Copy:
 
     # ---- moving
 
-    def _move_dataset(self, copied: _DatasetCopy) -> list[_Moved]:
+    def _move_dataset(self, copied: _DatasetCopy) -> None:
         found, planned = copied.found, copied.plan
         target = CopiedDataset(self.fs, self.directory, copied.known, planned)
         try:
@@ -443,49 +455,45 @@ class _Copy:
             sizes = [planned.wanted.files[number].bytes for number in planned.moved]
             share = self._share(sizes, [found.fs])
             calls = (partial(self._move_shard, found, target, number, share) for number in planned.moved)
-            moved = list(self._together(calls, share))
+            self._together(calls, share)
             target.publish_copy(self.listing)
         except BaseException:
             target.discard()
             raise
         self._own.add(manifest_name(planned.wanted.dataset))
-        moved += self._move_indexes(copied)
+        self._move_indexes(copied)
         target.warn_of_left()
-        return moved
 
-    def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Moved:
+    def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Done:
         file = target.plan.wanted.files[number]
         source = found.source(found.manifest.files[number])
         if target.plan.by_store:
             passed = self._copy_by_store(source, target.target_of(number))
             if passed is not None:
-                return _Moved(file.path, passed)
-        return _Moved(
-            file.path, self._pass(source, lambda: target.open_file(number, share.upload), share, self.records)
-        )
+                return file.path, passed
+        return file.path, self._pass(source, lambda: target.open_file(number, share.upload), share, self.records)
 
-    def _move_indexes(self, copied: _DatasetCopy) -> list[_Moved]:
+    def _move_indexes(self, copied: _DatasetCopy) -> None:
         """Copy the indexes of a published dataset, which are those of the same version."""
         indexes = self._indexes(copied)
         if not indexes:
-            return []
+            return
         try:
-            moved = self._move_files(indexes, records=False)
+            self._move_files(indexes, records=False)
         except FileNotFoundError:  # who replaces a dataset removes them
             copied.found.version.check_unchanged()
             raise
         copied.found.version.check_unchanged()
-        return moved
 
     def _indexes(self, copied: _DatasetCopy) -> list[tuple[str, Source]]:
         return copied.found.indexes(copied.plan.new(), self.listing)
 
-    def _move_files(self, files: Sequence[tuple[str, Source]], *, records: bool) -> list[_Moved]:
+    def _move_files(self, files: Sequence[tuple[str, Source]], *, records: bool) -> None:
         stores = [FsspecFileSystem(source.remote[0]) for _, source in files[:1] if source.remote is not None]
         share = self._share([source.size or SMALL_BYTES + 1 for _, source in files], stores)
-        return list(self._together((partial(self._move_file, *each, records, share) for each in files), share))
+        self._together((partial(self._move_file, *each, records, share) for each in files), share)
 
-    def _move_file(self, name: str, source: Source, records: bool, share: _Share) -> _Moved:
+    def _move_file(self, name: str, source: Source, records: bool, share: _Share) -> _Done:
         path = self.directory + name
         passed = None
         is_new = name not in self.listing
@@ -497,7 +505,7 @@ class _Copy:
         if passed is None:
             passed = self._pass(source, partial(self._open, path, share.upload, exclusive=is_new), share, records)
         self._own.add(name)
-        return _Moved(name, passed)
+        return name, passed
 
     def _open(self, path: str, upload: int, *, exclusive: bool) -> OutputFile:
         if isinstance(self.fs, FsspecFileSystem):
@@ -535,14 +543,16 @@ class _Copy:
                 retry(lambda: fs.fsspec.rm_file(target))
             return None
 
-    def _together(self, calls: Iterable[Callable[[], _Moved]], share: _Share) -> Iterator[_Moved]:
+    def _together(self, calls: Iterable[Callable[[], _Done]], share: _Share) -> None:
         """Make calls on several threads, and count the requests that they make again."""
 
-        def counted_call(call: Callable[[], _Moved]) -> _Moved:
+        def counted_call(call: Callable[[], _Done]) -> _Done:
             with counting_retries(self._count):
                 return call()
 
-        return ordered((partial(counted_call, call) for call in calls), share.threads, "copy", self.traffic.stopped.set)
+        stop = self.traffic.stopped.set
+        for done in ordered((partial(counted_call, call) for call in calls), share.threads, "copy", stop):
+            self._moved.add(*done)
 
     def _count(self, made: int) -> None:
         with self._lock:
@@ -576,13 +586,13 @@ class _Copy:
         shards = sum(copied.plan.wanted.files[number].bytes for number in copied.plan.moved)
         return shards + sum(source.size or 0 for _, source in self._indexes(copied))
 
-    def _report(self, moved: Sequence[_Moved], kept: int, removed: Sequence[str]) -> CopyReport:
-        checked = [each.passed.records for each in moved if each.passed.records is not None]
+    def _report(self, kept: int, removed: Sequence[str]) -> CopyReport:
+        moved = self._moved
         return CopyReport(
             os.fspath(self.target),
-            tuple(each.name for each in moved),
-            sum(each.passed.bytes for each in moved),
-            sum(checked) if checked else None,
+            tuple(moved.names),
+            moved.bytes,
+            moved.records,
             kept,
             tuple(removed),
             self._retries + self.begun - 1,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,6 +44,8 @@ def test_variables_are_columns_over_one_dimension(tmp_path: Path, record_dim: st
     assert found["code"].values.tolist() == ["a", None, "c"]
     assert found["crs"].values.tolist() == [7, 7, 7]
     assert found["t2m"].attrs == {"units": "K"}
+    assert found["t2m"].dims == ("record", "lat", "lon")
+    assert found["lat"].dims == ("record", "lat")
     assert tfr.read_table(tmp_path / "a.tfrecord").schema.field("t2m").metadata[b"attributes"] == b'{"units": "K"}'
 
 
@@ -51,6 +54,28 @@ def test_another_dimension_as_rows(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["t2m"], DATA["t2m"].transpose("lat", "time", "lon"))
     np.testing.assert_array_equal(found["lat"], DATA["lat"])
     np.testing.assert_array_equal(found["time"], np.broadcast_to(TIMES, (4, 3)))
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.lists(st.sampled_from(["y", "x", "record", "v0_0"]), max_size=2, unique=True), min_size=1, max_size=3)
+)
+def test_dimensions_have_their_names_unless_these_would_differ_in_size(
+    tmp_path_factory: pytest.TempPathFactory, dims: list[list[str]]
+) -> None:
+    """Columns of several files, joined to one table, may have dimensions of one name and two sizes."""
+    folder = tmp_path_factory.mktemp("xarray")
+    values = [np.zeros((3, *[2 + i] * len(own)), "f4") for i, own in enumerate(dims)]
+    variables = [{f"v{i}": (["row", *own], each)} for i, (own, each) in enumerate(zip(dims, values, strict=True))]
+    frames = [tfr.read_table(write(xr.Dataset(each), folder / f"{i}")) for i, each in enumerate(variables)]
+    schema = pa.schema([field for frame in frames for field in frame.schema])
+    table = pa.table([column for frame in frames for column in frame.columns], schema=schema)
+    found = tfr.dataset(write(table, folder / "all")).to_xarray().load()
+    for i, own in enumerate(dims):
+        variable, others = found[f"v{i}"], [dim for j, other in enumerate(dims) if j != i for dim in other]
+        assert variable.shape == (3, *[2 + i] * len(own))
+        if not {"record", "v0_0", *others} & {*own} and "v0_0" not in others:
+            assert variable.dims == ("record", *own)
 
 
 def test_variables_of_other_dimensions_are_refused_by_name(tmp_path: Path) -> None:

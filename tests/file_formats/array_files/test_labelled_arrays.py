@@ -57,6 +57,7 @@ def test_packed_values_and_times_are_decoded(tmp_path: Path, kind: str) -> None:
         found = arrays(path)
         assert found.sizes["record"] == 3
         np.testing.assert_array_equal(found["t2m"], expected["t2m"])
+        assert found["t2m"].dims == ("record", "lat", "lon")
         np.testing.assert_array_equal(found["time"], expected["time"])
     np.testing.assert_allclose(found["t2m"], T2M)
     np.testing.assert_array_equal(found["lat"], [[51.5]] * 3)
@@ -197,6 +198,19 @@ def test_what_cannot_be_decoded(tmp_path: Path) -> None:
         with pytest.raises(error, match=reason):
             arrays(tmp_path / "a.h5")
         assert arrays(tmp_path / "a.h5", decode_cf=False)["t"].values.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_xarray_decodes_dates_of_another_calendar_afterwards(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("cftime")
+    days = ("time", np.arange(27, 33), {"units": "days since 2000-02-01", "calendar": "360_day"})
+    data = xr.Dataset({"x": ("time", np.arange(6))}, {"time": days})
+    path = stored(data, tmp_path, kind)
+    with pytest.raises(tfr.errors.EncodeError, match=r"of a calendar.*that no type has.*'decode_cf': False"):
+        arrays(path)
+    found = arrays(path, decode_cf=False)
+    assert found["time"].attrs == days[2]
+    assert xr.decode_cf(found)["time"].values.tolist() == xr.decode_cf(data)["time"].values.tolist()
 
 
 def test_attributes_of_any_type_are_errors_or_do_no_harm(tmp_path: Path) -> None:

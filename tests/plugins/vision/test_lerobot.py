@@ -236,3 +236,23 @@ def test_lerobot_reads_it(episodes: Path, tmp_path: Path) -> None:
     assert frame["observation.images.image"].shape == (3, 4, 6)
     assert round(float(frame["observation.images.image"][0].max()) * 255) == 12
     assert set(dataset.meta.stats["action"]) >= {"min", "max", "mean", "std", "count"}
+
+
+def test_what_lerobot_writes_is_read_as_parquet(tmp_path: Path) -> None:
+    """Its frames are rows of Parquet files; there is no format of a source for the folder."""
+    module = pytest.importorskip("lerobot.datasets.lerobot_dataset", exc_type=ImportError)
+    image = {"dtype": "image", "shape": (4, 6, 3), "names": ["height", "width", "channels"]}
+    features = {"action": {"dtype": "float32", "shape": (2,), "names": ["a", "b"]}, "observation.images.c": image}
+    dataset = module.LeRobotDataset.create("me/x", fps=10, features=features, root=tmp_path / "own", use_videos=False)
+    for episode, length in enumerate((3, 2)):
+        for at in range(length):
+            pixels = np.full((4, 6, 3), 10 * episode + at, np.uint8)
+            action = np.array([episode, at], np.float32)
+            dataset.add_frame({"action": action, "observation.images.c": pixels, "task": "push"})
+        dataset.save_episode()
+    dataset.finalize()
+    tfr.convert(f"{tmp_path}/own/data/*/*.parquet", tmp_path / "a.tfrecord")
+    table = tfr.read_table(tmp_path / "a.tfrecord")
+    assert table["episode_index"].to_pylist() == [0, 0, 0, 1, 1]
+    assert table["action"].to_pylist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
+    assert decoded(table["observation.images.c"][4].as_py()["bytes"]).getpixel((0, 0)) == (11, 11, 11)

@@ -345,7 +345,7 @@ def _of_labelled(rows: LabelledRows, options: _InputOptions, row_base: int) -> B
     typed = block(0, 0).schema
     fields = [(whole.schema if f.name in objects.column_names else typed).field(f.name) for f in typed]
     batches = (batch for begin, end in rows.blocks(LIMITS.input_bytes) for batch in block(begin, end))
-    return BatchSource(rows.with_attributes(pa.schema(fields)), batches, rows.count)
+    return BatchSource(rows.with_labels(pa.schema(fields)), batches, rows.count)
 
 
 def _of_table(table: pa.Table) -> BatchSource:

@@ -13,7 +13,7 @@ from tfrecord_io.arrow.input.from_arrays import imported
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.options import LIMITS
-from tfrecord_io.schema.attributes import with_attributes
+from tfrecord_io.schema.attributes import with_attributes, with_dimensions
 
 _CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
 _DROP = "leave it out, as by dataset.drop_vars; or repeat it along the dimension by expand_dims"
@@ -45,9 +45,11 @@ class LabelledRows:
                 reason = f"has {length} values, where '{printable(dim)}' has {self.count}"
                 raise EncodeError(reason, feature=str(name), expected=self.count, got=length)
 
-    def with_attributes(self, schema: pa.Schema) -> pa.Schema:
-        """The schema with the attributes of the variables as metadata of the fields."""
-        return with_attributes(schema, {name: variable.attrs for name, variable in self._variables.items()})
+    def with_labels(self, schema: pa.Schema) -> pa.Schema:
+        """The schema with attributes and dimensions of the variables as metadata of the fields."""
+        dims = {name: [str(d) for d in v.dims if d != self._dim] for name, v in self._variables.items()}
+        schema = with_attributes(schema, {name: variable.attrs for name, variable in self._variables.items()})
+        return with_dimensions(schema, dims)
 
     @property
     def objects(self) -> dict[Any, Any]:

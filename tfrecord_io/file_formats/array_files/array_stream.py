@@ -16,7 +16,7 @@ from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
-from tfrecord_io.schema.attributes import with_attributes
+from tfrecord_io.schema.attributes import with_attributes, with_dimensions
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 
@@ -142,6 +142,7 @@ def stream_of(
         _columns(empty)  # all of them: their names must differ
         schema = _source({name: empty[name] for name in names}, encodings).schema
         schema = with_attributes(schema, {name: arrays[name].attributes for name in names})
+        schema = with_dimensions(schema, {name: arrays[name].dims for name in names})
         return project(schema, batches(names, encodings, schema), projection)
 
     def batches(names: list[str], encodings: Mapping[str, str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

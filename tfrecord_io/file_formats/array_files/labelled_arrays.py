@@ -121,10 +121,11 @@ def placed(
     dim = record_dimension(chosen, coordinates, record_dim, advice=EXCLUDE)
     sized = next(name for name, own in chosen.items() if dim in own)
     count = (arrays.get(sized) or open(sized)).shape[chosen[sized].index(dim)]
-    return {
-        name: array.along(named[name].index(dim)) if dim in named[name] else array.repeated(count)
-        for name, array in arrays.items()
-    }
+    found = {}
+    for name, array in arrays.items():
+        own = array.along(named[name].index(dim)) if dim in named[name] else array.repeated(count)
+        found[name] = replace(own, dims=[each.rpartition("/")[2] for each in named[name] if each != dim])
+    return found
 
 
 def _coordinates(labels: Mapping[str, Label]) -> set[str]:

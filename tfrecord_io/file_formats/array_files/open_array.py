@@ -17,7 +17,7 @@ import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +52,7 @@ class ArrayFile:
     file: Any  # binary, positioned at the first value; it has readinto and close, and seek if `seekable`
     seekable: bool = False
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    dims: Sequence[str] = ()  # names of the axes after the first; () if they have none
 
     def __post_init__(self) -> None:
         if len(self.shape) > MAX_AXES:

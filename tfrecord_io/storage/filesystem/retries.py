@@ -62,7 +62,13 @@ def is_about_credentials(error: BaseException) -> bool:
 
 
 def _was_tried_again(error: BaseException) -> bool:
-    """Whether botocore, gcsfs or Azure's library made the request again that ended with this error."""
+    """Whether botocore, gcsfs or Azure's library made the request again that ended with this error.
+
+    Nothing is guessed: botocore states the number of tries in what a store has answered, and Azure's library makes each
+    request again that can succeed. Of a connection that failed, and in gcsfs, the number is nowhere but in the variable
+    by which their loops count, which the traceback holds. Where a release names it otherwise, requests are made again
+    here, too, with the same results; tests count them.
+    """
     cause: BaseException | None = error
     while cause is not None:
         if cause is not error and _is_handled(cause):  # as what is removed after an error of another request

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import io
 import json
 import os
 import re
@@ -150,8 +151,13 @@ def format_manifest(manifest: Manifest) -> bytes:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
     # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
-    lines = ",\n  ".join(json.dumps(_entry(f), ensure_ascii=bool(f.sources)) for f in manifest.files)
-    return f'{head[:-1]}, "files": [\n  {lines}\n]}}\n'.encode()
+    text = io.BytesIO()  # line by line: there may be a million
+    text.write(f'{head[:-1]}, "files": ['.encode())
+    for number, file in enumerate(manifest.files):
+        line = json.dumps(_entry(file), ensure_ascii=bool(file.sources))
+        text.write(f"{',' if number else ''}\n  {line}".encode())
+    text.write(b"\n]}\n")
+    return text.getvalue()
 
 
 def _entry(file: ManifestFile) -> dict[str, Any]:
