@@ -22,6 +22,7 @@ from tfrecord_io.typing import (
     Compression,
     DtypeBackend,
     Float64,
+    IndexLike,
     InputPath,
     OnError,
     OutputPath,
@@ -236,7 +237,7 @@ def write_tfrecord(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: WriteMode | None = None,
     evolve: bool = False,
     partition_by: str | Sequence[str] | None = None,
@@ -309,9 +310,10 @@ def write_tfrecord(
     max_shard_bytes : int, optional
         Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
         their number, ``name-00000.tfrecord``.
-    write_index : bool, default False
-        Write the record offsets of the file to ``<path>.index``, for random access and counting. Not for compressed
-        files.
+    write_index : bool or sequence of str, default False
+        Write the record offsets of the file to ``<path>.index``, for random access and counting. Names of columns,
+        globs or "*scalars": write its column index, as `build_index` does, from the published file. What is appended to
+        a dataset gets the column index of its last shard in any case. Not for compressed files.
     mode : {"error", "overwrite", "append", "overwrite_partitions"}, optional
         What happens to existing output: it is an error, or it is replaced. By default a file is replaced, and a sharded
         dataset is an error. If a writer is killed while it replaces a sharded dataset, readers get the old or the new
@@ -403,7 +405,7 @@ def open_writer(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: WriteMode | None = None,
     evolve: bool = False,
     partition_by: str | Sequence[str] | None = None,

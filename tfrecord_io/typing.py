@@ -122,6 +122,8 @@ OnError = OnErrorName | Callable[[Any], object]
 """What to do at damage; a callable gets the TFRecordError and returns True to go on."""
 
 
+IndexLike = bool | str | Sequence[str]
+"""True: an index of record offsets. Columns, as `tfrecord_io.build_index` takes them: a column index."""
 Lengths = int | tuple[int, str]
 """A number of values, alone or with a mode: ``(512, "left")`` keeps the last, ``(64, "multiple")`` pads to one."""
 

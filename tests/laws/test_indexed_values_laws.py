@@ -229,14 +229,14 @@ def test_what_is_damaged_and_what_is_another_file(tmp_path: Path, opened: list[S
         assert tfr.read_table(path, columns=["x"])["x"].to_pylist() == rows["x"][::-1]
 
 
+def ways_of_reading(dataset: tfr.Dataset) -> dict[str, int]:
+    return Counter(file.read for file in dataset.explain().files)
+
+
 def test_all_scalars_and_what_is_said_of_the_files(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"a": range(9), "b": ["x", None, ""] * 3, "c": [[1], [2, 3], []] * 3}, path)
     dataset = tfr.dataset(path)
-
-    def ways_of_reading(dataset: tfr.Dataset) -> dict[str, int]:
-        return Counter(file.read for file in dataset.explain().files)
-
     assert ways_of_reading(dataset.select(["a"])) == {"whole": 1}
     tfr.build_index(path, columns="*scalars")
     assert ways_of_reading(dataset.select(["a", "b"])) == {"index": 1}
@@ -267,3 +267,33 @@ def test_other_libraries(forms: list[list[Path]], opened: list[Scan]) -> None:
     assert tfr.scan_polars(paths).filter(pl.col("text") == "a").select("n").collect().height == count
     assert tfr.describe(paths, columns=["n"]).columns[0].nulls == whole["n"].null_count
     assert opened[-1].has_values
+
+
+COLUMNS: list[Any] = [["n"], ["n", "text"], "*scalars", ["te*", "x"]]
+
+
+@settings(max_examples=rounds(20))
+@given(data=st.data())
+def test_a_dataset_keeps_its_column_indexes(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Its rows are the same with and without them, and no file is read for columns that they have."""
+    folder, table = tmp_path_factory.mktemp("grown"), condition_table()
+    indexed, plain = f"{folder}/indexed/", f"{folder}/plain/"
+    columns, at = data.draw(st.sampled_from(COLUMNS)), 0
+    many: dict[str, Any] = data.draw(st.sampled_from([{}, {"shards": 2}, {"max_shard_bytes": 400}]))
+    for number, size in enumerate(data.draw(st.lists(st.integers(1, 20), min_size=1, max_size=4))):
+        part, at = table.slice(at, size), at + size
+        mode = "append" if number else data.draw(st.sampled_from(["error", "overwrite", "append"]))
+        own = {"write_index": columns} if not number or data.draw(st.booleans()) else {}
+        tfr.write_tfrecord(part, indexed, mode=mode, **own, **many)
+        tfr.write_tfrecord(part, plain, mode=mode)
+    dataset = tfr.dataset(indexed)
+    names = [name for name in ("n", "text", "x") if name in columns or columns == "*scalars"] or ["text", "x"]
+    assert set(ways_of_reading(dataset.select(names))) <= {"index", "left out"}
+    condition = data.draw(st.none() | CONDITIONS)
+    for selected in (names, None):
+        some = {"columns": selected, "filters": condition}
+        try:
+            expected = tfr.read_table(plain, **some)
+        except pa.ArrowException:
+            return
+        assert_equal(tfr.read_table(indexed, **some), expected)

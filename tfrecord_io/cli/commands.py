@@ -11,7 +11,16 @@ from typing import Any, get_args
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import SCHEMA_FORMATS, STDIN, duration, inspection, options, read_from, write_modes
+from tfrecord_io.cli.common_options import (
+    SCHEMA_FORMATS,
+    STDIN,
+    duration,
+    indexed_columns,
+    inspection,
+    options,
+    read_from,
+    write_modes,
+)
 from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, option_names, print_error
 from tfrecord_io.cli.process import echo
 from tfrecord_io.display import counted
@@ -124,15 +133,7 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
 
 @inspection(section="Write")
 @click.option("--check", is_flag=True, help="Write nothing: check the existing index of each file.")
-@click.option(
-    "-c",
-    "--columns",
-    multiple=True,
-    metavar="NAME,...",
-    callback=lambda _ctx, _param, lists: [name for names in lists for name in names.split(",") if name],
-    help="Write the offsets and the values of these columns to FILE.column_index; may be repeated. '*scalars': all"
-    " columns of single values.",
-)
+@indexed_columns("-c", "--columns", text="Write the offsets and the values")
 def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **keywords: Any) -> None:
     """Write the record offsets of each file to FILE.index.
 

@@ -187,6 +187,29 @@ def messages(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--message", metavar="NAME", help="The message that each record is, such as pkg.Frame.")(run)
 
 
+def indexed_columns(*names: str, text: str) -> Callable[[Any], Any]:
+    """Declare an option with the columns of a column index."""
+
+    def parse(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) -> list[str]:
+        return [name for names in lists for name in names.split(",") if name]
+
+    text += " of these columns to FILE.column_index; may be repeated. '*scalars': all columns of single values."
+    return click.option(*names, multiple=True, metavar="NAME,...", callback=parse, help=text)
+
+
+def write_index(command: Callable[..., Any], default: bool | None = False) -> Callable[..., Any]:
+    """Declare --write-index, and --index-columns, whose columns become the value of the keyword."""
+
+    @wraps(command)
+    def run(*arguments: Any, index_columns: list[str], **options: Any) -> Any:
+        if index_columns:
+            options["write_index"] = index_columns
+        return command(*arguments, **options)
+
+    run = indexed_columns("--index-columns", text="Write the offsets and the values")(run)
+    return keyword("write_index", default=default)(run)
+
+
 def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
     """An option with KEY=VALUE pairs for fsspec."""
     text = f"Option for {what}, such as anon=true; may be repeated."
@@ -270,6 +293,7 @@ _OWN: dict[str, Callable[[Any], Any]] = {
     ),
     "record_type": lambda command: plain_record_type(messages(command)),
     "json": json_flag,
+    "write_index": write_index,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from functools import partial
 from typing import Any, get_type_hints
 
 import click
@@ -25,6 +26,7 @@ from tfrecord_io.cli.common_options import (
     storage,
     storage_option,
     with_stdin,
+    write_index,
     write_modes,
 )
 from tfrecord_io.cli.conditions import where
@@ -172,7 +174,7 @@ def _shown(format: Format) -> str:
     "folder SOURCE: what to read, images or all.",
 )
 @where
-@options("split", "allow_missing_shards")
+@options(partial(write_index, default=None), "split", "allow_missing_shards")
 @storage_option
 @storage("--source-option", "source_storage", "the storage of SOURCE")
 @storage("--target-option", "target_storage", "the storage of TARGET")

@@ -43,6 +43,7 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.fingerprint import Fingerprint
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import LIMITS, MAX_EXPANSION
+from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
@@ -213,6 +214,7 @@ def _padded(size: int) -> int:
 
 
 COLUMNS_SUFFIX = COLUMN_INDEX_SUFFIX
+ALL_SCALARS = "*scalars"  # in the columns of an index: all of single values
 REWRITE_COLUMNS = "rewrite it (tfr index --columns)"
 
 _MAGIC = b"TFRCOLS1"
@@ -241,6 +243,23 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
             reason = f"a column index has columns of single values, not of {logical_name(field.type, field.metadata)}"
             raise SchemaError(reason, feature=field.name)
     return schema
+
+
+def with_scalars(columns: Sequence[str] | str, fields: Iterable[pa.Field], path: str | None = None) -> Sequence[str]:
+    """The columns of an index, where `ALL_SCALARS` stands for those of `fields` that it can have.
+
+    Raises
+    ------
+    SchemaError
+        It can have none of them; `path` is that of the file.
+    """
+    entries = entries_of(columns)
+    if ALL_SCALARS not in entries:
+        return entries
+    scalars = [field.name for field in fields if is_indexable(field)]
+    if not scalars:
+        raise SchemaError("no column has single values", path=path)
+    return list(dict.fromkeys([*scalars, *(entry for entry in entries if entry != ALL_SCALARS)]))
 
 
 def write_columns(

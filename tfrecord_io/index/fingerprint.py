@@ -114,14 +114,16 @@ class Fingerprint:
         return cls(checksums[0], tuple((end, crc) for end, crc in some), checksums[1])
 
 
-def untouched_state(file: RandomAccessFile) -> dict[str, int]:
+def untouched_state(file: RandomAccessFile, *, is_complete: bool = False) -> dict[str, int]:
     """What differs in a local file once anything was written to it; empty where its times are too coarse to tell.
 
-    A write right after another one may leave the time of the first, so a file that was just written has none.
+    A write right after another one may leave the time of the first, so a file that was just written has none, unless
+    its writer knows that it `is_complete`.
     """
     changed = file.identity.get("ctime_ns", 0)
     is_coarse = os.name == "nt" or changed % 1_000_000_000 == 0  # there, it is the time of creation
-    return {} if is_coarse or time.time_ns() - changed < _TICK_NS else file.identity
+    is_written_to = not is_complete and time.time_ns() - changed < _TICK_NS
+    return {} if is_coarse or is_written_to else file.identity
 
 
 def _of_all(file: RandomAccessFile, index: RecordIndex) -> int:

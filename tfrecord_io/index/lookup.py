@@ -392,9 +392,7 @@ class IndexWriter:
     """Collects the sizes of the records written to a file, and writes its index to a sidecar file."""
 
     def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
-        check_uncompressed(compression)
-        if not isinstance(path, str | os.PathLike):
-            raise ValueError(say("{write_index=True}: a file object can have no index file") & "write to a path")
+        check_indexable(path, compression)
         self.path = os.fspath(path) + SUFFIX
         self._storage = storage
         self._replaced = file_status(self.path, storage)  # of the old index, which is removed before `commit`
@@ -453,6 +451,13 @@ def remove_index(path: Any, storage: StorageOptions) -> None:
     """Remove the indexes of a file that is about to be replaced; they would not match the new one."""
     for suffix in (SUFFIX, COLUMNS_SUFFIX):
         remove_file(os.fspath(path) + suffix, storage)
+
+
+def check_indexable(path: Any, compression: str | None) -> None:
+    """Raise ValueError for a compressed file, or a file object, which has no name."""
+    check_uncompressed(compression)
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(say("{write_index=True}: a file object can have no index file") & "write to a path")
 
 
 def check_uncompressed(compression: str | None) -> None:

@@ -18,7 +18,7 @@ from tfrecord_io.options.checked_options import (
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.typing import FileMode, Float64, Partitions, RecordTypeLike, SchemaLike, WriteMode
+from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode
 
 ADDING = ("append", "overwrite_partitions")
 
@@ -36,7 +36,7 @@ class WriteOptions(RecordOptions):
     record_dim: str | None = None
     shards: int | None = None
     max_shard_bytes: int | None = None
-    write_index: bool = False
+    write_index: IndexLike = False
     mode: WriteMode | None = None
     evolve: bool = False
     partition_by: str | Sequence[str] | None = None
@@ -60,7 +60,7 @@ class WriteOptions(RecordOptions):
                     say("{float64='raw'} does not apply to messages: a field of the type double holds the bits")
                 )
         check_choice("float64", self.float64, (None, *get_args(Float64)))
-        check_choice("write_index", self.write_index, (False, True))
+        self._check_write_index()
         self._check_flags("nan_to_null", "embed_schema")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
@@ -84,6 +84,26 @@ class WriteOptions(RecordOptions):
         """What happens to an existing dataset."""
         return self.mode or "error"
 
+    @property
+    def indexed_columns(self) -> Sequence[str]:
+        """The entries of a column index; none where only offsets are written, or nothing."""
+        return () if isinstance(self.write_index, bool) else self.write_index
+
+    def _check_write_index(self) -> None:
+        entries: Any = self.write_index
+        if isinstance(entries, bool):
+            return
+        entries = (entries,) if isinstance(entries, str) else entries
+        if not isinstance(entries, Sequence) or not all(isinstance(entry, str) and entry for entry in entries):
+            expected = "expected True for the offsets of records, or the columns of a column index"
+            raise TypeError(say("{write_index=}: {}", expected, write_index=entries))
+        if not entries:
+            raise ValueError(say("{write_index=}: no column is named", write_index=entries) & "leave it out")
+        if takes_payloads(self.record_type):
+            reason = "a column index is for Examples, whose features are columns"
+            raise ValueError(say("{write_index=}: {}", reason, write_index=entries) & say("pass {write_index=True}"))
+        object.__setattr__(self, "write_index", tuple(entries))
+
     def _check_partitions(self) -> None:
         columns = self.partition_by
         if columns is None:
@@ -98,7 +118,7 @@ class WriteOptions(RecordOptions):
         if columns and self.shards is not None:
             advice = say("a folder has as many shards as {max_shard_bytes=} makes")
             raise ValueError(say("{shards=} is for a dataset without {partition_by=}", shards=self.shards) & advice)
-        if columns and self.write_index:
+        if columns and self.write_index is True:
             advice = say("write the indexes afterwards: {tfr.build_index(path)|tfr index PATH}")
             raise ValueError(say("{write_index=True} is for a dataset without {partition_by=}") & advice)
 

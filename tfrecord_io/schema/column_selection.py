@@ -61,15 +61,15 @@ class Projection:
         is_excluded = name in self._excluded or _fits(self._excluded_patterns, name)
         return is_excluded and not self(name)
 
-    def check(self, names: Iterable[str]) -> None:
-        """Raise FeatureNotFoundError, which lists the names, where an entry matches none of `names`."""
+    def check(self, names: Iterable[str], keyword: str = "columns") -> None:
+        """Raise FeatureNotFoundError, which lists the names, where an entry of a keyword matches none of `names`."""
         if not self._entries:
             return
         available = set(names)
         for entry in self._entries:
             bare = entry.removeprefix("!")
             if entry not in available and not _matches_any(bare, available):
-                raise _no_match("columns", entry, "feature", available, feature=bare)
+                raise _no_match(keyword, entry, "feature", available, feature=bare)
 
     def order(self, names: Sequence[str]) -> list[str]:
         """The selected ones of `names`; in the order of the entries where these are names only."""

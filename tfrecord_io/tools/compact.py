@@ -24,7 +24,8 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_copy import RecordOutput
-from tfrecord_io.typing import OpenedDataset, Path, ProgressLike
+from tfrecord_io.typing import IndexLike, OpenedDataset, Path, ProgressLike
+from tfrecord_io.write.column_indexes import ColumnIndexes
 from tfrecord_io.write.frame_sink import FrameSink
 from tfrecord_io.write.writer import WriteReport
 
@@ -39,7 +40,7 @@ def compact(
     path: Path | OpenedDataset,
     *,
     max_shard_bytes: int = 256 * MIB,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
@@ -104,6 +105,7 @@ def compact(
     compaction.join(sources, max_shard_bytes)
     if not compaction.groups:
         return _NothingJoined(os.fspath(path), 0, 0, compaction.compression, (), {})
+    indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction).resolved()
     copied = CopiedRecords(compaction.groups, options)
     with ExitStack() as undo:
         undo.callback(compaction.discard)
@@ -112,8 +114,9 @@ def compact(
         undo.pop_all()
     for sink, _ in sinks:
         sink.publish_indexes()
-    compaction.warn_of_left()
     files = tuple(sink.file for sink, _ in sinks)
+    indexes.write({file.path: file.records for file in files})
+    compaction.warn_of_left()
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     return WriteReport(os.fspath(path), records, size, compaction.compression, copied.schema.columns, {}, files)
 

@@ -16,7 +16,7 @@ from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer, chec
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.row_hashes import HASH, row_hashes
 from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, write_labelled
-from tfrecord_io.typing import Compression, FileMode, InputPath, Partitions, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -39,7 +39,7 @@ def dedupe(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: FileMode | None = None,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,

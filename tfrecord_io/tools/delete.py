@@ -32,6 +32,8 @@ from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.embedded_schemas import embedded_in
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.index_columns import index_columns
 from tfrecord_io.read.open_scan import column_search
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
@@ -51,7 +53,6 @@ from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.tools.index_files import index_columns
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.frame_sink import FrameSink, with_prefix
 
@@ -418,7 +419,8 @@ class _Deletion:
                 paths.setdefault(names, []).append(sink.path)
         for names, files in paths.items():
             try:
-                index_columns(files, replace(self._options, columns=list(names), on_error="raise", progress=False))
+                options = replace(self._options, on_error="raise", progress=False)
+                index_columns(resolve_sources(files, options), names, options)
             except BaseException as error:
                 add_remark(error, "the rows are removed nevertheless; tfr.build_index makes the column indexes")
                 raise

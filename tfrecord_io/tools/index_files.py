@@ -2,66 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.display import error_dict
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, TFRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, check_fields, is_indexable, write_columns
-from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
-from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import write_index
-from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.log import logger
-from tfrecord_io.options import LIMITS, MIB, FrameOptions, ReadOptions, StorageOptions
+from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
-from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import indexed_fields
-from tfrecord_io.read.plan_records import plan_records
-from tfrecord_io.read.random_access import RandomAccess
+from tfrecord_io.read.index_columns import FileIndex, at_a_time, index_columns, withdraw_if_replaced
 from tfrecord_io.read.sources import whole_files
-from tfrecord_io.schema.column_selection import entries_of
-from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
-from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import FilesLike, InputPath, ProgressLike, SchemaLike
-
-_OMITTED = (
-    *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
-    *("compression", "include_file_paths", "record_type"),
-)
-ALL_SCALARS = "*scalars"
-_THREADS = 16
-_MEMORY = 256 * MIB  # for the files in a store that are read at a time
-_DECODED = 3  # times the bytes of a part of a file that its records take: as they are read, as columns, as an index
-_OF_OFFSETS = {"limits", "split", "allow_missing_shards", "storage_options", "filesystem", "progress"}
-
-
-@dataclass(frozen=True, slots=True)
-class FileIndex:
-    """The index of one file."""
-
-    path: str
-    index: str | None  # path of the index, if it exists
-    records: int
-    bytes: int  # of the file
-    error: TFRecordError | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**{name: getattr(self, name) for name in self.__slots__}, "error": error_dict(self.error)}
 
 
 @check_keywords
@@ -107,17 +67,9 @@ def write_indexes(
             return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
 
         calls = (partial(write_one, source) for source in sources)
-        indexes = list(ordered(calls, _at_a_time(sources), "index"))
-    _withdraw_if_replaced(sources, SUFFIX)
+        indexes = list(ordered(calls, at_a_time(sources), "index"))
+    withdraw_if_replaced(sources, SUFFIX)
     return indexes
-
-
-def _at_a_time(sources: Sequence[Source]) -> int:
-    """How many files are read, and their indexes stored, at a time: of those in a store as many as memory allows."""
-    if not any(source.remote is not None for source in sources):
-        return 1
-    largest = max(min(source.size or MIB, LIMITS.picked_chunk_bytes) for source in sources)
-    return max(1, min(_THREADS, len(sources), _MEMORY // (_DECODED * max(largest, 1))))
 
 
 @check_keywords
@@ -169,91 +121,9 @@ def build_index(
         A file is damaged; no index is written for it.
     """
     options = ReadOptions.of_call(build_index, locals(), source)
-    return index_columns(whole_files(source, "build_index", splits=True), options)
-
-
-def index_columns(paths: Any, options: ReadOptions) -> list[FileIndex]:
-    """Write a column index of each file, of the columns of the options; see `build_index`."""
-    options = replace(options, threads=1)
-    sources = resolve_sources(paths, options)
+    sources = resolve_sources(whole_files(source, "build_index", splits=True), options)
     _refuse_pipes(sources)
-    offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
-    with closing(IndexedFiles(sources, offsets, options.limits.record_bytes)) as files:
-        if ALL_SCALARS in (entries := entries_of(options.columns)):
-            every = plan_records(files, replace(options, columns=None))
-            scalars = [field.name for field in indexed_fields(every, every.schema.names) if is_indexable(field)]
-            if not scalars:
-                raise SchemaError("no column has single values", path=sources[0].path if sources else None)
-            others = [entry for entry in entries if entry != ALL_SCALARS]
-            options = replace(options, columns=tuple(dict.fromkeys([*scalars, *others])))
-        scan = plan_records(files, options)
-        schema = check_fields(indexed_fields(scan, scan.schema.names))
-        constant = [name for name in scan.schema.names if name not in schema.names]
-        if constant:
-            reason = "its values are those of directory names, so that files are left out by them without an index"
-            raise SchemaError(reason, feature=constant[0], advice=say("leave it out of {columns=}"))
-        records = RandomAccess(files, scan)
-        with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
-            calls = (partial(_build_one, records, files, file, schema, meter) for file in range(len(sources)))
-            indexes = list(ordered(calls, _at_a_time(sources), "index"))
-    _withdraw_if_replaced(sources, COLUMNS_SUFFIX)
-    return indexes
-
-
-def _build_one(
-    records: RandomAccess, files: IndexedFiles, file: int, schema: pa.Schema, meter: ProgressMeter
-) -> FileIndex:
-    source, index = files.sources[file], files.indexes[file]
-    fs, target = source.remote or (None, source.path)
-    storage, target = StorageOptions(filesystem=fs), target + COLUMNS_SUFFIX
-    numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
-    model = file_status(target, storage) or file_status(target.removesuffix(COLUMNS_SUFFIX), storage)
-    name = source.path.rpartition("/")[2]
-    has_schema = _has_schema(files, file)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for _, batch in records.batches(numbers):
-            yield batch
-            meter.advance(len(batch))
-
-    identity = untouched_state(files.opened(file))  # before the content is read
-    content = Fingerprint.of(files.opened(file), index, None if source.shard is None else source.shard.crc32c)
-    with open_output(target, storage, model=model, looks=False) as output:
-        sink, version = OutputStream(output), files.version(file)
-        about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
-        write_columns(sink, name, index, schema, batches(), content, **about)
-    logger.info("written: %s, the index of %d records", source.path + COLUMNS_SUFFIX, len(index))
-    return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
-
-
-def _withdraw_if_replaced(sources: Sequence[Source], suffix: str) -> None:
-    """Remove the indexes, and raise ReplacedError, if the dataset of their files was replaced while they were made.
-
-    Who replaces a dataset removes its indexes after that: one that was written before is removed there.
-    """
-    checked: set[int] = set()
-    for source in sources:
-        manifest = None if source.shard is None else source.shard.manifest
-        if manifest is None or id(manifest) in checked:
-            continue
-        checked.add(id(manifest))
-        try:
-            manifest.check_unchanged()
-        except ReplacedError:
-            for each in sources:
-                if each.shard is not None and each.shard.manifest is manifest:
-                    fs, target = each.remote or (None, each.path)
-                    remove_file(target + suffix, StorageOptions(filesystem=fs))
-            raise
-
-
-def _has_schema(files: IndexedFiles, file: int) -> bool:
-    """Whether the first record of a file has an embedded schema."""
-    if not files.count(file):
-        return False
-    (frame,) = files.frames(files.first[[file]])
-    decoder = ChunkDecoder(first_record_settings(ReadOptions()), EmbeddedSchemaCheck(obey=True))
-    return decoder.feed(frame, files.sources[file].path, 0, 0).revision is not None
+    return index_columns(sources, columns, options)
 
 
 def _refuse_pipes(sources: Iterable[Source]) -> None:
@@ -288,7 +158,7 @@ def check_indexes(
             partial(_check_one, source, file, options.limits.record_bytes, meter)
             for source, file in zip(sources, find_indexes(sources), strict=True)
         )
-        return list(ordered(calls, _at_a_time(sources), "index"))
+        return list(ordered(calls, at_a_time(sources), "index"))
 
 
 def _check_one(source: Source, file: Source | None, max_record_bytes: int, meter: ProgressMeter) -> FileIndex:

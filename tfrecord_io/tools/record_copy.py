@@ -9,9 +9,11 @@ from typing import Any
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import add_remark, printable, say
 from tfrecord_io.options import CopyOptions
+from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.storage.paths.resolve_output import check_outside, directory_of_folders
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
+from tfrecord_io.write.column_indexes import check_indexed
 from tfrecord_io.write.frame_sink import Sink, with_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 
@@ -78,6 +80,8 @@ class RecordOutput:
 
     def __init__(self, path: Any, schema: CopiedSchema, options: CopyOptions, sink: Sink | None = None) -> None:
         self._columns, self._has_schema = schema.columns, schema.content is not None
+        if schema.content is not None:
+            check_indexed(options.indexed_columns, EmbeddedSchema.parse(schema.content, str(path)).schema)
         self._sink = open_sink(path, options) if sink is None else sink
         self._prefix = b"" if schema.content is None else self._sink.begin(schema.content)
 

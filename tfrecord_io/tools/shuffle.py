@@ -25,7 +25,7 @@ from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import RecordOutput, record_outputs
 from tfrecord_io.tools.row_labels import random_labels, write_labelled
 from tfrecord_io.tools.split import exact_fraction
-from tfrecord_io.typing import Compression, FileMode, InputPath, Partitions, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -52,7 +52,7 @@ def shuffle(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: FileMode | None = None,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -124,7 +124,7 @@ def sample(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: FileMode | None = None,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,

@@ -28,7 +28,7 @@ from tfrecord_io.tools.row_labels import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.typing import Compression, FileMode, InputPath, Partitions, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, SchemaLike
 from tfrecord_io.write.writer import WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
@@ -46,7 +46,7 @@ def merge(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: FileMode | None = None,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -130,7 +130,7 @@ def split(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: FileMode | None = None,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -152,7 +152,7 @@ def split(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: FileMode | None = None,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -172,7 +172,7 @@ def split(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: FileMode | None = None,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -195,7 +195,7 @@ def split(
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    write_index: bool = False,
+    write_index: IndexLike = False,
     mode: FileMode | None = None,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,

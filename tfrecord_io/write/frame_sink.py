@@ -19,13 +19,15 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, TFRecordError, add_remark, caller_line, printable, say
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.index.lookup import IndexWriter, remove_index
+from tfrecord_io.index.lookup import IndexWriter, check_indexable, remove_index
 from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.typing import IndexLike
+from tfrecord_io.write.column_indexes import ColumnIndexes
 
 _REINDEX = say("{tfr.build_index|tfr index} makes the index")
 
@@ -49,6 +51,7 @@ class Sink(NotCopied, ABC):
     records = 0  # written so far
     closed = False  # True after `commit` or `discard`
     files: tuple[WrittenFile, ...] = ()  # after `commit`
+    column_indexes: ColumnIndexes | None = None
 
     def split(self, source: BatchSource) -> BatchSource:
         """The batches whose rows are to be encoded, without the columns that the sink keeps elsewhere."""
@@ -92,12 +95,15 @@ class Sink(NotCopied, ABC):
         if self.closed:
             return
         try:
+            indexes = None if self.column_indexes is None else self.column_indexes.resolved()
             self.files = self._publish()
         except BaseException as error:
             self.discard_after(error)
             raise
         try:
             self.publish_indexes()
+            if indexes is not None:
+                indexes.write({file.path: file.records for file in self.files})
         except BaseException as error:
             add_remark(error, "the records are published nevertheless" & _REINDEX)
             self.discard_after(error)  # the other indexes
@@ -194,7 +200,7 @@ class FrameSink(Sink):
         *,
         compression: str | None = "infer",
         mode: str | None = None,
-        write_index: bool = False,
+        write_index: IndexLike = False,
         threads: int = 1,
         output: OutputFile | None = None,
     ) -> None:
@@ -208,7 +214,9 @@ class FrameSink(Sink):
         self._compressor = None if codec is None else codec.compressor(threads=threads)
         self._engine = get_engine()
         self._with_crc = output is not None
-        self._index = IndexWriter(path, self.compression, storage) if write_index else None
+        if write_index:
+            check_indexable(path, self.compression)
+        self._index = IndexWriter(path, self.compression, storage) if write_index is True else None
         self.output = open_output(path, storage, mode=mode) if output is None else output
         self.records = self.bytes = self.crc32c = 0
         self._finished = False

@@ -63,7 +63,10 @@ class ShardedSink(Sink):
             check_uncompressed(self.compression)  # also that of the dataset that is appended to
         self.known_schema = dataset.known_schema
         self._engine = get_engine()
-        self._shard_options: dict[str, Any] = {"write_index": options.write_index, "threads": options.thread_count}
+        self._shard_options: dict[str, Any] = {
+            "write_index": options.write_index is True,
+            "threads": options.thread_count,
+        }
         self._shard_options["storage"] = options.storage
         self._columns: PartitionFolders | None = None
         if options.partition_by:

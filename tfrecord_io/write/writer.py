@@ -38,6 +38,7 @@ from tfrecord_io.format.kinds import Layout
 from tfrecord_io.index.lookup import check_uncompressed
 from tfrecord_io.options import LIMITS, MIB, WriteOptions, cpu_count
 from tfrecord_io.options.record_types import MessageType, takes_payloads
+from tfrecord_io.options.write import ADDING
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_schema, pack
 from tfrecord_io.schema.leaf import BY_WIRE, LIST, RAW, encoding_of, is_nested, with_encoding
@@ -48,6 +49,7 @@ from tfrecord_io.schema.types import value_type
 from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
+from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
 from tfrecord_io.write.partition_folders import stored_columns
 from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
@@ -150,6 +152,7 @@ class Writer(PublishingWriter):
         if known is not None and self._embeds:
             schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
         self._plan = _planned(schema, self._options)
+        check_indexed(self._options.indexed_columns, schema, [leaf.feature for leaf in self._plan.leaves])
         self._encoder = SliceEncoder(self._engine, self._plan, self._options.record_type)
         return self._plan
 
@@ -385,7 +388,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         stated=options.any_suffix,
     )
     if not output.sharded:
-        return FrameSink(
+        sink: Sink = FrameSink(
             path,
             options.storage,
             compression=options.compression,
@@ -393,12 +396,18 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             write_index=options.write_index,
             threads=options.thread_count,
         )
+        sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
+        return sink
     if options.write_index:
         check_uncompressed(output.compression)  # before a directory is made
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
     dataset = open_publication(output, options.storage, partition_by=columns, mode=mode)
     dataset.unite = partial(unite_schemas, evolve=options.evolve)
-    return ShardedSink(dataset, options)
+    sink = ShardedSink(dataset, options)
+    whole = output.path if output.directory else f"{output.base}@*"
+    known = dataset if mode in ADDING and sink.compression is None else None
+    sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, known)
+    return sink
 
 
 def warn_of_lost_schema(sink: Sink, columns: int) -> None:

@@ -43,6 +43,7 @@ from tfrecord_io.storage.paths.partitions import folders_of
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
+from tfrecord_io.storage.read.source import Source, source_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place, version_of
 
@@ -271,6 +272,13 @@ class Publication:
     def known_schema(self) -> bytes | None:
         """The schema of the dataset to which shards are added; None if it has none, or is replaced."""
         return None if self._known is None or self._replaces else self._known.schema
+
+    def beside_last(self, suffix: str) -> tuple[Source, int] | None:
+        """The file with this suffix next to the last shard that had rows before others were added, and its bytes."""
+        known = () if self._known is None or self._replaces else self._known.files
+        last = next((file for file in reversed(known) if file.records), None)
+        entry = None if last is None else self._fs.entry(f"{self._directory}{last.path}{suffix}")
+        return None if last is None or entry is None or entry.directory else (source_of(self._fs, entry), last.bytes)
 
     def set_partition_schema(self, schema: bytes) -> None:
         """State the types of the partition columns."""

@@ -1,0 +1,120 @@
+"""Column indexes that writers make, and that datasets keep; that answers stay the same is in `tests/laws`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from limited import set_limits
+from reading_modes import matching_records_only
+from servers import Bucket
+
+TABLE = pa.table({"n": range(40), "word": ["a", "b"] * 20, "list": [[1, 2]] * 40})
+
+
+@pytest.fixture(autouse=True)
+def no_file_is_too_small() -> Iterator[None]:
+    with matching_records_only(), pytest.MonkeyPatch.context() as patch:
+        set_limits(patch, decoded_file_bytes=0)
+        yield
+
+
+def ways_of_reading(path: Any, **options: Any) -> dict[str, int]:
+    explanation = tfr.dataset(path, **options).select(["n"]).explain()
+    return Counter(file.read for file in explanation.files)
+
+
+@pytest.mark.parametrize("path", ["a.tfrecord", "d/", "train@3", "train.tfrecord@2"])
+def test_what_was_just_written_is_read_from_its_index(tmp_path: Path, path: str) -> None:
+    for number in range(2):
+        report = tfr.write_tfrecord(TABLE, f"{tmp_path}/{path}", write_index=["n"], mode="overwrite")
+        assert ways_of_reading(f"{tmp_path}/{path}") == {"index": len(report.files)}, number
+
+
+@pytest.mark.parametrize("path", ["d/", "train@*"])
+def test_a_dataset_keeps_the_index_of_its_last_shard(tmp_path: Path, path: str) -> None:
+    target = f"{tmp_path}/{path}"
+    tfr.write_tfrecord(TABLE, target, mode="append", write_index=["n"])
+    tfr.write_tfrecord(TABLE, target, mode="append")
+    assert ways_of_reading(target) == {"index": 2}
+    tfr.write_tfrecord(TABLE.append_column("more", [[0.5] * 40]), target, mode="append", evolve=True)
+    assert ways_of_reading(target) == {"index": 3}
+    tfr.write_tfrecord(TABLE, target, mode="append", write_index="*scalars")
+    assert ways_of_reading(target) == {"index": 4}
+    assert len(tfr.compact(target).files) == 1
+    assert ways_of_reading(target) == {"index": 1}
+    tfr.write_tfrecord(TABLE, target, mode="overwrite", shards=2)
+    assert ways_of_reading(target) == {"whole": 2}
+    assert not list(tmp_path.rglob("*.column_index"))
+
+
+def test_folders_keep_their_index(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"partition_by": "word"}
+    tfr.write_tfrecord(TABLE, tmp_path / "d", write_index=["n"], **options)
+    for mode in ("append", "overwrite_partitions"):
+        report = tfr.write_tfrecord(TABLE, tmp_path / "d", mode=mode, **options)
+        assert ways_of_reading(tmp_path / "d") == {"index": 4 if mode == "append" else len(report.files)}
+
+
+@pytest.mark.parametrize("store", ["s3", "google"])
+def test_in_a_bucket(store: str, request: pytest.FixtureRequest) -> None:
+    bucket: Bucket = request.getfixturevalue(store)
+    options: dict[str, Any] = {"storage_options": bucket.storage_options}
+    tfr.write_tfrecord(TABLE, bucket.url("d/"), mode="append", write_index="*scalars", **options)
+    tfr.write_tfrecord(TABLE, bucket.url("d/"), mode="append", **options)
+    tfr.write_tfrecord(TABLE, bucket.url("a.tfrecord"), write_index=["n"], **options)
+    for path, files in (("d/", 2), ("a.tfrecord", 1)):
+        assert ways_of_reading(bucket.url(path), **options) == {"index": files}
+    assert tfr.read_table(bucket.url("d/"), columns=["n"], **options)["n"].to_pylist() == [*range(40)] * 2
+
+
+@pytest.mark.parametrize("path", ["a.tfrecord", "d/"])
+def test_a_writer_that_ends_before_its_index_leaves_none(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = f"{tmp_path}/{path}"
+    tfr.write_tfrecord(TABLE, target, write_index=["n"])
+    with monkeypatch.context() as patch:
+        patch.setattr("tfrecord_io.read.index_columns.write_columns", lambda *args, **keywords: 1 / 0)
+        with pytest.raises(ZeroDivisionError) as caught:
+            tfr.write_tfrecord(TABLE.slice(1), target, mode="overwrite", write_index=["n"])
+    assert "published nevertheless" in caught.value.__notes__[0]
+    assert not list(tmp_path.rglob("*.column_index"))
+    assert tfr.read_table(target, columns=["n"])["n"].to_pylist() == list(range(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        (["nope"], tfr.errors.FeatureNotFoundError),
+        (["list"], tfr.errors.SchemaError),
+        (["l*"], tfr.errors.SchemaError),
+        ([], ValueError),
+        ([1], TypeError),
+    ],
+)
+def test_what_cannot_be_indexed_is_refused_before_anything_is_written(
+    tmp_path: Path, columns: Any, error: type[Exception]
+) -> None:
+    for target in (tmp_path / "a.tfrecord", f"{tmp_path}/d@2"):
+        with pytest.raises(error):
+            tfr.write_tfrecord(TABLE, target, write_index=columns)
+    tfr.write_tfrecord(TABLE, tmp_path / "source.tfrecord")
+    with pytest.raises(error):
+        tfr.merge(tmp_path / "source.tfrecord", tmp_path / "merged.tfrecord", write_index=columns)
+    assert os.listdir(tmp_path) == ["source.tfrecord"]
+
+
+def test_compressed_files_and_payloads_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="compressed"):
+        tfr.write_tfrecord(TABLE, tmp_path / "a.tfrecord.gz", write_index=["n"])
+    with pytest.raises(ValueError, match="for Examples"):
+        tfr.write_tfrecord({"x": [b"a"]}, tmp_path / "a.tfrecord", record_type="bytes", write_index=["x"])
+    assert os.listdir(tmp_path) == []

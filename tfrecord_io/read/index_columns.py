@@ -1,0 +1,174 @@
+"""Write the column indexes of files, with the values that a read of the files gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.background import ordered
+from tfrecord_io.display import error_dict
+from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError, say
+from tfrecord_io.index.column_index import (
+    ALL_SCALARS,
+    COLUMNS_SUFFIX,
+    check_fields,
+    is_indexable,
+    with_scalars,
+    write_columns,
+)
+from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
+from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.index.record_index import SUFFIXES
+from tfrecord_io.log import logger
+from tfrecord_io.options import LIMITS, MIB, ReadOptions, StorageOptions
+from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.open_scan import indexed_fields
+from tfrecord_io.read.plan_records import plan_records
+from tfrecord_io.read.random_access import RandomAccess
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.column_selection import entries_of
+from tfrecord_io.storage.paths.manifest import find_sidecars
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
+from tfrecord_io.storage.write.output_file import OutputStream
+
+_THREADS = 16
+_MEMORY = 256 * MIB  # for the files in a store that are read at a time
+_DECODED = 3  # times the bytes of a part of a file that its records take: as they are read, as columns, as an index
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """The index of one file."""
+
+    path: str
+    index: str | None  # path of the index, if it exists
+    records: int
+    bytes: int  # of the file
+    error: TFRecordError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**{name: getattr(self, name) for name in self.__slots__}, "error": error_dict(self.error)}
+
+
+def index_columns(
+    sources: Sequence[Source],
+    columns: Sequence[str] | str,
+    options: ReadOptions,
+    *,
+    is_just_written: bool = False,
+    is_optional: bool = False,
+) -> list[FileIndex]:
+    """Write the column index of each file; see `tfrecord_io.build_index`.
+
+    `is_just_written`: this process has written the files. `is_optional`: columns that the files do not have as single
+    values are left out.
+    """
+    options = replace(options, columns=tuple(entries_of(columns)), threads=1)
+    offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
+    with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes)) as files:
+        scan = _planned(files, options, is_optional=is_optional)
+        if scan is None:
+            return []
+        schema = check_fields(indexed_fields(scan, scan.schema.names))
+        constant = [name for name in scan.schema.names if name not in schema.names]
+        if constant:
+            reason = "its values are those of directory names, so that files are left out by them without an index"
+            raise SchemaError(reason, feature=constant[0], advice=say("leave it out of {columns=}"))
+        records = RandomAccess(files, scan)
+        with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
+            build = partial(_build_one, records, files, schema=schema, meter=meter, is_just_written=is_just_written)
+            indexes = list(ordered((partial(build, file) for file in range(len(sources))), at_a_time(sources), "index"))
+    withdraw_if_replaced(sources, COLUMNS_SUFFIX)
+    return indexes
+
+
+def _planned(files: IndexedFiles, options: ReadOptions, *, is_optional: bool) -> Scan | None:
+    """The plan of a read of the columns; None if they are optional and there is none."""
+    entries = entries_of(options.columns or ())
+    if ALL_SCALARS in entries or is_optional:
+        every = plan_records(files, replace(options, columns=None))
+        fields = indexed_fields(every, every.schema.names)
+        if is_optional:
+            entries = [field.name for field in fields if field.name in entries and is_indexable(field)]
+        else:
+            entries = with_scalars(entries, fields, files.sources[0].path if files.sources else None)
+    return plan_records(files, replace(options, columns=tuple(entries))) if entries else None
+
+
+def _build_one(
+    records: RandomAccess,
+    files: IndexedFiles,
+    file: int,
+    *,
+    schema: pa.Schema,
+    meter: ProgressMeter,
+    is_just_written: bool,
+) -> FileIndex:
+    source, index = files.sources[file], files.indexes[file]
+    fs, target = source.remote or (None, source.path)
+    storage, target = StorageOptions(filesystem=fs), target + COLUMNS_SUFFIX
+    numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
+    model = file_status(target, storage) or file_status(target.removesuffix(COLUMNS_SUFFIX), storage)
+    name = source.path.rpartition("/")[2]
+    has_schema = _has_schema(files, file)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _, batch in records.batches(numbers):
+            yield batch
+            meter.advance(len(batch))
+
+    identity = untouched_state(files.opened(file), is_complete=is_just_written)  # before the content is read
+    content = Fingerprint.of(files.opened(file), index, None if source.shard is None else source.shard.crc32c)
+    with open_output(target, storage, model=model, looks=False) as output:
+        sink, version = OutputStream(output), files.version(file)
+        about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
+        write_columns(sink, name, index, schema, batches(), content, **about)
+    logger.info("written: %s, the index of %d records", source.path + COLUMNS_SUFFIX, len(index))
+    return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
+
+
+def _has_schema(files: IndexedFiles, file: int) -> bool:
+    """Whether the first record of a file has an embedded schema."""
+    if not files.count(file):
+        return False
+    (frame,) = files.frames(files.first[[file]])
+    decoder = ChunkDecoder(first_record_settings(ReadOptions()), EmbeddedSchemaCheck(obey=True))
+    return decoder.feed(frame, files.sources[file].path, 0, 0).revision is not None
+
+
+def at_a_time(sources: Sequence[Source]) -> int:
+    """How many files are read, and their indexes stored, at a time: of those in a store as many as memory allows."""
+    if not any(source.remote is not None for source in sources):
+        return 1
+    largest = max(min(source.size or MIB, LIMITS.picked_chunk_bytes) for source in sources)
+    return max(1, min(_THREADS, len(sources), _MEMORY // (_DECODED * max(largest, 1))))
+
+
+def withdraw_if_replaced(sources: Sequence[Source], suffix: str) -> None:
+    """Remove the indexes, and raise ReplacedError, if the dataset of their files was replaced while they were made.
+
+    Who replaces a dataset removes its indexes after that: one that was written before is removed there.
+    """
+    checked: set[int] = set()
+    for source in sources:
+        manifest = None if source.shard is None else source.shard.manifest
+        if manifest is None or id(manifest) in checked:
+            continue
+        checked.add(id(manifest))
+        try:
+            manifest.check_unchanged()
+        except ReplacedError:
+            for each in sources:
+                if each.shard is not None and each.shard.manifest is manifest:
+                    fs, target = each.remote or (None, each.path)
+                    remove_file(target + suffix, StorageOptions(filesystem=fs))
+            raise

@@ -1,0 +1,90 @@
+"""The column indexes of what is written, made of the files once these are published."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, with_scalars
+from tfrecord_io.index.lookup import unless_stale, warn_of_stale
+from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.storage.read.random_access_file import open_random_access
+from tfrecord_io.storage.write.publication import Publication
+
+
+@dataclass(frozen=True)
+class ColumnIndexes:
+    """Writes the column indexes of files that were written.
+
+    Parameters
+    ----------
+    path : path
+        By which a reader finds the files.
+    columns : sequence of str
+        As for `tfrecord_io.build_index`.
+    storage : StorageOptions
+    dataset : Publication, optional
+        To which shards are added: without `columns`, they get the column index that its last shard has (`resolved`).
+    is_optional : bool
+        Columns that the files do not have as single values are left out.
+    """
+
+    path: Any
+    columns: Sequence[str]
+    storage: StorageOptions
+    dataset: Publication | None = None
+    is_optional: bool = False
+
+    def resolved(self) -> ColumnIndexes:
+        """With the columns of the dataset, if none are named; before its last shard may be replaced."""
+        return self if self.columns else replace(self, columns=self._kept(), is_optional=True)
+
+    def write(self, files: Mapping[str, int]) -> None:
+        """Write those of published files, whose paths have the numbers of their records; none without records."""
+        if not self.columns or not any(files.values()):
+            return
+        from tfrecord_io.read.dataset_splits import resolve_sources
+        from tfrecord_io.read.index_columns import index_columns
+
+        options = ReadOptions(**self.storage.keywords)
+        names = {os.path.basename(file) for file in files}
+        written = [s for s in resolve_sources(self.path, options) if os.path.basename(s.path) in names]
+        if written:  # else another writer has replaced them
+            index_columns(written, self.columns, options, is_just_written=True, is_optional=self.is_optional)
+
+    def _kept(self) -> Sequence[str]:
+        """The columns of the index of the dataset's last shard; none, with a warning, if that is damaged."""
+        found = None if self.dataset is None else self.dataset.beside_last(COLUMNS_SUFFIX)
+        if found is None:
+            return ()
+        source, shard_bytes = found
+
+        def names() -> Sequence[str]:
+            with open_random_access(source) as opened:
+                return ColumnIndex(opened, source.path, shard_bytes).names
+
+        columns, text = unless_stale(names)
+        warn_of_stale([text])
+        return columns or ()
+
+
+def check_indexed(columns: Sequence[str], schema: pa.Schema, features: Collection[str] = ()) -> None:
+    """Raise what an index of these columns raises of rows of this schema, with these features, before they are written.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        An entry matches no column.
+    SchemaError
+        A column that is named has no single values, or no column has.
+    """
+    if not columns:
+        return
+    entries = with_scalars(columns, schema)
+    Projection(entries).check({*schema.names, *features}, "write_index")
+    check_fields(schema.field(name) for name in Projection(entries).order(schema.names))
