@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from tfrecord_io.arrow.casts import has_dictionary
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.display import and_more, counted
-from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import RecordType, Text
@@ -430,8 +430,8 @@ class Scan(Configured):
 
     # What the columns of the filter need --------------------------------------------------------------------------
 
-    def early_filter(self, *, rereads: bool) -> Scan | None:
-        """The columns and the part of the filter that need not wait for the other columns; None if there is none.
+    def early_filter(self, *, rereads: bool) -> EarlyFilter | None:
+        """The part of the filter that need not wait for the columns that it does not name; None if there is none.
 
         `rereads`: other columns are read again at the end, of all rows.
         """
@@ -441,16 +441,7 @@ class Scan(Configured):
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
         own = self.row_filter.within([name for name in self.features.names if not name.startswith("!")])
-        return None if own is None else self.of_all_rows(own.columns, own)
-
-    def filtering_settings(self, early: Scan) -> DecodeSettings:
-        """How the columns of an `early_filter` are decoded, and all columns of the records that pass it."""
-        settings = self.settings
-        names = {column.name for column in early.settings.plan.columns}
-        if early.row_filter is None or all(column.name in names for column in settings.plan.columns):
-            return settings
-        may_pass = partial(early.row_filter.may_pass, early.compiled.builder, self.options.max_expansion)
-        return replace(settings, prefilter=Prefilter(frozenset(names), may_pass))
+        return None if own is None else EarlyFilter(self, own)
 
     @property
     def chooses_rows(self) -> str:
@@ -470,10 +461,10 @@ class Scan(Configured):
         """Whether some columns of its files are left out."""
         return self.selected is not None or self.options.columns is not None
 
-    def of_all_rows(self, names: Sequence[str], row_filter: RowFilter | None = None) -> Scan:
-        """Some of the columns, of all rows, or of those that pass a filter."""
+    def of_all_rows(self, names: Sequence[str]) -> Scan:
+        """Some of the columns, of all rows."""
         options = self.decode_options.changed(columns=tuple(names), include_file_paths=None, progress=False)
-        changes: dict[str, Any] = {"selected": None, "row_filter": row_filter, "with_index": False, "compiled": None}
+        changes: dict[str, Any] = {"selected": None, "row_filter": None, "with_index": False, "compiled": None}
         return replace(self, options=options, **changes)
 
     # Pickling -----------------------------------------------------------------------------------------------------
@@ -485,6 +476,34 @@ class Scan(Configured):
     def __dask_tokenize__(self) -> object:
         """What names a task of Dask that reads this: its pickled form, which Dask would otherwise take apart."""
         return "tfrecord_io", pickle.dumps(self)
+
+
+class EarlyFilter:
+    """The part of a scan's filter that need not wait for the columns that it does not name.
+
+    Its own columns are compiled when it is applied for the first time: to small files it is not, unless a row has a
+    value that does not fit.
+    """
+
+    def __init__(self, scan: Scan, row_filter: RowFilter) -> None:
+        self.row_filter, self._of = row_filter, scan
+
+    @cached_property
+    def _scan(self) -> Scan:
+        return self._of.of_all_rows(self.row_filter.columns)
+
+    def may_pass(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
+        """Whether each row of decoded columns may pass; see `RowFilter.may_pass`."""
+        scan = self._scan
+        return self.row_filter.may_pass(scan.compiled.builder, scan.options.max_expansion, columns, rows)
+
+    def settings(self) -> DecodeSettings:
+        """How its columns are decoded, and all columns of the records that pass it."""
+        settings = self._of.settings
+        names = {column.name for column in self._scan.settings.plan.columns}
+        if all(column.name in names for column in settings.plan.columns):
+            return settings
+        return replace(settings, prefilter=Prefilter(frozenset(names), self.may_pass))
 
 
 _PICKLED = [f.name for f in fields(Scan) if f.name not in ("sources", "picked", "left_out", "compiled")]

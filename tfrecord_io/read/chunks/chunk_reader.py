@@ -86,6 +86,7 @@ class ChunkReader:
         whole: bool = False,
     ) -> None:
         self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
+        self._filtering: Callable[[], DecodeSettings] | None = None  # takes the place of these when first used
         self.check = EmbeddedSchemaCheck(obey=False)
         self._sources = sources
         self._options = options
@@ -112,15 +113,19 @@ class ChunkReader:
 
     @property
     def settings(self) -> DecodeSettings:
+        if self._filtering is not None:
+            self.settings = self._filtering()
         return self._settings()
 
     @settings.setter
     def settings(self, settings: DecodeSettings) -> None:
-        self._settings = lambda: settings
+        self._settings, self._filtering = lambda: settings, None
 
-    def decode_by(self, settings: Callable[[], DecodeSettings]) -> None:
-        """Set `settings`; they are asked for when there is something to decode."""
-        self._settings = settings
+    def decode_by(
+        self, settings: Callable[[], DecodeSettings], filtering: Callable[[], DecodeSettings] | None = None
+    ) -> None:
+        """Set `settings`, which are asked for when there is something to decode; `filtering`: by a prefilter."""
+        self._settings, self._filtering = settings, filtering
 
     @property
     def bytes(self) -> int:
@@ -377,7 +382,7 @@ class ChunkReader:
         walker = self._walker
         if self._to_skip or not self._joins_small or walker.file is not None or self.files == len(self._sources):
             return None
-        settings = known.applied_to(self.settings)
+        settings = known.applied_to(self._settings())
         if settings.prefilter is not None:  # it takes long for few records
             settings = replace(settings, prefilter=None)
         decoder = ChunkDecoder(settings, self.check)
