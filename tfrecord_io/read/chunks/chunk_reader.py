@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 
 from tfrecord_io.background import WorkerPool
@@ -110,6 +110,12 @@ class ChunkReader:
         self._segmented: SegmentedFiles | None = None  # of the batches being read
         self._feed: SegmentFeed | None = None  # of the current file
         self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
+
+    @cached_property
+    def _is_little(self) -> bool:
+        """Whether all files are local, and together not worth another thread."""
+        size = total(source.size if source.local else None for source in self._sources)
+        return size is not None and is_little(size)
 
     @property
     def settings(self) -> DecodeSettings:
@@ -313,12 +319,12 @@ class ChunkReader:
                 if ends_read:
                     return
                 del chunk  # only the consumer keeps it while the next one is decoded
-        if budget.is_spent:
+        if budget.remaining == 0:
             self.close()
 
     def _part_threads(self, budget: RowBudget) -> int:
         """The number of threads that decode parts of batches; their columns are known."""
-        is_small = budget.remaining is not None and budget.remaining <= LIMITS.few_rows
+        is_small = self._is_little or (budget.remaining is not None and budget.remaining <= LIMITS.few_rows)
         return 1 if is_small or self.settings.plan.unknown == "discover" else self._options.thread_count
 
     def _files(self, pool: WorkerPool, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
@@ -461,6 +467,8 @@ class ChunkReader:
             remaining = source.size - self._feed.position.offset
         else:
             remaining = source.size - (0 if walker.block is None else walker.offset - source.begin)
+        if self._is_little:
+            return remaining
         expected = self._last_bytes or max_rows * self._next_record_bytes()
         return min(remaining, expected * 5 // 4) if expected else remaining
 
@@ -475,7 +483,8 @@ class ChunkReader:
 
     def _open(self, source: Source) -> RecordFile:
         options = self._options
-        ahead = self._ahead and options.thread_count > 1 and bool(source.size)  # not a pipe or a file object
+        is_file = bool(source.size)  # not a pipe or a file object
+        ahead = self._ahead and options.thread_count > 1 and is_file and not self._is_little
         few = options.limit is not None and options.limit <= LIMITS.few_rows
         return RecordFile(
             source,
