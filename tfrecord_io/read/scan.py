@@ -19,7 +19,7 @@ from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index.column_search import PickedSource, column_indexes
-from tfrecord_io.options import MIB, Configured, ReadOptions, raises
+from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -102,7 +102,9 @@ class _Compiled:
                 message, self.columns.names, max_features=options.max_features, threads=options.thread_count
             )
         else:
-            self.builder = _builder(resolved, self.columns)
+            dictionaries = resolved.embedded.dictionaries if resolved.embedded else {}
+            is_declared = resolved.source == "schema="
+            self.builder = BatchBuilder(self.columns, dictionaries, resolved.folded, trusted=is_declared)
         self._settings: DecodeSettings | None = None
         if not resolved.is_inferred or options.schema_overrides is not None:
             self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
@@ -242,7 +244,7 @@ class Scan(Configured):
     @property
     def has_values(self) -> bool:
         """Whether column indexes have all values of some files, which are not read."""
-        return any(file.values is not None for file in self.picked or ())
+        return self.picked is not None and any(file.values is not None for file in self.picked)
 
     @property
     def counts_intact(self) -> bool:
@@ -292,9 +294,10 @@ class Scan(Configured):
         ----------
         sources : iterable of Source, optional
         **changes
-            Options of `ReadOptions`: a column selection, `offset`, `limit`, `threads`, the size of batches.
+            Options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the size of
+            batches.
         """
-        options = replace(self.options, **changes) if changes else self.options
+        options = self.options.changed(**changes) if changes else self.options
         if "columns" in changes:
             Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
         compiled: Any = self.compiled if changes.keys() <= _OF_ROWS else None
@@ -335,8 +338,9 @@ class Scan(Configured):
 
     def limited(self, rows: int) -> Self:
         """At most the first rows."""
-        limit = self.options.limit
-        return self.over(limit=rows if limit is None else min(rows, limit))
+        limit = rows if self.options.limit is None else min(rows, self.options.limit)
+        check_integer("limit", limit, 0, INT64_MAX)
+        return self.over(limit=limit)
 
     def with_levels_of_index(self) -> Self:
         """With the columns that are the index of the DataFrame that was written."""
@@ -478,6 +482,7 @@ class Scan(Configured):
         return "tfrecord_io", pickle.dumps(self)
 
 
+@dataclass
 class EarlyFilter:
     """The part of a scan's filter that need not wait for the columns that it does not name.
 
@@ -485,22 +490,21 @@ class EarlyFilter:
     value that does not fit.
     """
 
-    def __init__(self, scan: Scan, row_filter: RowFilter) -> None:
-        self.row_filter, self._of = row_filter, scan
+    scan: Scan
+    row_filter: RowFilter
 
     @cached_property
-    def _scan(self) -> Scan:
-        return self._of.of_all_rows(self.row_filter.columns)
+    def _own(self) -> Scan:
+        return self.scan.of_all_rows(self.row_filter.columns)
 
     def may_pass(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
         """Whether each row of decoded columns may pass; see `RowFilter.may_pass`."""
-        scan = self._scan
-        return self.row_filter.may_pass(scan.compiled.builder, scan.options.max_expansion, columns, rows)
+        return self.row_filter.may_pass(self._own.compiled.builder, self.scan.options.max_expansion, columns, rows)
 
     def settings(self) -> DecodeSettings:
         """How its columns are decoded, and all columns of the records that pass it."""
-        settings = self._of.settings
-        names = {column.name for column in self._scan.settings.plan.columns}
+        settings = self.scan.settings
+        names = {column.name for column in self._own.settings.plan.columns}
         if all(column.name in names for column in settings.plan.columns):
             return settings
         return replace(settings, prefilter=Prefilter(frozenset(names), self.may_pass))
@@ -527,12 +531,6 @@ def _with_path_column(schema: pa.Schema, path_column: str) -> pa.Schema:
         reason = say("{include_file_paths=} names a column that exists")
         raise SchemaError(reason, feature=path_column, advice="pass another name")
     return schema.append(pa.field(path_column, pa.string()))
-
-
-def _builder(resolved: ResolvedSchema, columns: Schema) -> BatchBuilder:
-    """What makes batches of the columns of features."""
-    dictionaries = resolved.embedded.dictionaries if resolved.embedded else {}
-    return BatchBuilder(columns, dictionaries, resolved.folded, trusted=resolved.source == "schema=")
 
 
 def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema) -> DecodeSettings:
