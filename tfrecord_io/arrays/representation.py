@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -323,7 +324,7 @@ class TableRepresentation:
 
         The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
-        parts = [leaf_arrays(batch) for batch in batches]
+        parts = list(map(leaf_arrays, batches))
         numbers = {} if self._has_structs else number_columns(batches, parts, self._threads)
         batches.clear()
         arrays, fault = [], None
@@ -423,7 +424,7 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
 
 
 def _refuse_duplicates(fields: list[pa.Field]) -> None:
-    for name, count in Counter(field.name for field in fields).items():
+    for name, count in Counter(map(attrgetter("name"), fields)).items():
         if count > 1:
             reason = f'two columns would have the name "{name}"'
             raise SchemaError(reason, feature=name, advice=say("exclude one with {columns=}"))
@@ -437,12 +438,12 @@ def number_columns(
     `columns` are those of each batch.
     """
     rows, found = sum(map(len, batches)), {}
-    dtypes = [(index, number_dtype(type_)) for index, type_ in enumerate(batches[0].schema.types)]
-    numbers = [(index, dtype) for index, dtype in dtypes if dtype is not None]
+    dtypes = map(number_dtype, batches[0].schema.types)
+    numbers = [(index, dtype) for index, dtype in enumerate(dtypes) if dtype is not None]
     memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
     for index, dtype in numbers:
-        arrays = [own[index] for own in columns]
-        has_nulls = any(array.null_count for array in arrays)
+        arrays = list(map(itemgetter(index), columns))
+        has_nulls = any(map(attrgetter("null_count"), arrays))
         if len(arrays) > 1:
             values = memory.take(rows, dtype)
         elif has_nulls:

@@ -402,5 +402,6 @@ def can_unify(type_: pa.DataType) -> bool:
 
 def has_dictionary(type_: pa.DataType) -> bool:
     """Whether a dictionary is in the type."""
-    nested = range(type_.num_fields if t.is_nested(type_) else 0)
-    return bool(t.is_dictionary(type_) or any(has_dictionary(type_.field(at).type) for at in nested))
+    if not t.is_nested(type_):
+        return bool(t.is_dictionary(type_))
+    return any(has_dictionary(type_.field(at).type) for at in range(type_.num_fields))

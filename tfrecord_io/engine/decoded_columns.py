@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
+from itertools import repeat
+from operator import itemgetter
 
 import numpy as np
 
@@ -39,14 +41,9 @@ class ColumnNames:
         Whether it is a feature list.
     """
 
-    def __init__(self, names: Sequence[str], steps: Sequence[bool]) -> None:
-        self.names = list(names)
-        self.steps = list(steps)
-
-    @classmethod
-    def from_features(cls, features: Sequence[FeatureName]) -> ColumnNames:
-        """Of names, each with whether it is that of a feature list."""
-        return cls([name for name, _ in features], [steps for _, steps in features])
+    def __init__(self, features: Sequence[FeatureName]) -> None:
+        self.names = list(map(itemgetter(0), features))
+        self.steps = list(map(itemgetter(1), features))
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -123,8 +120,7 @@ class FeatureColumns(Mapping[str, ColumnBuffers]):
 
     def arrow_arrays(self, forms: tuple[Array, Array], features: Iterable[str]) -> tuple[object, int, list[int]]:
         """See `LazyColumns.arrow_arrays`."""
-        find = self._index.get
-        return self.columns.arrow_arrays(forms, [find(feature, -1) for feature in features])
+        return self.columns.arrow_arrays(forms, list(map(self._index.get, features, repeat(-1))))
 
 
 def by_feature(columns: Sequence[ColumnBuffers]) -> Mapping[str, ColumnBuffers]:
@@ -135,7 +131,7 @@ def by_feature(columns: Sequence[ColumnBuffers]) -> Mapping[str, ColumnBuffers]:
     """
     if isinstance(columns, LazyColumns):
         return FeatureColumns(columns)
-    names = ColumnNames([column.name for column in columns], [column.steps is not None for column in columns])
+    names = ColumnNames([(column.name, column.steps is not None) for column in columns])
     return {feature: columns[at] for feature, at in names.index.items()}
 
 

@@ -228,7 +228,7 @@ class NativeDecoder:
         columns = self._kernel.take()
         if self._names is None or len(self._names.names) != len(columns):  # a faulty record's names are removed again
             are_new = self._has_new_only and len(self.new_names) == len(columns)
-            self._names = ColumnNames.from_features(self.new_names if are_new else self._kernel.names())
+            self._names = ColumnNames(self.new_names if are_new else self._kernel.names())
         return NativeColumns(self._names, columns)
 
     def complete(self) -> None:

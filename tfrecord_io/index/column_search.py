@@ -158,16 +158,22 @@ class ColumnSearch:
     wanted: WantedColumns | None = None
 
     def files(
-        self, sources: Sequence[Source], warns: Callable[[Iterable[str]], None] = warn_of_stale
+        self,
+        sources: Sequence[Source],
+        warns: Callable[[Iterable[str]], None] = warn_of_stale,
+        indexes: Sequence[Source | None] | None = None,
     ) -> list[FileMatches | None]:
         """What is known of each file or piece; None where it has no column index, or none that helps.
+
+        `indexes` are the `column_indexes`, where they were looked for.
 
         Where an index has all columns that are wanted, and is known to be of the file's content, it is their values;
         else the records that can fulfil the condition. An index that is damaged or does not match its file is none;
         `warns` gets the texts of warnings. Nor is, for a piece of a file, one that was compared with some of its
         records only: those that it names in other pieces may be what tells that it is of another content.
         """
-        indexes = column_indexes(sources)
+        if indexes is None:
+            indexes = column_indexes(sources)
         if not any(indexes):
             return [None] * len(sources)
         each = zip(indexes, sources, strict=True)
@@ -277,8 +283,10 @@ def _records_of(source: Source, index: RecordIndex) -> tuple[int, int] | None:
 
 def column_indexes(sources: Sequence[Source]) -> list[Source | None]:
     """The column index of each file, or of the file of each piece that is not small."""
-    is_large = [source.span is not None and (source.size or 0) >= LIMITS.least_piece_bytes for source in sources]
-    files = [replace(source, span=None) if large else source for source, large in zip(sources, is_large, strict=True)]
+    files = []
+    for source in sources:
+        is_large = source.span is not None and (source.size or 0) >= LIMITS.least_piece_bytes
+        files.append(replace(source, span=None) if is_large else source)
     return find_sidecars(files, (COLUMNS_SUFFIX,))
 
 

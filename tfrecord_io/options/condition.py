@@ -14,7 +14,7 @@ import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -68,18 +68,11 @@ class Condition:
         condition.__dict__["expression"] = expression
         return condition
 
-    @classmethod
-    def all_of(cls, conditions: Sequence[Condition]) -> Condition:
-        """The condition that a row fulfils if it fulfils all of these, of which there is at least one."""
-        return reduce(cls.__and__, conditions)
-
-    @classmethod
-    def any_of(cls, conditions: Sequence[Condition]) -> Condition:
-        """The condition that a row fulfils if it fulfils one of these, of which there is at least one."""
-        return reduce(lambda one, other: cls("call", "or_kleene", arguments=(one, other)), conditions)
-
     def __and__(self, other: Condition) -> Condition:
         return Condition("call", _AND, arguments=(self, other))
+
+    def __or__(self, other: Condition) -> Condition:
+        return Condition("call", "or_kleene", arguments=(self, other))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Condition.parsed, (self.expression,)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import reduce
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -72,13 +73,14 @@ def condition_of(filters: Any) -> Condition:
             raise ValueError(
                 say("{filters=}: an empty list is not a condition", filters=Written(printable(repr(filters))))
             )
-        return Condition.any_of([Condition.all_of([_condition(*term) for term in terms]) for terms in alternatives])
+        return reduce(operator.or_, [reduce(operator.and_, starmap(_condition, terms)) for terms in alternatives])
     raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
 
 
 def _is_term(value: Any) -> bool:
     """Whether a value is (column, operator, value): a tuple, or a list, as JSON has no tuples."""
-    return isinstance(value, tuple | list) and len(value) == 3 and all(isinstance(part, str) for part in value[:2])
+    is_three = isinstance(value, tuple | list) and len(value) == 3
+    return is_three and isinstance(value[0], str) and isinstance(value[1], str)
 
 
 def _condition(column: str, symbol: str, value: Any) -> Condition:

@@ -179,7 +179,7 @@ def _filters(opened: Scan) -> Iterator[FilterPlan]:
     if opened.row_filter is None:
         return
     early = opened.early_filter(rereads=False)
-    first = () if early is None or early.row_filter is None else early.row_filter.condition.conjuncts
+    first = () if early is None else early.row_filter.condition.conjuncts
     texts = {part.text for part in first}
     for part in opened.row_filter.condition.conjuncts:
         is_of_folders = bool(part.columns) and set(part.columns) <= set(opened.partitions.names)

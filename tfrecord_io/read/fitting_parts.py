@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.engine.contract import ColumnBuffers
+from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage
@@ -100,14 +100,14 @@ def chunk_batches(
     expansion: Expansion,
     recovery: Recovery | None,
     budget: RowBudget,
-    fails: Callable[[Mapping[str, ColumnBuffers]], bool] | None = None,
+    may_pass: Callable[[Mapping[str, ColumnBuffers], int], Array] | None = None,
 ) -> ChunkBatches:
     """The batches of a chunk.
 
-    `fails` states whether one row is known not to pass the filter: what does not fit in it is then no fault.
+    `may_pass` is that of an early filter: what does not fit in a row that is known not to pass is no fault.
     """
     rows, left_out = chunk.held, list[int]()
-    if recovery is None and fails is None:
+    if recovery is None and may_pass is None:
         batch, fault = builder.batch(chunk.columns, rows, expansion)
         return ChunkBatches([(0, batch)], fault)
 
@@ -121,7 +121,8 @@ def chunk_batches(
         return fault
 
     def passes(fault: RowFault) -> bool:
-        if fails is not None and not fault.of_memory and fails(columns_of(chunk.columns, fault.row, fault.row + 1)):
+        row = columns_of(chunk.columns, fault.row, fault.row + 1)
+        if may_pass is not None and not fault.of_memory and not may_pass(row, 1)[0]:
             return True
         if not leave_out(recovery, fault, chunk.path, chunk.file, chunk.first_record + chunk.row(fault.row)):
             return False

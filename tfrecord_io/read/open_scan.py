@@ -18,11 +18,18 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import REWRITE_COLUMNS
-from tfrecord_io.index.column_search import ColumnSearch, FileMatches, WantedColumns, kept_frames, picked_sources
+from tfrecord_io.index.column_search import (
+    ColumnSearch,
+    FileMatches,
+    WantedColumns,
+    column_indexes,
+    kept_frames,
+    picked_sources,
+)
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import KnownCounts, warn_of_stale
 from tfrecord_io.log import logger
-from tfrecord_io.options import LIMITS, ReadOptions, leaves_out
+from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -109,8 +116,9 @@ def skipped(scan: AnyScan, rows: int) -> AnyScan:
     """
     if scan.row_filter is not None:
         raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
-    limit = scan.options.limit
-    return scan.over(offset=scan.options.offset + rows, limit=None if limit is None else max(0, limit - rows))
+    limit, offset = scan.options.limit, scan.options.offset + rows
+    check_integer("offset", offset, 0, INT64_MAX)
+    return scan.over(offset=offset, limit=None if limit is None else max(0, limit - rows))
 
 
 def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) -> tuple[Any, AnyOptions]:
@@ -126,10 +134,10 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
     scan = narrowed(path, options)
     columns = scan.options.columns if scan.selected is None else scan.selected
     if as_records:
-        return record_sources(scan, as_they_are=True), replace(options, columns=columns, offset=0, limit=None)
+        return record_sources(scan, as_they_are=True), options.changed(columns=columns, offset=0, limit=None)
     filters = None if scan.row_filter is None else scan.row_filter.condition
     limits: dict[str, Any] = {"offset": scan.options.offset, "limit": scan.options.limit}
-    return list(scan.aligned().sources), replace(options, columns=columns, filters=filters, **limits)
+    return list(scan.aligned().sources), options.changed(columns=columns, filters=filters, **limits)
 
 
 def scan_of(path: Any, options: ReadOptions) -> Scan:
@@ -262,12 +270,12 @@ def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
     known = scan.compiled.schema
     if all(name in known.names for name in names) or any(source.span for source in scan.sources):
         return scan
-    planned = plan_scan(scan.sources, replace(scan.options, filters=condition), only_sample=True).close()
+    planned = plan_scan(scan.sources, scan.options.changed(filters=condition), only_sample=True).close()
     own, wider = tuple(scan.schema.names), planned.compiled.schema
     if any(wider.field(name) != known.field(name) for name in own):  # types from other records
         return scan
     found = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
-    options = replace(planned.options, limit=scan.options.limit)
+    options = planned.options.changed(limit=scan.options.limit)
     return replace(scan, options=options, selected=own, sidecar=None, **found)
 
 
@@ -433,7 +441,9 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     if reason := not_searched(scan, row_filter):
         logger.debug("column indexes are not searched: %s", reason)
         return None
-    matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources)
+    indexes, matches = column_indexes(scan.sources), list[FileMatches | None]()
+    if any(indexes):
+        matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources, indexes=indexes)
     if row_filter is None and scan.options.inspects and any(found is None for found in matches):
         return None  # a record may be left out
     while any(matches):

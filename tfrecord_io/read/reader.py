@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect, bisect_left
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import starmap
@@ -19,7 +19,7 @@ from tfrecord_io.arrow.casts import can_unify
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.options import MIB
@@ -35,7 +35,7 @@ from tfrecord_io.read.fitting_parts import chunk_batches, leave_out
 from tfrecord_io.read.inference import name_contradicted_record
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import EarlyFilter, Scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.pandas_metadata import without_index
 from tfrecord_io.schema.types import uncommon
@@ -68,8 +68,7 @@ class Planned:
         The chunks that were decoded to infer the schema; they come first.
     absent : AbsentColumns, optional
         The declared columns to warn of if no record has them.
-    early : Scan, optional
-        The columns and the part of the filter that need not wait for the others.
+    early : EarlyFilter, optional
     replan : callable, optional
         Plans the read by a chunk reader again: under an embedded schema that was found too late for the plan, or with
         the features of files that have none.
@@ -87,7 +86,7 @@ class Planned:
     whole: bool = False
     sample: list[DecodedChunk] = field(default_factory=list)
     absent: AbsentColumns | None = None
-    early: Scan | None = None
+    early: EarlyFilter | None = None
     replan: Callable[[Any, SchemaRevision | ForeignFeature], Planned] | None = None
     inferred: InferredSchema | None = None
     error: Exception | None = None
@@ -108,7 +107,7 @@ def begin(
     It warns of declared columns that no record has only if it gets `absent`, as a scan may be a piece of a read.
     """
     early = None if scan.row_filter is None else scan.early_filter(rereads=absent is not None)
-    reader.decode_by(scan.compiled.settings if early is None else cache(partial(scan.filtering_settings, early)))
+    reader.decode_by(scan.compiled.settings, None if early is None else cache(early.settings))
     reader.check = scan.embedded_check
     budget = row_budget(scan.decode_options, whole=whole)
     return Planned(scan, reader, budget, whole, absent=absent, early=early)
@@ -292,9 +291,9 @@ class Reader(BatchStream):
             batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
             parts = [(0, batch)]
         else:
-            fails = None if planned.early is None else partial(_fails, planned.early)
+            may_pass = None if planned.early is None else planned.early.may_pass
             parts, fault, left_out = chunk_batches(
-                chunk, self._builder, self._expansion, self._reader.recovery, planned.budget, fails
+                chunk, self._builder, self._expansion, self._reader.recovery, planned.budget, may_pass
             )
         if chunk.ends_batch and not planned.whole:
             self._expansion = Expansion(scan.options.limits.expansion_bytes)
@@ -555,12 +554,6 @@ class Reader(BatchStream):
     def _close_files(self) -> None:
         self._chunks.close()
         self._reader.close()
-
-
-def _fails(early: Scan, columns: Mapping[str, ColumnBuffers]) -> bool:
-    """Whether the one row of these columns is known not to pass the filter: what does not fit in it is not an error."""
-    assert early.row_filter is not None
-    return not early.row_filter.may_pass(early.compiled.builder, early.options.limits.expansion_bytes, columns, 1)[0]
 
 
 def _located(error: E, source: Source) -> E:

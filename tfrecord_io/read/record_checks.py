@@ -6,7 +6,7 @@ And the declared columns that no record has: which they are, and which names wer
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
@@ -161,7 +161,7 @@ def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collec
         return name in wanted
 
     plan = Plan(select=select, text=Text.NO, record_type=RecordType.DETECT, names_in_both=True, **plan_limits(options))
-    reader = ChunkReader(sources[:1], replace(options, offset=0, limit=_SAMPLE_RECORDS, threads=1, progress=False))
+    reader = ChunkReader(sources[:1], options.changed(offset=0, limit=_SAMPLE_RECORDS, threads=1, progress=False))
     reader.settings = DecodeSettings(plan)
     try:
         chunk = reader.read(reader.decoder(), _SAMPLE_RECORDS, _SAMPLE_BYTES)

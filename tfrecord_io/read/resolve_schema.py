@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -31,7 +31,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     schema_of_empty,
     unite_embedded,
 )
-from tfrecord_io.read.chunks.row_budget import row_budget
+from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.inference import (
     SampledNames,
@@ -53,7 +53,7 @@ from tfrecord_io.read.record_checks import (
     warn_of_feature_lists,
     warn_of_schema,
 )
-from tfrecord_io.read.row_filter import RowFilter, unfiltered
+from tfrecord_io.read.row_filter import RowFilter, declares, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.remedies import Caller, Keyword
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
@@ -147,13 +147,13 @@ def plan_scan(
     if not conflicts or keeps_conflicts:
         return planned
     planned.close()
-    options = replace(options, columns=(*(options.columns or ()), *(f"!{name}" for name in conflicts)))
+    options = options.changed(columns=(*(options.columns or ()), *(f"!{name}" for name in conflicts)))
     return plan_scan(sources, options, whole=whole, with_index=with_index, only_sample=only_sample)
 
 
 def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
-    if not _declares(options) or takes_payloads(options.record_type):
+    if not declares(options) or takes_payloads(options.record_type):
         return options
     declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
     known = {*declared.names, *partitions, options.include_file_paths}
@@ -162,7 +162,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
         return options
     Projection(options.columns).check([*declared.names, *partitions])
     try:
-        found = plan_scan(sources, replace(_of_the_file(options), columns=missing), only_sample=True).close()
+        found = plan_scan(sources, _of_the_file(options).changed(columns=tuple(missing)), only_sample=True).close()
     except FeatureNotFoundError:  # the next one lists all names
         return options
     added = [field for field in found.features if field.column in missing]
@@ -172,19 +172,16 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
             reason = say("the filter names the feature, which is the column '{}' of {schema=}", printable(owner.column))
             raise FeatureNotFoundError(reason, feature=feature.feature, advice="name the column")
     entries = ("*",) if options.columns is None else tuple(entries_of(options.columns))
-    return replace(
-        options,
-        schema=Schema([*declared, *added], declared.metadata),
-        columns=(*entries, *(f"!{name}" for name in missing)),
-    )
+    schema = Schema([*declared, *added], declared.metadata)
+    return options.changed(schema=schema, columns=(*entries, *(f"!{name}" for name in missing)))
 
 
 def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], options: ReadOptions) -> None:
     """Make the error for a column that a filter names list those of the files, not only those that are read."""
-    if options.columns is None and not _declares(options):
+    if options.columns is None and not declares(options):
         return
     if not _can_be_planned_again(sources):
-        if _declares(options):
+        if declares(options):
             error.advice = say(
                 "the source is read once: declare the column in {schema=}, and leave it out by {columns=}"
             )
@@ -195,20 +192,27 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
         error.advice = name_advice(str(error.feature), names)
 
 
-def _declares(options: ReadOptions) -> bool:
-    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
-
-
 def _of_the_file(options: ReadOptions) -> ReadOptions:
     """The options to plan a read of all columns, with the types that the files state, or that are inferred."""
-    changes: dict[str, Any] = {"schema": None} if _declares(options) else {"schema": options.schema}
-    return replace(
-        options, **changes, columns=None, filters=None, schema_overrides=None, offset=0, limit=None, progress=False
-    )
+    changes: dict[str, Any] = {"schema": None} if declares(options) else {"schema": options.schema}
+    changes |= {"columns": None, "filters": None, "schema_overrides": None, "offset": 0, "limit": None}
+    return options.changed(**changes, progress=False)
 
 
 def _can_be_planned_again(sources: Sequence[Source]) -> bool:
     return all(source.can_be_read_again for source in sources)
+
+
+class _Sample(NamedTuple):
+    """The first records, decoded to infer a schema."""
+
+    chunks: list[DecodedChunk]
+    names: SampledNames  # which features are decoded
+    contested: Collection[str]  # features that have values of different kinds
+    observations: Mapping[str, Observation]  # of all features, also of those that are declared
+    budget: RowBudget
+    failed: int | None  # the first chunk that has an error
+    error: Exception | None
 
 
 class _Planner:
@@ -224,7 +228,7 @@ class _Planner:
             self._partitions, overrides = PartitionColumns.in_folders_of(sources).overridden(
                 options.schema_overrides, sources
             )
-            options = replace(options, schema_overrides=overrides or None)
+            options = options.changed(schema_overrides=overrides or None)
         self._filters = options.filters
         self._requested = options if options.filters is None else options.changed(filters=None)
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
@@ -460,90 +464,95 @@ class _Planner:
 
     # Inference --------------------------------------------------------------------------------------------------
 
-    def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
-        """Decode a sample and infer the schema from it."""
-        options = self.options
+    def _sampled(self, reader: ChunkReader, assumptions: Assumptions) -> _Sample:
+        """Decode a sample, of columns that are not known but for those whose type was contested or is declared."""
         names = SampledNames(self._projection, assumptions.fold_tensors)
-        contested, declared = assumptions.contested, self._declared_columns(assumptions.declared)
+        declared = self._declared_columns(assumptions.declared)
+        contested = [
+            PlanColumn(name, counts[0].kind, Layout.ANY, self._text, steps=steps)
+            for (name, steps), counts in assumptions.contested.items()
+        ]
         plan = Plan(
-            (
-                *(
-                    PlanColumn(name, counts[0].kind, Layout.ANY, self._text, steps=steps)
-                    for (name, steps), counts in contested.items()
-                ),
-                *declared,
-            ),
+            (*contested, *declared),
             unknown="discover",
             select=None if self._projection.takes_all else names,
             text=self._text,
             splits=True,
             record_type=assumptions.record_type,
-            **plan_limits(options),
+            **plan_limits(self.options),
         )
         reader.settings = DecodeSettings(plan)
-        budget = row_budget(options, whole=self._whole)
-        sample: list[DecodedChunk] = []
-        chunks = sampled_chunks(reader, budget, self._sample_size, options.limits.expansion_bytes)
+        budget, sample = row_budget(self.options, whole=self._whole), list[DecodedChunk]()
+        chunks = sampled_chunks(reader, budget, self._sample_size, self.options.limits.expansion_bytes)
         is_declared = self._newly_declared(assumptions)
-        seen_columns = observe_chunks(  # while others are decoded
+        columns = observe_chunks(  # while others are decoded
             chunks,
             {column.name for column in declared},
             into=sample,
             may_differ=lambda name: reader.recovery is not None or is_declared(name),
         )
-        observations = {**assumptions.declared, **seen_columns.observations}
-        if sample and (revision := sample[-1].revision) is not None:
+        failed, error = next(((i, c.error) for i, c in enumerate(sample) if c.error is not None), (None, None))
+        observations = {**assumptions.declared, **columns.observations}
+        return _Sample(sample, names, columns.contested, observations, budget, failed, error)
+
+    def _disproved(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
+        """The assumptions without those that the schemas or the types in a sample disprove; None if none is."""
+        if sample.chunks and (revision := sample.chunks[-1].revision) is not None:
             revision.warn_if_late()
             return replace(assumptions, embedded=self._united(revision.embedded))
-        failed, error = next(((i, c.error) for i, c in enumerate(sample) if c.error is not None), (None, None))
-        if failed is not None and self._uses_embedded and (embedded := self._united(None)) is not None:
+        if sample.failed is not None and self._uses_embedded and (embedded := self._united(None)) is not None:
             return replace(assumptions, embedded=embedded)
-        counts = sum((chunk.counts for chunk in sample), RecordCounts())
-        new_names = chain(contested, *(chunk.new_names for chunk in sample))
-        seen = set(map(itemgetter(0), new_names)) | assumptions.declared.keys()
-        if any(map(names.is_companion, seen_columns.contested)):
+        if any(map(sample.names.is_companion, sample.contested)):
             return replace(assumptions, fold_tensors=False)
-        if seen_columns.contested:
-            own = {name: observations[name] for name in seen_columns.contested if is_declared(name)}
-            kinds = contested_kinds([name for name in seen_columns.contested if name not in own], sample)
-            return replace(
-                assumptions, contested={**contested, **dict(kinds)}, declared={**assumptions.declared, **own}
-            )
-        if failed is None and not seen and self._names_columns_of_no_rows():
-            first = plan_scan(self.sources, replace(options, offset=0, limit=None, progress=False), only_sample=True)
+        if not sample.contested:
+            return None
+        own = {name: sample.observations[name] for name in filter(self._newly_declared(assumptions), sample.contested)}
+        kinds = contested_kinds([name for name in sample.contested if name not in own], sample.chunks)
+        contested, declared = {**assumptions.contested, **dict(kinds)}, {**assumptions.declared, **own}
+        return replace(assumptions, contested=contested, declared=declared)
+
+    def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+        """Infer the schema from a sample."""
+        options, sample = self.options, self._sampled(reader, assumptions)
+        if (disproved := self._disproved(assumptions, sample)) is not None:
+            return disproved
+        chunks, names, observations = sample.chunks, sample.names, sample.observations
+        counts = sum((chunk.counts for chunk in chunks), RecordCounts())
+        new_names = chain(assumptions.contested, *(chunk.new_names for chunk in chunks))
+        seen = set(map(itemgetter(0), new_names)) | assumptions.declared.keys()
+        if sample.failed is None and not seen and self._names_columns_of_no_rows():
+            first = plan_scan(self.sources, options.changed(offset=0, limit=None, progress=False), only_sample=True)
             planned = begin(self._scan(first.close().resolved), reader, whole=self._whole)
-            planned.budget = budget
+            planned.budget = sample.budget
             return planned
-        if failed is None:
+        if sample.failed is None:
             check_record_type(counts, self.sources, options)
             self._check_names(seen)
         else:
-            sample = sample[: failed + 1]
-            if names.is_companion(getattr(error, "feature", None)):
+            chunks = chunks[: sample.failed + 1]
+            if names.is_companion(getattr(sample.error, "feature", None)):
                 return replace(assumptions, fold_tensors=False)  # it was not selected, and may be anything
-        if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
+        if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in chunks):
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
-        folded = folded_columns(sample, observations, self._may_fold) if assumptions.fold_tensors else {}
+        folded = folded_columns(chunks, observations, self._may_fold) if assumptions.fold_tensors else {}
         schema = self._overridden(inferred_schema(observations, options, folded))
-        hidden = self._hidden_companions(schema, sample, seen) if assumptions.fold_tensors else frozenset()
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",
             assumptions.record_type,
             folded=frozenset(folded),
-            companions=hidden,
+            companions=self._hidden_companions(schema, chunks, seen) if assumptions.fold_tensors else frozenset(),
             observations=observations,
         )
-        sampled = sum(chunk.rows for chunk in sample)
-        scan = self._scan(resolved)
+        scan, sampled = self._scan(resolved), sum(chunk.rows for chunk in chunks)
         planned = begin(scan, reader, whole=self._whole)
         check_record_type(counts, self.sources, options)
         if self._with_evidence:
-            evidence = evidence_of(sample, observations, contested)
+            evidence = evidence_of(chunks, observations, assumptions.contested)
             planned.inferred = InferredSchema(scan.features, evidence, sampled)
-        planned.budget, planned.error, planned.sampled = budget, error, sampled
-        planned.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
+        planned.budget, planned.error, planned.sampled = sample.budget, sample.error, sampled
+        planned.sample = [chunk for chunk in chunks if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return planned
 
     def _names_columns_of_no_rows(self) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,13 +79,16 @@ class RowFilter:
         """
         condition = condition_of(filters)
         named, names = condition.columns, schema.names
-        missing = [name for name in named if name not in names]
-        if missing:
-            reason, advice = "the filter names a column that does not exist", name_advice(missing[0], names)
-            raise FeatureNotFoundError(reason, feature=missing[0], advice=advice)
+        if not set(names).issuperset(named):
+            missing = next(name for name in named if name not in names)
+            reason, advice = "the filter names a column that does not exist", name_advice(missing, names)
+            raise FeatureNotFoundError(reason, feature=missing, advice=advice)
         try:
             condition = with_typed_literals(condition, schema)
-            type_ = _result_type(condition, schema)
+            arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
+            empty = pa.RecordBatch.from_arrays(arrays, condition.columns)
+            values = values_of(condition, empty) if is_simple(condition) else None
+            type_ = (_evaluated(condition, empty) if values is None else values).type
         except SchemaError as error:
             error.of_argument = True
             raise
@@ -102,10 +106,12 @@ class RowFilter:
         A row that passes fulfils them.
         """
         parts = self.condition.conjuncts
+        if all(map(attrgetter("columns"), parts)) and set(names).issuperset(self.columns):
+            return self
         own = [part for part in parts if part.columns and all(name in names for name in part.columns)]
         if not own:
             return None
-        condition = Condition.all_of(own)
+        condition = reduce(operator.and_, own)
         return RowFilter(condition, tuple(name for name in self.columns if name in condition.columns))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -205,27 +211,34 @@ class RowFilter:
             return True
 
 
+def declares(options: ReadOptions) -> bool:
+    """Whether ``schema=`` declares the types."""
+    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
+
+
 def unfiltered(
     options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
 ) -> tuple[ReadOptions, tuple[Source, ...]]:
     """The options to decode all rows that ``filters=`` is applied to, and the files that can have rows which pass."""
     names = options.filters.columns
-    if options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer"):
+    if declares(options):
         partitions, _ = partitions.declared(Schema.parse(options.schema), sources)
-    if not options.offset:  # it counts the records of all files
+    if partitions.fields and not options.offset:  # which counts the records of all files
         possible = RowFilter(options.filters, names).possible(sources, partitions)
         sources = possible or sources[:1]  # a file has the schema of no rows
-    columns = with_filter_columns(options.columns, [name for name in names if name != options.include_file_paths])
+    columns = options.columns
+    if columns is not None:
+        columns = with_filter_columns(columns, [name for name in names if name != options.include_file_paths])
     return options.changed(columns=columns, filters=None, limit=None), sources
 
 
-def with_filter_columns(columns: Sequence[str] | str | None, filter_columns: Sequence[str]) -> Sequence[str] | None:
+def with_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:
     """The ``columns=`` that selects the columns of a filter, too.
 
     >>> with_filter_columns(["!image", "!id"], ["id"])
     ('*', '!image', 'id')
     """
-    if columns is None or any(name.startswith("!") for name in filter_columns):  # which no entry selects
+    if any(name.startswith("!") for name in filter_columns):  # which no entry selects
         return None
     entries = entries_of(columns)
     kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
@@ -255,13 +268,6 @@ def _refusal(condition: Condition, error: Exception) -> SchemaError:
     return SchemaError(
         say("the filter '{}' cannot be applied: {}", condition.text, reason), advice="cast the column or the value"
     )
-
-
-def _result_type(condition: Condition, schema: pa.Schema) -> pa.DataType:
-    arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
-    batch = pa.RecordBatch.from_arrays(arrays, condition.columns)
-    values = values_of(condition, batch) if is_simple(condition) else None
-    return (_evaluated(condition, batch) if values is None else values).type
 
 
 def with_list_matches(

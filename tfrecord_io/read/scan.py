@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -14,12 +14,12 @@ from tfrecord_io.arrow.casts import has_dictionary
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.display import and_more, counted
-from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index.column_search import PickedSource, column_indexes
-from tfrecord_io.options import MIB, Configured, ReadOptions, raises
+from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -102,7 +102,9 @@ class _Compiled:
                 message, self.columns.names, max_features=options.limits.features, threads=options.thread_count
             )
         else:
-            self.builder = _builder(resolved, self.columns)
+            dictionaries = resolved.embedded.dictionaries if resolved.embedded else {}
+            is_declared = resolved.source == "schema="
+            self.builder = BatchBuilder(self.columns, dictionaries, resolved.folded, trusted=is_declared)
         self._settings: DecodeSettings | None = None
         if not resolved.is_inferred or options.schema_overrides is not None:
             self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
@@ -261,7 +263,7 @@ class Scan(Configured):
     @property
     def has_values(self) -> bool:
         """Whether column indexes have all values of some files, which are not read."""
-        return any(file.values is not None for file in self.picked or ())
+        return self.picked is not None and any(file.values is not None for file in self.picked)
 
     @property
     def counts_intact(self) -> bool:
@@ -311,9 +313,10 @@ class Scan(Configured):
         ----------
         sources : iterable of Source, optional
         **changes
-            Options of `ReadOptions`: a column selection, `offset`, `limit`, `threads`, the size of batches.
+            Options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the size of
+            batches.
         """
-        options = replace(self.options, **changes) if changes else self.options
+        options = self.options.changed(**changes) if changes else self.options
         if "columns" in changes:
             Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
         compiled: Any = self.compiled if changes.keys() <= _OF_ROWS else None
@@ -354,8 +357,9 @@ class Scan(Configured):
 
     def limited(self, rows: int) -> Self:
         """At most the first rows."""
-        limit = self.options.limit
-        return self.over(limit=rows if limit is None else min(rows, limit))
+        limit = rows if self.options.limit is None else min(rows, self.options.limit)
+        check_integer("limit", limit, 0, INT64_MAX)
+        return self.over(limit=limit)
 
     def with_levels_of_index(self) -> Self:
         """With the columns that are the index of the DataFrame that was written."""
@@ -449,8 +453,8 @@ class Scan(Configured):
 
     # What the columns of the filter need --------------------------------------------------------------------------
 
-    def early_filter(self, *, rereads: bool) -> Scan | None:
-        """The columns and the part of the filter that need not wait for the other columns; None if there is none.
+    def early_filter(self, *, rereads: bool) -> EarlyFilter | None:
+        """The part of the filter that need not wait for the columns that it does not name; None if there is none.
 
         `rereads`: other columns are read again at the end, of all rows.
         """
@@ -460,16 +464,7 @@ class Scan(Configured):
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
         own = self.row_filter.within([name for name in self.features.names if not name.startswith("!")])
-        return None if own is None else self.of_all_rows(own.columns, own)
-
-    def filtering_settings(self, early: Scan) -> DecodeSettings:
-        """How the columns of an `early_filter` are decoded, and all columns of the records that pass it."""
-        settings = self.settings
-        names = {column.name for column in early.settings.plan.columns}
-        if early.row_filter is None or all(column.name in names for column in settings.plan.columns):
-            return settings
-        may_pass = partial(early.row_filter.may_pass, early.compiled.builder, self.options.limits.expansion_bytes)
-        return replace(settings, prefilter=Prefilter(frozenset(names), may_pass))
+        return None if own is None else EarlyFilter(self, own)
 
     @property
     def chooses_rows(self) -> str:
@@ -493,10 +488,10 @@ class Scan(Configured):
         """Whether some columns of its files are left out."""
         return (self.has_schema and self.selected is not None) or self.options.columns is not None
 
-    def of_all_rows(self, names: Sequence[str], row_filter: RowFilter | None = None) -> Scan:
-        """Some of the columns, of all rows, or of those that pass a filter."""
+    def of_all_rows(self, names: Sequence[str]) -> Scan:
+        """Some of the columns, of all rows."""
         options = self.decode_options.changed(columns=tuple(names), include_file_paths=None, progress=False)
-        changes: dict[str, Any] = {"selected": None, "row_filter": row_filter, "with_index": False, "compiled": None}
+        changes: dict[str, Any] = {"selected": None, "row_filter": None, "with_index": False, "compiled": None}
         return replace(self, options=options, **changes)
 
     # Pickling -----------------------------------------------------------------------------------------------------
@@ -508,6 +503,36 @@ class Scan(Configured):
     def __dask_tokenize__(self) -> object:
         """What names a task of Dask that reads this: its pickled form, which Dask would otherwise take apart."""
         return "tfrecord_io", pickle.dumps(self)
+
+
+@dataclass
+class EarlyFilter:
+    """The part of a scan's filter that need not wait for the columns that it does not name.
+
+    Its own columns are compiled when it is applied for the first time: to small files it is not, unless a row has a
+    value that does not fit.
+    """
+
+    scan: Scan
+    row_filter: RowFilter
+
+    @cached_property
+    def _own(self) -> Scan:
+        return self.scan.of_all_rows(self.row_filter.columns)
+
+    def may_pass(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
+        """Whether each row of decoded columns may pass; see `RowFilter.may_pass`."""
+        return self.row_filter.may_pass(
+            self._own.compiled.builder, self.scan.options.limits.expansion_bytes, columns, rows
+        )
+
+    def settings(self) -> DecodeSettings:
+        """How its columns are decoded, and all columns of the records that pass it."""
+        settings = self.scan.settings
+        names = {column.name for column in self._own.settings.plan.columns}
+        if all(column.name in names for column in settings.plan.columns):
+            return settings
+        return replace(settings, prefilter=Prefilter(frozenset(names), self.may_pass))
 
 
 _PICKLED = [f.name for f in fields(Scan) if f.name not in ("sources", "picked", "left_out", "compiled")]
@@ -531,12 +556,6 @@ def _with_path_column(schema: pa.Schema, path_column: str) -> pa.Schema:
         reason = say("{include_file_paths=} names a column that exists")
         raise SchemaError(reason, feature=path_column, advice="pass another name")
     return schema.append(pa.field(path_column, pa.string()))
-
-
-def _builder(resolved: ResolvedSchema, columns: Schema) -> BatchBuilder:
-    """What makes batches of the columns of features."""
-    dictionaries = resolved.embedded.dictionaries if resolved.embedded else {}
-    return BatchBuilder(columns, dictionaries, resolved.folded, trusted=resolved.source == "schema=")
 
 
 def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema) -> DecodeSettings:

@@ -17,6 +17,8 @@ from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
 
+_GLOB = frozenset("*?[")
+
 
 class Projection:
     """The ``columns=`` of a call: None for all, or entries that include columns, or exclude them after a ``!``.
@@ -33,10 +35,11 @@ class Projection:
             raise TypeError(say("{columns=}: expected names, globs and !names", columns=columns))
         self.takes_all = entries is None
         self._entries = list(entries or ())
-        self._included = {entry for entry in self._entries if not entry.startswith("!")}
-        self._excluded = {entry[1:] for entry in self._entries if entry.startswith("!")}
-        self._included_patterns = [_pattern(entry) for entry in self._included if is_glob(entry)]
-        self._excluded_patterns = [_pattern(entry) for entry in self._excluded if is_glob(entry)]
+        self._included, self._excluded = set[str](), set[str]()
+        for entry in self._entries:
+            (self._excluded if entry.startswith("!") else self._included).add(entry.removeprefix("!"))
+        self._included_patterns = list(map(_pattern, filter(is_glob, self._included)))
+        self._excluded_patterns = list(map(_pattern, filter(is_glob, self._excluded)))
         self._only_excludes = bool(self._excluded) and not self._included
 
     def __call__(self, name: str) -> bool:
@@ -91,7 +94,7 @@ def entries_of(columns: Sequence[str] | str) -> Sequence[str]:
 
 def is_glob(entry: str) -> bool:
     """Whether an entry is a pattern."""
-    return any(character in entry for character in "*?[")
+    return not _GLOB.isdisjoint(entry)
 
 
 def matches(glob: str, name: str) -> bool:
@@ -118,7 +121,7 @@ def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature
 
 def is_overridden(name: str, overrides: Mapping[str, Any] | None) -> bool:
     """Whether a key of `overrides`, as those of `apply_overrides`, names a column."""
-    return any(key == name or (is_glob(key) and matches(key, name)) for key in overrides or ())
+    return overrides is not None and any(key == name or (is_glob(key) and matches(key, name)) for key in overrides)
 
 
 def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:

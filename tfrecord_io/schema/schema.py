@@ -63,10 +63,11 @@ class Schema:
         self, fields: SchemaLike | Iterable[Field] = (), metadata: Mapping[bytes, bytes] | None = None
     ) -> None:
         columns, own_metadata = _fields_and_metadata(fields)
-        check_columns(list(map(attrgetter("column"), columns)), map(attrgetter("feature"), columns))
+        names = list(map(attrgetter("column"), columns))
+        check_columns(names, map(attrgetter("feature"), columns))
         object.__setattr__(self, "fields", columns)
         object.__setattr__(self, "metadata", MappingProxyType(dict(own_metadata if metadata is None else metadata)))
-        object.__setattr__(self, "_by_name", {f.column: f for f in columns})
+        object.__setattr__(self, "_by_name", dict(zip(names, columns, strict=True)))
         object.__setattr__(self, "plain", None)
 
     @classmethod
@@ -358,12 +359,12 @@ class Schema:
     @property
     def names(self) -> list[str]:
         """Names of the columns, in order."""
-        return [f.column for f in self.fields] if self.plain is None else list(self.plain[0])
+        return list(map(attrgetter("column"), self.fields) if self.plain is None else self.plain[0])
 
     @property
     def types(self) -> list[pa.DataType]:
         """Types of the columns, in order."""
-        return [f.type for f in self.fields] if self.plain is None else list(self.plain[1])
+        return list(map(attrgetter("type"), self.fields) if self.plain is None else self.plain[1])
 
     def field(self, name: str) -> Field:
         """The same as ``schema[name]``."""
@@ -372,7 +373,7 @@ class Schema:
     def select(self, names: Iterable[str]) -> Schema:
         """The schema of these columns only, in this order."""
         selected = list(names)
-        return self if selected == self.names else Schema((self[name] for name in selected), self.metadata)
+        return self if selected == self.names else Schema(map(self.__getitem__, selected), self.metadata)
 
     def __len__(self) -> int:
         return len(self.fields if self.plain is None else self.plain[0])
@@ -426,7 +427,7 @@ def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes,
     if not isinstance(source, pa.Schema) and hasattr(source, "__arrow_c_schema__"):
         source = pa.schema(source)
     if isinstance(source, pa.Schema):
-        return tuple(Field.from_arrow(f) for f in source), source.metadata or {}
+        return tuple(map(Field.from_arrow, source)), source.metadata or {}
     fields = tuple(source)
     if not all(isinstance(f, Field) for f in fields):
         raise TypeError("a schema is made of fields, or of a dict of names and types")

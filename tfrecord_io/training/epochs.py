@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -228,13 +229,13 @@ class JoinedBatches:
     """The rows of pools, one after the other, of which lists of numbers are joined where they are taken only."""
 
     def __init__(self, pools: list[NumberedBatch]) -> None:
-        self.numbers = np.concatenate([pool.numbers for pool in pools])
-        self._row_bytes = np.concatenate([pool.row_bytes for pool in pools])
+        self.numbers = np.concatenate(list(map(attrgetter("numbers"), pools)))
+        self._row_bytes = np.concatenate(list(map(attrgetter("row_bytes"), pools)))
         self._bounds = offsets_of(np.array(list(map(len, pools))))
         batches = [_gatherable(pool.rows) for pool in pools]
         self._schema = batches[0].schema
         self._columns: list[_NumberLists | pa.Array] = []
-        for arrays in zip(*(batch.columns for batch in batches), strict=True):
+        for arrays in zip(*map(attrgetter("columns"), batches), strict=True):
             dtype = _number_of_lists(arrays)
             joined = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays) if dtype is None else None
             self._columns.append(joined if dtype is None else _NumberLists(arrays, dtype))
@@ -276,12 +277,14 @@ def _number_of_lists(arrays: Sequence[pa.Array]) -> np.dtype[Any] | None:
     """The dtype of lists of numbers without nulls; None of other columns."""
     type_ = arrays[0].type
     dtype = number_dtype(type_.value_type) if t.is_large_list(type_) else None
-    return None if any(array.null_count or (dtype and array.values.null_count) for array in arrays) else dtype
+    if dtype is None or any(array.null_count or array.values.null_count for array in arrays):
+        return None
+    return dtype
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with categories decoded and 64-bit offsets: joined batches may exceed what 32-bit offsets address."""
-    types = [_wide(field.type) for field in batch.schema]
+    types = list(map(_wide, batch.schema.types))
     if types == batch.schema.types:
         return batch
     schema = pa.schema([field.with_type(type_) for field, type_ in zip(batch.schema, types, strict=True)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache, cached_property
 from itertools import zip_longest
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -117,16 +118,18 @@ class BatchBuilder:
         self.dictionaries = dictionaries or {}
         fields: Sequence[Field] | Schema = parsed  # which makes them when they are asked for
         if parsed.plain is None:
-            fields = [field if field.is_common else _as_handed(field) for field in parsed.fields]
-            read = [field if field.is_common and field.feature is field.column else _as_read(field) for field in fields]
+            fields, read, self._compiled, row_bytes = [], [], [], list[int]()
+            for given in parsed.fields:
+                field = given if given.is_common else _as_handed(given)
+                fields.append(field)
+                read.append(field if field.is_common and field.feature is field.column else _as_read(field))
+                is_whole = not field.is_common
+                self._compiled.append(_compile(field, self.dictionaries, field.column in folded) if is_whole else None)
+                row_bytes.append(_row_bytes(field) if is_whole else null_bytes(field.type))
             changed = any(map(operator.is_not, read, parsed.fields))
             self.schema = (Schema(read, parsed.metadata) if changed else parsed).to_arrow()
-            self._compiled = [
-                None if f.is_common else _compile(f, self.dictionaries, f.column in folded) for f in fields
-            ]
-            self._features = [f.feature for f in fields]
-            self._types = [f.type for f in fields]
-            row_bytes = [null_bytes(f.type) if f.is_common else _row_bytes(f) for f in fields]
+            self._features = list(map(attrgetter("feature"), fields))
+            self._types = list(map(attrgetter("type"), fields))
         else:
             self.schema = parsed.to_arrow()
             self._compiled = [None] * len(parsed)

@@ -101,6 +101,8 @@ def plan_columns(
                 along |= _companion_columns(leaf.feature, in_steps, inferred_from=field.column in folded)
             else:
                 ignored.update(leaf.companions)
+    if not along and not ignored:
+        return CompiledPlan(tuple(columns.values()), frozenset())
     only_along = {key: column for key, column in along.items() if key not in columns}
     ignored -= {name for name, _ in (*columns, *only_along)}
     only_names = {name for name, _ in only_along} - {name for name, _ in columns}

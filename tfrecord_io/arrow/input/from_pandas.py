@@ -47,8 +47,8 @@ def table_of_frame(
         check_name(str(label))
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
-    fills = _sparse_fills(frame)
-    frame, found = _found_columns(_dense(frame), nan_to_null, encodings or {})
+    frame, fills = _dense(frame)
+    frame, found = _found_columns(frame, nan_to_null, encodings or {})
     frame = _in_native_order(_without(frame, found))
     try:
         with warnings.catch_warnings():  # labels that are not text are restored
@@ -116,30 +116,31 @@ def _replaced(frame: pd.DataFrame, columns: Mapping[int, Any]) -> pd.DataFrame:
     return frame
 
 
-def _sparse_fills(frame: pd.DataFrame) -> dict[str, float]:
-    """The value that each sparse column of numbers leaves out; a warning names the others."""
-    fills: dict[str, float] = {}
-    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+def _dense(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
+    """The frame with all values of its sparse columns, and the value that each of numbers leaves out.
+
+    A warning names the others.
+    """
+    fills, columns = dict[str, float](), dict[int, Any]()
+    for at, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
         if type(dtype).__name__ != "SparseDtype":
             continue
+        columns[at] = dense(frame.iloc[:, at])
         fill = dtype.fill_value
         if not isinstance(dtype.subtype, np.dtype) or dtype.subtype.kind not in "biuf":
             reason = f"is {dtype}: it is read without gaps, as {dtype.subtype}"
             warn(f"column '{printable(str(name))}' {reason}", SchemaWarning)
         else:
             fills[str(name)] = np.asarray(fill, dtype.subtype).item()
-    return fills
-
-
-def _dense(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with all values of its sparse columns."""
-    sparse = [at for at, dtype in enumerate(frame.dtypes) if type(dtype).__name__ == "SparseDtype"]
-    return _replaced(frame, {at: dense(frame.iloc[:, at]) for at in sparse})
+    return _replaced(frame, columns), fills
 
 
 def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
-    dtypes = {name: dtype for name, dtype in frame.dtypes.items() if isinstance(dtype, np.dtype)}
-    swapped = {name: dtype.newbyteorder("=") for name, dtype in dtypes.items() if not dtype.isnative}
+    swapped = {
+        name: dtype.newbyteorder("=")
+        for name, dtype in frame.dtypes.items()
+        if isinstance(dtype, np.dtype) and not dtype.isnative
+    }
     return frame.astype(swapped) if swapped else frame
 
 

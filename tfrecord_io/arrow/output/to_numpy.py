@@ -502,8 +502,11 @@ def joined(parts: list[Rows], threads: int = 1) -> Rows:
 
 def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
     """The columns that arrays are made of: those of a schema, with ``outer/inner`` in place of structs."""
-    nested = {field.name: pa.nulls(0, field.type) for field in schema if field.type.num_fields}
-    return [leaf for field in schema for leaf, _ in _leaves(field, nested.get(field.name))]
+    fields = list(schema)
+    if not any(type_.num_fields for type_ in schema.types):
+        return fields
+    empty = [pa.nulls(0, field.type) if field.type.num_fields else None for field in fields]
+    return [leaf for field, array in zip(fields, empty, strict=True) for leaf, _ in _leaves(field, array)]
 
 
 def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:

@@ -158,26 +158,63 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+class _Folder:
+    """The files of a folder on disk or in a bucket, none of which may be outside of it."""
+
+    def __init__(self, fs: FileSystem, root: str) -> None:
+        self.fs, self.root = fs, root.rstrip("/")
+
+    def name(self, key: str) -> str:
+        """The name of the file of a key."""
+        path = f"{self.fs.display_path(self.root)}: {printable(key)}"
+        if (reason := leads_out(key)) is not None:
+            raise DecodeError(f"the name of an array or a chunk leads out of the folder: {reason}", path=path)
+        name = below(self.root, key)
+        if isinstance(self.fs, LocalFileSystem) and links_out(self.root, name):
+            raise DecodeError("a symbolic link leads out of the folder", path=path, advice="copy the file into it")
+        return name
+
+    def read(self, name: str, begin: int, end: int | None) -> bytes | None:
+        """Bytes of a file, from the end if `begin` is negative; None if there is no such file."""
+        if not isinstance(self.fs, LocalFileSystem):
+            try:
+                with raise_os_errors(self.fs.display_path(name)):
+                    return bytes(self.fs.fsspec.cat_file(name, start=begin, end=end))  # type: ignore[attr-defined]
+            except (FileNotFoundError, IsADirectoryError):
+                return None
+        try:
+            status = os.stat(name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if stat.S_ISDIR(status.st_mode):
+            return None
+        begin = max(0, begin + status.st_size) if begin < 0 else begin
+        size = (status.st_size if end is None else min(end, status.st_size)) - begin
+        if not stat.S_ISREG(status.st_mode) or size > MAX_RECORD_BYTES:
+            reason = f"a chunk of {size} bytes" if stat.S_ISREG(status.st_mode) else "not a regular file"
+            raise DecodeError(reason, path=name, expected=MAX_RECORD_BYTES, got=size)
+        with open(name, "rb") as file:
+            file.seek(begin)
+            return file.read(max(0, size))
+
+
 @cache
 def _folder_store() -> type[Any]:
     from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 
     class FolderStore(Store):
-        """The files of a folder on disk or in a bucket, none of which may be outside of it."""
-
         supports_writes = supports_deletes = False
         supports_listing = True
 
         def __init__(self, fs: FileSystem, root: str) -> None:
             super().__init__(read_only=True)
-            self._fs, self._root = fs, root.rstrip("/")
-            self.bytes_read = 0
+            self._folder, self.bytes_read = _Folder(fs, root), 0
 
         def __eq__(self, other: object) -> bool:
             return self is other
 
         async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-            data = await asyncio.to_thread(self._read, self._name(key), *_bounds(byte_range))
+            data = await asyncio.to_thread(self._folder.read, self._folder.name(key), *_bounds(byte_range))
             if data is None:
                 return None
             self.bytes_read += len(data)
@@ -187,7 +224,7 @@ def _folder_store() -> type[Any]:
             return [await self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
 
         async def exists(self, key: str) -> bool:
-            return self._fs.entry(self._name(key)) is not None
+            return self._folder.fs.entry(self._folder.name(key)) is not None
 
         async def set(self, key: str, value: Any) -> None:
             raise NotImplementedError
@@ -204,40 +241,8 @@ def _folder_store() -> type[Any]:
             yield ""
 
         async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-            for entry in self._fs.listing(self._name(prefix) if prefix else self._root):
+            for entry in self._folder.fs.listing(self._folder.name(prefix) if prefix else self._folder.root):
                 yield entry.basename
-
-        def _name(self, key: str) -> str:
-            path = f"{self._fs.display_path(self._root)}: {printable(key)}"
-            if (reason := leads_out(key)) is not None:
-                raise DecodeError(f"the name of an array or a chunk leads out of the folder: {reason}", path=path)
-            name = below(self._root, key)
-            if isinstance(self._fs, LocalFileSystem) and links_out(self._root, name):
-                raise DecodeError("a symbolic link leads out of the folder", path=path, advice="copy the file into it")
-            return name
-
-        def _read(self, name: str, begin: int, end: int | None) -> bytes | None:
-            """Bytes of a file, from the end if `begin` is negative; None if there is no such file."""
-            if not isinstance(self._fs, LocalFileSystem):
-                try:
-                    with raise_os_errors(self._fs.display_path(name)):
-                        return bytes(self._fs.fsspec.cat_file(name, start=begin, end=end))  # type: ignore[attr-defined]
-                except (FileNotFoundError, IsADirectoryError):
-                    return None
-            try:
-                status = os.stat(name)
-            except (FileNotFoundError, NotADirectoryError):
-                return None
-            if stat.S_ISDIR(status.st_mode):
-                return None
-            begin = max(0, begin + status.st_size) if begin < 0 else begin
-            size = (status.st_size if end is None else min(end, status.st_size)) - begin
-            if not stat.S_ISREG(status.st_mode) or size > MAX_RECORD_BYTES:
-                reason = f"a chunk of {size} bytes" if stat.S_ISREG(status.st_mode) else "not a regular file"
-                raise DecodeError(reason, path=name, expected=MAX_RECORD_BYTES, got=size)
-            with open(name, "rb") as file:
-                file.seek(begin)
-                return file.read(max(0, size))
 
     def _bounds(request: Any) -> tuple[int, int | None]:
         if isinstance(request, RangeByteRequest):

@@ -71,7 +71,8 @@ class SourceOptions:
         needed = () if self.filters is None else condition_of(self.filters).columns
         if not set(needed) <= set(names):
             return Projection(None)
-        return Projection(with_filter_columns(self.columns, needed) if needed else self.columns)
+        columns = self.columns
+        return Projection(with_filter_columns(columns, needed) if needed and columns is not None else columns)
 
     def check_count(self, count: int, path: str) -> None:
         """Raise SchemaError if a file has more columns or fields than its limit, of which `count` are known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 
 from tfrecord_io.background import WorkerPool
@@ -86,6 +86,7 @@ class ChunkReader:
         whole: bool = False,
     ) -> None:
         self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
+        self._filtering: Callable[[], DecodeSettings] | None = None  # takes the place of these when first used
         self.check = EmbeddedSchemaCheck(obey=False)
         self._sources = sources
         self._options = options
@@ -110,17 +111,27 @@ class ChunkReader:
         self._feed: SegmentFeed | None = None  # of the current file
         self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
 
+    @cached_property
+    def _is_little(self) -> bool:
+        """Whether all files are local, and together not worth another thread."""
+        size = total(source.size if source.local else None for source in self._sources)
+        return size is not None and is_little(size)
+
     @property
     def settings(self) -> DecodeSettings:
+        if self._filtering is not None:
+            self.settings = self._filtering()
         return self._settings()
 
     @settings.setter
     def settings(self, settings: DecodeSettings) -> None:
-        self._settings = lambda: settings
+        self._settings, self._filtering = lambda: settings, None
 
-    def decode_by(self, settings: Callable[[], DecodeSettings]) -> None:
-        """Set `settings`; they are asked for when there is something to decode."""
-        self._settings = settings
+    def decode_by(
+        self, settings: Callable[[], DecodeSettings], filtering: Callable[[], DecodeSettings] | None = None
+    ) -> None:
+        """Set `settings`, which are asked for when there is something to decode; `filtering`: by a prefilter."""
+        self._settings, self._filtering = settings, filtering
 
     @property
     def bytes(self) -> int:
@@ -308,12 +319,12 @@ class ChunkReader:
                 if ends_read:
                     return
                 del chunk  # only the consumer keeps it while the next one is decoded
-        if budget.is_spent:
+        if budget.remaining == 0:
             self.close()
 
     def _part_threads(self, budget: RowBudget) -> int:
         """The number of threads that decode parts of batches; their columns are known."""
-        is_small = budget.remaining is not None and budget.remaining <= LIMITS.few_rows
+        is_small = self._is_little or (budget.remaining is not None and budget.remaining <= LIMITS.few_rows)
         return 1 if is_small or self.settings.plan.unknown == "discover" else self._options.thread_count
 
     def _files(self, pool: WorkerPool, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
@@ -377,7 +388,7 @@ class ChunkReader:
         walker = self._walker
         if self._to_skip or not self._joins_small or walker.file is not None or self.files == len(self._sources):
             return None
-        settings = known.applied_to(self.settings)
+        settings = known.applied_to(self._settings())
         if settings.prefilter is not None:  # it takes long for few records
             settings = replace(settings, prefilter=None)
         decoder = ChunkDecoder(settings, self.check)
@@ -456,6 +467,8 @@ class ChunkReader:
             remaining = source.size - self._feed.position.offset
         else:
             remaining = source.size - (0 if walker.block is None else walker.offset - source.begin)
+        if self._is_little:
+            return remaining
         expected = self._last_bytes or max_rows * self._next_record_bytes()
         return min(remaining, expected * 5 // 4) if expected else remaining
 
@@ -470,7 +483,8 @@ class ChunkReader:
 
     def _open(self, source: Source) -> RecordFile:
         options = self._options
-        ahead = self._ahead and options.thread_count > 1 and bool(source.size)  # not a pipe or a file object
+        is_file = bool(source.size)  # not a pipe or a file object
+        ahead = self._ahead and options.thread_count > 1 and is_file and not self._is_little
         few = options.limit is not None and options.limit <= LIMITS.few_rows
         return RecordFile(
             source,

@@ -256,7 +256,7 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
 
 def manifest_has_schema(sources: Sequence[Source]) -> bool:
     """Whether the schema of all files is known without reading one."""
-    return all(_manifest_schema(source) is not None for source in sources)
+    return None not in map(_manifest_schema, sources)
 
 
 def _manifest_schema(source: Source) -> bytes | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from tfrecord_io.index.column_search import FileValues, PickedSource
 from tfrecord_io.options import ReadOptions
@@ -36,12 +36,14 @@ class IndexedChunks:
         self.check = EmbeddedSchemaCheck(obey=False)
         self.bytes = self.files = 0  # of the files that were opened
         self._files, self._options, self._whole = files, options, whole
-        self._settings: Callable[[], DecodeSettings] | None = None
+        self._settings: tuple[Any, ...] = ()  # arguments of `ChunkReader.decode_by`
         self._reader: ChunkReader | None = None  # the open one
 
-    def decode_by(self, settings: Callable[[], DecodeSettings]) -> None:
+    def decode_by(
+        self, settings: Callable[[], DecodeSettings], filtering: Callable[[], DecodeSettings] | None = None
+    ) -> None:
         """See `ChunkReader.decode_by`."""
-        self._settings = settings
+        self._settings = settings, filtering
 
     def chunks(self, budget: RowBudget) -> Generator[DecodedChunk]:
         """All chunks in order, as `budget` allows."""
@@ -77,11 +79,11 @@ class IndexedChunks:
                 yield chunk
 
     def _decoded(self, sources: Sequence[Source], number: int, budget: RowBudget) -> Generator[DecodedChunk]:
-        options = self._options if number == 0 else replace(self._options, offset=0)
+        options = self._options if number == 0 else self._options.changed(offset=0)
         self._reader = reader = ChunkReader(sources, options, whole=self._whole)
         reader.check = self.check
-        if self._settings is not None:
-            reader.decode_by(self._settings)
+        if self._settings:
+            reader.decode_by(*self._settings)
         read, files = self.bytes, self.files
         for chunk in reader.chunks(budget):
             chunk.file += number

@@ -60,16 +60,14 @@ class RowBudget:
 
     def count_slots(self, plan: Plan) -> None:
         """Limit the rows of a batch so that their slots, which absent values have too, fit into its bytes."""
-        self.batch_rows = min(self.batch_rows, max(1, self.batch_bytes // max(1, slot_bytes(plan))))
+        fixed = {Kind.INT64: 8, Kind.FLOAT: 4}  # the numbers of scalar columns, and an offset of the others
+        size = sum(fixed.get(c.kind, 4) if c.layout is Layout.SCALAR else 4 for c in plan.columns)
+        self.batch_rows = min(self.batch_rows, max(1, self.batch_bytes // max(1, size)))
 
     @property
     def begun(self) -> bool:
         """Whether the current batch has rows already."""
         return self.rows > 0
-
-    @property
-    def is_spent(self) -> bool:
-        return self.remaining == 0
 
     def give_back(self, rows: int) -> None:
         """Let others take the place of rows that were counted, but are left out."""
@@ -85,12 +83,6 @@ class RowBudget:
         else:
             self.rows, self.bytes = self.rows + chunk.rows, self.bytes + chunk.payload_bytes
             self.integer_bytes += chunk.integer_bytes
-
-
-def slot_bytes(plan: Plan) -> int:
-    """Bytes of a row in Arrow whatever its values are: the numbers of scalar columns, and an offset of the others."""
-    fixed = {Kind.INT64: 8, Kind.FLOAT: 4}
-    return sum(fixed.get(c.kind, 4) if c.layout is Layout.SCALAR else 4 for c in plan.columns)
 
 
 def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
