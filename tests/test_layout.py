@@ -233,6 +233,16 @@ def test_import_brings_no_pandas_and_nothing_optional() -> None:
     assert run_python(f"import sys, tfrecord_io; print([m for m in {unwanted!r} if m in sys.modules])") == "[]"
 
 
+def test_a_read_of_a_local_file_imports_only_what_it_needs(tmp_path: Path) -> None:
+    """The first read of a process waits for these imports: what other reads need is imported in functions."""
+    tfr.write_tfrecord({"x": [1, 2], "word": ["a", "b"]}, tmp_path / "a.tfrecord")
+    code = f"import sys, tfrecord_io; tfrecord_io.read_table({str(tmp_path / 'a.tfrecord')!r}); print(*sys.modules)"
+    loaded = {name.removeprefix("tfrecord_io.") for name in run_python(code).split() if name.startswith("tfrecord_io.")}
+    others = ("index", "write", "storage.write", "schema.formats", "arrow.output", "read.splitting", "tools", "cli")
+    assert [name for name in sorted(loaded) if name.startswith(others)] == []
+    assert len(loaded) <= 145
+
+
 def test_command_line_starts_without_rich_and_pandas() -> None:
     assert run_python("import sys, tfrecord_io.cli; print([m for m in ('pandas', 'rich') if m in sys.modules])") == "[]"
 

@@ -13,25 +13,21 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.index import find_indexes, scan_sizes
-from tfrecord_io.index.lookup import usable_index, warn_of_stale
-from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import CopyOptions, FrameOptions, StorageOptions
 from tfrecord_io.options.split_slices import Split
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given, record_sources
-from tfrecord_io.schema.formats.tfds_info import INFO, TfdsInfo, TfdsSplit, check_length, dataset_directory, read_info
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.safe_names import below
-from tfrecord_io.storage.read.random_access_file import open_plain
 from tfrecord_io.storage.read.source import Source, source_of
+
+if TYPE_CHECKING:
+    from tfrecord_io.schema.formats.tfds_info import TfdsInfo, TfdsSplit
 
 _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
 _DEFAULT_CONFIG = ".config/metadata.json"
@@ -99,6 +95,8 @@ def _of_datasets(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_t
 
 
 def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool) -> list[Source]:
+    from tfrecord_io.storage.paths.safe_names import below
+
     fs, name, info = _find_dataset(path, storage)
     if info.file_format != "tfrecord":
         reason = f"its files are of the format '{printable(info.file_format, 60)}', not TFRecord"
@@ -139,6 +137,12 @@ def _listed(info: TfdsInfo) -> str:
 
 def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
+    from tfrecord_io.index import find_indexes, scan_sizes
+    from tfrecord_io.index.lookup import usable_index, warn_of_stale
+    from tfrecord_io.index.record_index import RecordIndex
+    from tfrecord_io.schema.formats.tfds_info import check_length
+    from tfrecord_io.storage.read.random_access_file import open_plain
+
     with open_plain(source, "a slice of a split") as file:
         (sidecar,) = find_indexes([source])
         index, text = (None, "") if sidecar is None else usable_index(sidecar, source, file)
@@ -161,6 +165,9 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
 
 def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str, TfdsInfo]:
     """The directory of a version of a dataset, by its own path or that of a directory above it."""
+    from tfrecord_io.schema.formats.tfds_info import INFO, dataset_directory, read_info
+    from tfrecord_io.storage.paths.plain_files import Directory
+
     fs, name = locate(dataset_directory(path), storage)
     for directory in _versions(fs, name):
         info = read_info(Directory.on(fs, directory))
@@ -207,6 +214,8 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
     """The configuration that TFDS reads if none is named, as it notes next to them; ValueError if it does not."""
     if not configs:
         return None
+    from tfrecord_io.storage.paths.plain_files import Directory
+
     text = Directory.on(fs, root).read(_DEFAULT_CONFIG)
     try:
         default = json.loads(text)["default_config_name"] if text is not None else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,23 +17,11 @@ from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.index.column_index import REWRITE_COLUMNS
-from tfrecord_io.index.column_search import (
-    ColumnSearch,
-    FileMatches,
-    WantedColumns,
-    column_indexes,
-    kept_frames,
-    picked_sources,
-)
-from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.lookup import KnownCounts, warn_of_stale
 from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
-from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision, embedded_in
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Planned, Reader, begin, chunk_reader, open_as_it_is
@@ -42,10 +30,13 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given, paths_of, record_sources
-from tfrecord_io.read.splitting import aligned
 from tfrecord_io.schema.column_selection import entries_of, is_glob
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 from tfrecord_io.storage.read.source import ManifestShard, Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.index.column_search import ColumnSearch, FileMatches, WantedColumns
+    from tfrecord_io.index.indexed_files import IndexedFiles
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=ReadOptions)
@@ -333,6 +324,9 @@ def count_scan(scan: Scan) -> int:
         with open_scan(scan.select([])) as reader:
             return sum(batch.num_rows for batch in reader)
     options = scan.options
+    from tfrecord_io.index.lookup import KnownCounts
+    from tfrecord_io.read.chunks.count_frames import count_each
+
     known = KnownCounts(options.compression, options.limits.record_bytes, options.limits.decompression_ratio)
     whole = [source for source in scan.sources if source.span is None]
     counts = list(count_each(whole, known.indexes(whole), known, threads=options.thread_count))
@@ -387,6 +381,8 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         stated = None if source.shard is None else source.shard.manifest.schema
         return embedded_in(file.read(0, frame_size(file.read(0, HEADER_BYTES)))) if stated is None else stated
 
+    from tfrecord_io.index.column_search import WantedColumns
+
     return WantedColumns(pa.schema(fields), covers, embedded, options.limits.record_bytes)
 
 
@@ -408,6 +404,8 @@ def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumn
         return of_features.add_to(row, [source], constant, path_column)
 
     fields_of_filter = indexed_fields(scan, () if row_filter is None else row_filter.columns)
+    from tfrecord_io.index.column_search import ColumnSearch
+
     return ColumnSearch(parts, pa.schema(fields_of_filter), constants, wanted)
 
 
@@ -441,7 +439,10 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     if reason := not_searched(scan, row_filter):
         logger.debug("column indexes are not searched: %s", reason)
         return None
-    indexes, matches = column_indexes(scan.sources), list[FileMatches | None]()
+    from tfrecord_io.index.column_search import column_indexes
+
+    indexes: list[Source | None] = column_indexes(scan.sources)
+    matches: list[FileMatches | None] = []
     if any(indexes):
         matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources, indexes=indexes)
     if row_filter is None and scan.options.inspects and any(found is None for found in matches):
@@ -489,6 +490,8 @@ def _narrowed(
         return (scan.over(sources, offset=left) if begun else None), named
     if left and found is not None and found.values is None:
         matches[0] = replace(found, records=found.records[found.records >= left])
+    from tfrecord_io.index.column_search import picked_sources
+
     files = picked_sources(sources, matches)
     read = [file.source for file in files if file.source is not None]
     if read == list(scan.sources) and not any(file.values is not None for file in files):
@@ -511,6 +514,10 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
     ]
     if not asked:
         return set()
+    from tfrecord_io.index.column_index import REWRITE_COLUMNS
+    from tfrecord_io.index.column_search import kept_frames
+    from tfrecord_io.index.lookup import warn_of_stale
+
     options: dict[str, Any] = {"offset": 0, "on_error": "raise", "progress": False}
     every = replace(scan, row_filter=row_filter).only([]).decoded().over((source for _, source, _ in asked), **options)
     wrong: dict[FileMatches | None, str] = {}
@@ -535,6 +542,8 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
 
 def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
     """The byte ranges of a split moved to record boundaries: where a file has an index, by that."""
+    from tfrecord_io.read.splitting import aligned
+
     sources: list[Source] = []
     kept: list[FileMatches | None] = []
     for source, found in zip(scan.sources, matches, strict=True):

@@ -17,22 +17,18 @@ from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.casts import can_unify
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
-from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.index.column_search import PickedSource
 from tfrecord_io.options import MIB
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.keyword_names import unknown_attribute
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
-from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
 from tfrecord_io.read.fitting_parts import chunk_batches, leave_out
-from tfrecord_io.read.inference import name_contradicted_record
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan
@@ -44,6 +40,9 @@ from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from tfrecord_io.index.column_search import PickedSource
+    from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
 
 
 E = TypeVar("E", bound=Exception)
@@ -124,6 +123,8 @@ def chunk_reader(scan: Scan, *, whole: bool = False) -> ChunkReader | IndexedChu
     if not scan.has_values:
         return ChunkReader(scan.sources, scan.decode_options, whole=whole)
     files = [file for file in scan.picked or () if file.source is not None]
+    from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
+
     return IndexedChunks(files, scan.decode_options, whole=whole)
 
 
@@ -259,6 +260,8 @@ class Reader(BatchStream):
                 return
             del chunk
         observations = planned.scan.resolved.observations
+        from tfrecord_io.read.inference import name_contradicted_record
+
         for chunk in planned.reader.chunks(planned.budget):
             if observations:
                 name_contradicted_record(chunk, observations)
@@ -448,6 +451,8 @@ class Reader(BatchStream):
 
     def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
+        from tfrecord_io.arrow.output.to_pandas import to_pandas
+
         started = self._started
         table, whole_file = self.read_all(), self.is_one_whole_file and not started
         return to_pandas(table, dtype_backend, whole_file=whole_file, added_index=self._scan.added_index)

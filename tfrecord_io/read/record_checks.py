@@ -24,7 +24,6 @@ from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_lim
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.formats.tfds_info import FEATURES, check_shards
 from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.locate import storage_for
@@ -190,6 +189,8 @@ class SidecarSchema:
         CorruptRecordError
             A file has more or fewer records.
         """
+        from tfrecord_io.schema.formats.tfds_info import check_shards
+
         counts = {path.removeprefix(self.directory).lstrip("/"): count for path, count in records.items()}
         check_shards(self.directory, counts, self.storage)
 
@@ -199,6 +200,8 @@ def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> S
     directories = {source.path.rpartition("/")[0] for source in sources}
     if len(directories) != 1 or any(source.is_file_object for source in sources):
         return None
+    from tfrecord_io.schema.formats.tfds_info import FEATURES
+
     if not sources[0].may_be_beside(FEATURES):
         return None
     directory = directories.pop() or ("." if not sources[0].path.startswith("/") else "/")

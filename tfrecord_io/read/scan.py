@@ -18,7 +18,6 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import RecordType, Text
-from tfrecord_io.index.column_search import PickedSource, column_indexes
 from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
@@ -26,7 +25,6 @@ from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.read.splitting import aligned, split_sources
 from tfrecord_io.schema.column_selection import Projection, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.nested import shown_type
@@ -34,11 +32,12 @@ from tfrecord_io.schema.observation import Observation
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import logical_name, summary_of
-from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.source import Source, total
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
+    from tfrecord_io.index.column_search import PickedSource
+    from tfrecord_io.storage.paths.packed_sources import PackedSources
 
 PIECE_BYTES = 128 * MIB
 # Options that change neither which columns are decoded nor how.
@@ -416,6 +415,8 @@ class Scan(Configured):
         ValueError
             `n` is less than 1, or the read has an `offset` or a `limit`.
         """
+        from tfrecord_io.read.splitting import split_sources
+
         scan, options = self.pruned(), self.options
         if n is None:
             n = max(1, -(-(scan.bytes or 0) // max_bytes)) if scan.bytes is not None else max(1, len(scan.files))
@@ -445,6 +446,8 @@ class Scan(Configured):
         """
         if all(source.file_bytes is None for source in self.sources):
             return self
+        from tfrecord_io.read.splitting import aligned
+
         return self.over(aligned(self.sources, self.options.limits.record_bytes))
 
     def absolute(self) -> Self:
@@ -497,6 +500,8 @@ class Scan(Configured):
     # Pickling -----------------------------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
+        from tfrecord_io.storage.paths.packed_sources import PackedSources
+
         state = {name: getattr(self, name) for name in _PICKLED}
         return _unpickle, (type(self), PackedSources.pack(self.sources), *state.values())
 
@@ -603,6 +608,8 @@ def _with_known_indexes(scans: Sequence[Any]) -> list[Any]:
 
     Local files are left to them, as a look for one takes no request.
     """
+    from tfrecord_io.index.column_search import column_indexes
+
     known = [s for scan in scans for s in scan.sources if s.span is not None or s.remote is not None]
     largest = {source.path: source for source in sorted(known, key=lambda source: source.size or 0)}
     indexes = dict(zip(largest, column_indexes(list(largest.values())), strict=True))

@@ -16,7 +16,6 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of, find_element
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.image_form import ImageForm, image_form
 from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, as_shape, fixed_part, size_of
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import dtype_metadata, is_any_tensor, tensor_type
@@ -105,6 +104,8 @@ def list_(
     >>> list_(image(resize=(64, 64)))
     Field(list<item: binary>, image RGB, resize (64, 64))
     """
+    from tfrecord_io.schema.image_form import image_form
+
     form = image_form(type) if isinstance(type, Field) else None
     value = as_arrow_type(type if form is None else type.type)
     try:
@@ -171,6 +172,8 @@ def image(
     >>> image(mode="L", resize=(28, 28), fit="crop")
     Field(binary, image L, resize (28, 28), fit crop)
     """
+    from tfrecord_io.schema.image_form import ImageForm
+
     axes = None if shape is None else as_shape(shape)
     metadata = ImageForm(axes, mode, resize, fit, orient, draft, resample).metadata()  # type: ignore[arg-type]
     return _field(pa.binary(), feature, LIST, required, default, axes, metadata=metadata, empty=empty)
@@ -270,6 +273,8 @@ def sequence(item: Any, *, default: Any = None, required: bool | None = None, fe
     >>> sequence(tensor("float32", (None, 2)))
     Field(list<item: tensor<float32>[?,2]>, feature list, encoding wire)
     """
+    from tfrecord_io.schema.image_form import image_form
+
     step = item if isinstance(item, Field) else Field("", as_arrow_type(item))
     if step.part == FEATURE_LIST:
         raise SchemaError("a step of a feature list cannot be a feature list itself", got=repr(step))

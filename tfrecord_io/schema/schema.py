@@ -15,8 +15,6 @@ from tfrecord_io.entry_points import SCHEMAS, load_point
 from tfrecord_io.errors import FeatureNotFoundError, printable, say
 from tfrecord_io.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.schema.field_makers import as_field
-from tfrecord_io.schema.formats import text_forms
-from tfrecord_io.schema.formats.tf_features import FEATURES
 from tfrecord_io.typing import SchemaLike
 
 
@@ -140,6 +138,8 @@ class Schema:
     @classmethod
     def from_json(cls, text: str | bytes) -> Schema:
         """Read the output of `to_json`; SchemaError if the text is something else."""
+        from tfrecord_io.schema.formats import text_forms
+
         return cls(*text_forms.from_json(text))
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -158,6 +158,8 @@ class Schema:
           ]
         }
         """
+        from tfrecord_io.schema.formats import text_forms
+
         return text_forms.to_json(self.fields, self.metadata, indent)
 
     def to_python(self) -> str:
@@ -172,6 +174,8 @@ class Schema:
             "label": "int32",
         })
         """
+        from tfrecord_io.schema.formats import text_forms
+
         return text_forms.to_python(self.fields)
 
     @classmethod
@@ -421,6 +425,8 @@ def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes,
     if isinstance(source, Schema):
         return source.fields, source.metadata
     if isinstance(source, Mapping):
+        from tfrecord_io.schema.formats.tf_features import FEATURES
+
         if source and all(type(value).__name__ in FEATURES for value in source.values()):  # TensorFlow's or these
             return Schema.from_feature_description(source).fields, {}
         return tuple(as_field(name, value) for name, value in source.items()), {}

@@ -20,11 +20,8 @@ from tfrecord_io.arrow.buffers import column_mask, cut
 from tfrecord_io.arrow.casts import category_encode, integer_range, with_one_dictionary
 from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
 from tfrecord_io.arrow.decode.companions import Companions
-from tfrecord_io.arrow.decode.composite_decoder import built_array
 from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_restore, without_empties
-from tfrecord_io.arrow.json_cells import array_of_json
-from tfrecord_io.arrow.nested_arrays import nested_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
@@ -362,7 +359,12 @@ def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
     """The column of a tree, of the arrays of its features; RowFault where those of a row contradict each other."""
     try:
         if isinstance(tree, Built):
+            from tfrecord_io.arrow.decode.composite_decoder import built_array
+
             return built_array(tree.composite, arrays)
+        from tfrecord_io.arrow.json_cells import array_of_json
+        from tfrecord_io.arrow.nested_arrays import nested_array
+
         return array_of_json(arrays[0], tree) if isinstance(tree, AsJson) else nested_array(tree, arrays, rows)
     except RowFault as fault:
         fault.feature = fault.feature or tree.feature

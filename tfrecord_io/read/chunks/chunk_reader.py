@@ -28,7 +28,6 @@ from tfrecord_io.read.chunks.chunk import (
     first_record_settings,
     is_little,
 )
-from tfrecord_io.read.chunks.count_frames import skip_records
 from tfrecord_io.read.chunks.decode_segments import MOST_PARTS, FileDecoder, Position
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -432,6 +431,8 @@ class ChunkReader:
     def _load(self) -> bool:
         if self._to_skip:
             records, self._to_skip = self._to_skip, 0
+            from tfrecord_io.read.chunks.count_frames import skip_records
+
             skip_records(self._walker, records, self._options.thread_count, check_crc=self.recovery is not None)
         if self._walker.load():
             return True

@@ -31,7 +31,6 @@ from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.format.magic import ZEROS
 from tfrecord_io.options import leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.boundary_search import BoundarySearch
 
 T = TypeVar("T")
 
@@ -235,6 +234,8 @@ def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> t
         return _pass_compression_damage(walker, error)
     begin = walker.offset
     if isinstance(error, CorruptRecordError):
+        from tfrecord_io.read.chunks.boundary_search import BoundarySearch
+
         end = BoundarySearch(walker, engine).pass_damage()
     else:
         size = frame_size(walker.data[:HEADER_BYTES])

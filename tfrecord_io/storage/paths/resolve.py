@@ -46,8 +46,6 @@ from tfrecord_io.storage.paths.file_names import (
 )
 from tfrecord_io.storage.paths.manifest import Manifests
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of, root_of_folders
-from tfrecord_io.storage.paths.similar_files import file_in_folders, files_below, files_next_to, similar_files
-from tfrecord_io.storage.paths.sniff_files import MOST_CHECKED, files_with_records, readable_files_with_records
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 
 _LOOKUPS = 3
@@ -245,6 +243,8 @@ class _Search:
             return self._spec(name, spec.stem, spec.shards)
         if has_magic(self.fs, name):
             return self._glob(name)
+        from tfrecord_io.storage.paths.similar_files import similar_files
+
         raise _nothing(self.fs, name, "; ".join(filter(None, ["no such file", similar_files(self.fs, name)])))
 
     def _names_dataset(self, name: str) -> bool:
@@ -272,6 +272,8 @@ class _Search:
         if files:
             self._warn_of_ignored(directory, listing, everything)
         else:
+            from tfrecord_io.storage.paths.sniff_files import files_with_records
+
             files = files_with_records(self.fs, others := other_files(listing))
         if not files and any(d.directory == below and not d.manifest.files for d in self.manifests.datasets):
             raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
@@ -280,6 +282,8 @@ class _Search:
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
             if len(others) > (most := LIMITS.sniffed_files):
                 text += f"; its {len(others)} other files were not inspected, as there are more than {most}"
+            from tfrecord_io.storage.paths.similar_files import files_below
+
             below = files_below(self.fs, directory, everything)
             if below:
                 text += f"; {below}"
@@ -322,8 +326,12 @@ class _Search:
             return
         if self.manifests.datasets:  # the directory is what they name, and no other name would be read
             return
+        from tfrecord_io.storage.paths.similar_files import file_in_folders
+
         if text := file_in_folders(directory, listing):
             warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
+        from tfrecord_io.storage.paths.sniff_files import MOST_CHECKED, readable_files_with_records
+
         ignored = readable_files_with_records(self.fs, other_files(kept), most=MOST_CHECKED)
         if ignored:
             first = min((e.basename for e in ignored), key=natural_key)
@@ -363,6 +371,8 @@ class _Search:
         if not files:
             others = f"; the {len(everything)} matches are directories or not data" if everything else ""
             others = self._unnamed() or others
+            from tfrecord_io.storage.paths.similar_files import files_next_to
+
             others = others or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
             raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
         return self._sorted(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=base))
@@ -416,6 +426,8 @@ class _Search:
         self.manifests.check([e for e, _ in fitting], wanted, complete=not self.allow_missing)
         if not fitting:
             counts = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
+            from tfrecord_io.storage.paths.similar_files import similar_files
+
             others = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
             others += self._unnamed()
             text = f"no shards such as '{base}-00000-of-{count or 8:05d}'"

@@ -28,7 +28,6 @@ from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_e
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list, of_this_process
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, OwnedFile, SequentialResponse
-from tfrecord_io.storage.temporary_folder import named_temporary_folder
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
@@ -522,6 +521,8 @@ class Pipe:
 
     def spooled_descriptor(self) -> int:
         """Read to the end, and return the descriptor of a temporary file with all bytes, which the pipe closes."""
+        from tfrecord_io.storage.temporary_folder import named_temporary_folder
+
         self.spool()
         assert self._kept is not None
         with named_temporary_folder():
@@ -532,6 +533,8 @@ class Pipe:
         n = self._read(buffer)
         if n:
             assert self._kept is not None
+            from tfrecord_io.storage.temporary_folder import named_temporary_folder
+
             with named_temporary_folder():
                 self._kept.seek(self._size)
                 self._kept.write(buffer[:n])
