@@ -313,9 +313,10 @@ class Scan(Configured):
         **changes
             Options of `ReadOptions`: a column selection, `offset`, `limit`, `threads`, the size of batches.
         """
+        names = [*self.resolved.schema.names, *self.partitions.names]  # found first: the options of a dataset follow
         options = replace(self.options, **changes) if changes else self.options
         if "columns" in changes:
-            Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
+            Projection(options.columns).check(names)
         compiled: Any = self.compiled if changes.keys() <= _OF_ROWS else None
         if sources is None:
             return replace(self, options=options, compiled=compiled)
