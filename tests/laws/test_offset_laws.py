@@ -79,6 +79,10 @@ def attempt(read: Any, *arguments: Any, **keywords: Any) -> pa.Table | Exception
         return error
 
 
+def whole_table(path: Any, **keywords: Any) -> pa.Table:
+    return read_by(tfr.read_table, path, **keywords)
+
+
 def stream(path: Any, **keywords: Any) -> pa.Table:
     with read_by(tfr.open_reader, path, batch_size=3, **keywords) as reader:
         return pa.Table.from_batches(list(reader), reader.schema).unify_dictionaries()
@@ -91,7 +95,7 @@ def stream(path: Any, **keywords: Any) -> pa.Table:
     st.none() | st.integers(0, 30),
     st.sampled_from(MODES),
     st.sampled_from([1, 2]),
-    st.sampled_from([tfr.read_table, stream]),
+    st.sampled_from([whole_table, stream]),
 )
 def test_a_window_is_the_slice_of_the_whole(
     tmp_path_factory: pytest.TempPathFactory,
@@ -107,7 +111,7 @@ def test_a_window_is_the_slice_of_the_whole(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         paths = write(tmp_path_factory.mktemp("files"), contents, suffixes, damaged, at)
-        whole = attempt(tfr.read_table, paths, on_error=on_error, threads=1)
+        whole = attempt(whole_table, paths, on_error=on_error, threads=1)
         window = attempt(read, paths, on_error=on_error, threads=threads, offset=offset, limit=limit)
         if isinstance(whole, tfr.errors.SchemaError):
             assert isinstance(window, tfr.errors.SchemaError), window
@@ -123,7 +127,7 @@ def check_window_of_damaged(
     paths: list[Path], whole: Exception, window: pa.Table | Exception, offset: int, limit: int | None
 ) -> None:
     """Records before the damage are read; a window that ends behind it is an error, unless it begins there, too."""
-    intact = attempt(tfr.read_table, paths, on_error="stop", threads=1)
+    intact = attempt(whole_table, paths, on_error="stop", threads=1)
     assert isinstance(intact, pa.Table)
     rows = intact.num_rows
     if limit is not None and offset + limit <= rows:
@@ -159,7 +163,7 @@ def test_categories_do_not_depend_on_the_window(
     st.none() | st.integers(0, 20),
     st.sampled_from(["skip", "stop"]),
     st.booleans(),
-    st.sampled_from([tfr.read_table, stream]),
+    st.sampled_from([whole_table, stream]),
 )
 def test_a_filter_is_applied_behind_the_offset(
     tmp_path_factory: pytest.TempPathFactory,

@@ -126,4 +126,4 @@ def test_options_are_checked_before_reading(tmp_path: Path) -> None:
     with pytest.raises(tfr.errors.CorruptRecordError, match=r"limits=tfr\.Limits\(record_bytes="):
         list(tfr.RecordReader(tfr.dataset(path, limits=tfr.Limits(record_bytes=2))))
     with pytest.raises(TypeError):
-        tfr.RecordReader(tfr.dataset(path, columns=["a"]))
+        tfr.RecordReader(path, columns=["a"])

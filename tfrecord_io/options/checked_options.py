@@ -178,9 +178,13 @@ class Options:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what differs from the defaults."""
+        return partial(type(self), **self.changes), ()
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from the defaults."""
         values = {f: getattr(self, f.name) for f in fields(self)}
-        changed = {f.name: value for f, value in values.items() if value is not f.default}
-        return partial(type(self), **changed), ()
+        return {f.name: value for f, value in values.items() if value is not f.default}
 
     @property
     def storage(self) -> StorageOptions:

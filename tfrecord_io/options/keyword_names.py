@@ -138,11 +138,12 @@ _OF_WHOLE_FILES = (
     *("adopt", "build_index", "check_indexes", "compact", "copy", "delete", "open_random", "read_earth_engine"),
     *("salvage", "verify", "write_indexes"),
 )
-_ROWS = ("filters", "limit", "offset")
-_UNUSED = {  # by call: keywords of a dataset that make no difference to it
+_SELECTION = ("columns", "filters", "limit", "offset")
+_UNUSED = {  # by call: keywords of a dataset that make no difference to it, or that it refuses
     **dict.fromkeys(("verify", "salvage"), ("on_error", "check_crc")),  # all damage is reported
     "infer_schema": ("schema",),
     "open_random": ("threads",),
+    **dict.fromkeys(("RecordReader", "merge", "split", "shuffle", "sample", "dedupe"), ("columns",)),
 }
 
 
@@ -152,7 +153,7 @@ def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
     if not parameters or not _SOURCE.search(str(parameters[0].annotation)):
         return {}
     name = _name(call)
-    without = (*(_ROWS if name in _OF_WHOLE_FILES else ()), *_UNUSED.get(name, ()))
+    without = (*(_SELECTION if name in _OF_WHOLE_FILES else ()), *_UNUSED.get(name, ()))
     return {name: f"tfr.dataset(…, {name}={{}})" for name in OF_DATASETS if name not in without}
 
 

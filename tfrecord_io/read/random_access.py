@@ -55,7 +55,6 @@ Location = tuple[int, int]  # of a record: the number of its file, and its recor
 
 _OTHER = object()  # in place of a record that has another key than the one that found it
 _ROW_BYTES = 4 * MIB  # of a record whose decoder is used for the next one, too
-_OMITTED = ("filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "compression")
 
 
 class RandomAccess(Closing, Shared):

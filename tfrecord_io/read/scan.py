@@ -315,9 +315,10 @@ class Scan(Configured):
             Options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the size of
             batches.
         """
+        resolved = self.resolved  # found first: the options of a dataset follow from it
         options = self.options.changed(**changes) if changes else self.options
         if "columns" in changes:
-            Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
+            Projection(options.columns).check([*resolved.schema.names, *self.partitions.names])
         compiled: Any = self.compiled if changes.keys() <= _OF_ROWS else None
         if sources is None:
             return replace(self, options=options, compiled=compiled)

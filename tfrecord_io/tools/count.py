@@ -74,7 +74,7 @@ def count(
     options = FrameOptions.of_call(count, locals(), source, check_crc=check_crc)
     path, options = given(source, options)
     if isinstance(path, Scan) and (path.chooses_rows or path.chooses_columns):
-        path = replace(path, selected=None).over(columns=None)
+        path = replace(path.over(columns=None), selected=None)
         if index is None and not options.check_crc and raises(options.on_error):
             return count_scan(path)
     recovery = recovery_of(options.on_error)

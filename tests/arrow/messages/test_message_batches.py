@@ -322,7 +322,7 @@ def test_floats_are_rounded_with_a_warning(tmp_path: Path) -> None:
     ],
 )
 def test_record_types_that_are_none(value: Any, error: type[Exception], match: str) -> None:
-    for call in (tfr.read_table, lambda path, **keywords: tfr.write_tfrecord({"x": [1]}, path, **keywords)):
+    for call in (tfr.dataset, lambda path, **keywords: tfr.write_tfrecord({"x": [1]}, path, **keywords)):
         with pytest.raises(error, match=match):
             call("a.tfrecord", record_type=value)
 

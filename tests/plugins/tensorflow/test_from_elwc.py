@@ -121,7 +121,9 @@ def _outcome(path: Path, function: Any, **keywords: Any) -> pa.Table | tfr.TFRec
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of embedded schemas, and of no records
         try:
-            return function(path, record_type="example").read_all() if function is tfr.open_reader else read(path)
+            if function is tfr.open_reader:
+                return tfr.open_reader(tfr.dataset(path, record_type="example")).read_all()
+            return read(path)
         except tfr.TFRecordError as error:
             return error
 
@@ -208,7 +210,11 @@ def test_keywords_of_readers(tmp_path: Path) -> None:
     path = written(tmp_path / "a", LISTS)
     assert rows(path, columns=["record", "doc"])[2] == {"record": 2, "doc": "d2"}
     assert rows(path, filters=[("clicks", ">=", 1), ("record", "<", 4)]) == ROWS[1:3]
-    assert rows(path, offset=1, limit=2) == ROWS[1:3]
+    assert rows(path, offset=1) == ROWS[1:]
+    assert rows(tfr.dataset(path, offset=1, limit=2)) == ROWS[1:3]
+    payloads = tfr.dataset(path, record_type="bytes")
+    assert rows(payloads) == ROWS
+    assert rows(payloads.limit(1)) == ROWS[:2]
     assert rows(path, schema={"query": "binary", "clicks": "int32"})[0] == {"query": b"first", "clicks": 0}
     batches = list(tfr.formats.open_elwc(tfr.dataset(path, batch_size=2)))
     assert [len(batch) for batch in batches] == [2, 2, 1]

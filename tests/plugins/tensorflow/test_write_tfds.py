@@ -72,7 +72,7 @@ def test_tensors_structs_and_classes(tmp_path: Path) -> None:
     data = data.append_column("objects", pa.array([[{"k": 1, "box": [0.5, 1.0]}], []]))
     data = data.append_column("pet", pa.array(["dog", None]).dictionary_encode())
     tfr.formats.write_tfds(data, path)
-    back = table(path, split="train")
+    back = table(tfr.dataset(path, split="train"))
     assert back["mask"].combine_chunks().to_numpy_ndarray().tolist() == rows["mask"].astype(int).tolist()
     assert back["grid"].combine_chunks().to_numpy_ndarray().tolist() == rows["grid"].tolist()
     assert back["sizes"].to_pylist() == [[[0, 0]], [[1], [1], [1]]]
@@ -80,12 +80,12 @@ def test_tensors_structs_and_classes(tmp_path: Path) -> None:
     assert back.select(["objects/k", "objects/box"]).to_pylist()[0] == {"objects/k": [1], "objects/box": [[0.5, 1.0]]}
     assert back["pet"].to_pylist() == [0, -1]
     schema = tfr.Schema.from_tfds(path, class_labels="names")
-    assert table(path, split="train", schema=schema)["pet"].to_pylist() == ["dog", None]
+    assert table(tfr.dataset(path, split="train"), schema=schema)["pet"].to_pylist() == ["dog", None]
     classes = pa.chunked_array([pa.array(["cat"]).dictionary_encode(), pa.array(["dog"]).dictionary_encode()])
     data = data.set_column(data.schema.get_field_index("pet"), "pet", classes)
     tfr.formats.write_tfds(data, path, split="test")
     assert (path / "pet.labels.txt").read_text() == "dog\ncat\n"
-    assert table(path, split="test")["pet"].to_pylist() == [1, 0]
+    assert table(tfr.dataset(path, split="test"))["pet"].to_pylist() == [1, 0]
 
 
 def test_missing_values_are_optional_features(tmp_path: Path) -> None:

@@ -102,11 +102,11 @@ def read_events(
     FileNotFoundError
         Nothing matches `path`, or the directory has no event files.
     """
-    storage = Options.of_call(read_events, locals()).storage
+    storage, shown = Options.of_call(read_events, locals()).storage, check_progress(progress)
     runs: list[str] = []
     scalars: list[_Scalar] = []
     files = list(_event_files(path, storage))
-    with ProgressMeter(check_progress(progress), total(size for _, _, size in files), "bytes") as meter:
+    with ProgressMeter(shown, total(size for _, _, size in files), "bytes") as meter:
         for run, file, size in files:
             with RecordReader(dataset(file, **storage.keywords), on_error=on_error) as records:
                 for scalar in _scalars(records, file):

@@ -30,7 +30,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.sources import RowStream
+from tfrecord_io.read.sources import RowStream, given
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -336,9 +336,6 @@ class ListOrigins:
         return -1 if isinstance(block, str) else block.byte(row, byte)
 
 
-_WITHOUT = {"record_type", "include_file_paths"}
-
-
 @check_keywords
 def open_elwc(
     source: InputPath,
@@ -406,11 +403,14 @@ def elwc_rows(
     path: Any, keywords: dict[str, Any], part: Literal["examples", "context"] | None = None
 ) -> tuple[list[Source], dict[str, Any]]:
     """The rows of lists as a source of Examples, and the keywords with which it is to be read."""
-    for name in _WITHOUT & keywords.keys():
-        if keywords[name] is not None:
-            raise TypeError(say("{} is not possible for ExampleListWithContext", Keyword(name)))
     check_choice("part", part, (None, *PARTS))
-    options = ReadOptions.from_keywords(keywords, None, path)
+    path, options = given(path, ReadOptions.from_keywords(keywords, None, path))
+    is_of_payloads = (
+        options.record_type == "bytes" and "record_type" not in keywords
+    )  # of a dataset that can be opened
+    for name in ("include_file_paths",) if is_of_payloads else ("include_file_paths", "record_type"):
+        if getattr(options, name) is not None:
+            raise TypeError(say("{} is not possible for ExampleListWithContext", Keyword(name)))
     if leaves_out(options.on_error):
         advice = "to leave out damaged lists, salvage the files first"
         raise ValueError(say("{on_error=}: expected 'raise' or 'stop'", on_error=options.on_error) & advice)
@@ -427,4 +427,4 @@ def elwc_rows(
         "limits": replace(options.limits, record_bytes=MAX_RECORD_BYTES, decompression_ratio=None),
         "progress": False,
     }
-    return [Source(first.path, None, False, origin=rows.origins, derived=rows)], {**keywords, **changed}
+    return [Source(first.path, None, False, origin=rows.origins, derived=rows)], {**options.changes, **changed}
