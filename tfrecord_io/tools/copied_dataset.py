@@ -111,7 +111,7 @@ def plan(
             stored.append(number)
         else:
             moved.append(number)
-    names = {file.path for file in wanted.files}
+    names = set(wanted.paths)
     begins = not is_complete and not stages_all
     stale = tuple(name for name in {*before, *names} if name in listing) if begins and not is_begun else ()
     gone = tuple(name for name in before if name not in names)

@@ -390,7 +390,7 @@ class _Copy:
         check_may_write(self.fs, self.directory, wanted, known, self.listing, replaces=self._replaces or is_own)
         if self.update and self.filters is not None and known is not None and version is not None and known.complete:
             chosen = {file.path for file in matching(known, self.filters, version)}
-            names = {file.path for file in wanted.files}
+            names = set(wanted.paths)
             others = [file for file in known.files if file.path not in chosen and file.path not in names]
             wanted = replace(wanted, files=(*wanted.files, *others))
         by_store = self._is_by_store(found)

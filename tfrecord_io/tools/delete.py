@@ -457,7 +457,7 @@ def _refuse_shard(source: Source, options: ReadOptions) -> None:
     places += [(root, DIRECTORY_STEM) for root in filter(None, [root_of_folders(folder)])]
     for directory, stem in places:
         manifest = place_of(fs, directory, stem).find()
-        if manifest is not None and name.removeprefix(directory) in {file.path for file in manifest.files}:
+        if manifest is not None and name.removeprefix(directory) in manifest.paths:
             where = printable(fs.display_path(directory + manifest_name(stem)))
             text = f"'{printable(source.path)}': '{where}' names this file: pass the path of the dataset"
             raise ValueError(f"{text}, or of its folder, which loses its rows in one step")

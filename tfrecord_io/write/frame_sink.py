@@ -261,16 +261,13 @@ class FrameSink(Sink):
         """Complete the file, which `commit` publishes, or the caller."""
         if not self._finished:
             self._finished = True
-            self._end_compression()
+            if self._compressor is not None:
+                for data in self._compressor.flush():
+                    self._append(data)
+                self._compressor = None
             self.output.finish()
             if self._index is not None:
                 self._index.finish()
-
-    def _end_compression(self) -> None:
-        if self._compressor is not None:
-            for data in self._compressor.flush():
-                self._append(data)
-            self._compressor = None
 
     def _publish(self) -> tuple[WrittenFile, ...]:
         self.finish()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import add, mul
+from operator import add, attrgetter, mul
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -290,7 +290,7 @@ class Writer(PublishingWriter):
             sink.discard_after(error)
             raise
         sink.commit()
-        rounded, size = dict(self.rounding.counts), sum(file.bytes for file in sink.files)
+        rounded, size = dict(self.rounding.counts), sum(map(attrgetter("bytes"), sink.files))
         self.report = WriteReport(sink.path, self._rows, size, sink.compression, columns, rounded, sink.files, index)
 
     @property

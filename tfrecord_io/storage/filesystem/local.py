@@ -7,6 +7,7 @@ import glob
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
@@ -32,8 +33,8 @@ class LocalFileSystem:
         return [self.entry(name) for name in names]
 
     def listing(self, directory: str) -> list[Entry]:
-        names = os.listdir(system.current.full_name(directory or "."))
-        return self._existing(system.current.plain_name(os.path.join(directory, name)) for name in names)
+        names = map(partial(os.path.join, directory), os.listdir(system.current.full_name(directory or ".")))
+        return self._existing(map(system.current.plain_name, names))
 
     def glob(self, pattern: str, literal: int | None = None) -> list[Entry]:
         escaped = escaped_glob(pattern, literal_prefix(self, pattern) if literal is None else literal)
@@ -48,7 +49,7 @@ class LocalFileSystem:
         A dangling link is a file without a size, so that only opening it fails. Pipes, sockets and devices are left
         out: they are read by their own names only, as reading may block.
         """
-        return [entry for name in names if (entry := self._entry_or_link(name)) is not None]
+        return list(filter(None, map(self._entry_or_link, names)))
 
     def _entry_or_link(self, name: str) -> Entry | None:
         try:

@@ -358,4 +358,7 @@ def _number_key(match: re.Match[str]) -> str:
 
 
 def _without_record_suffix(name: str) -> str:
-    return next((name[: -len(suffix)] for suffix in RECORD_SUFFIXES if name.lower().endswith(suffix)), name)
+    lower = name.lower()
+    if lower.endswith(RECORD_SUFFIXES):
+        return next(name[: -len(suffix)] for suffix in RECORD_SUFFIXES if lower.endswith(suffix))
+    return name

@@ -39,6 +39,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any, NoReturn
 
 from tfrecord_io.background import Task, WorkerPool, ordered
@@ -70,7 +71,7 @@ FORMAT = "tfrecord_io manifest"
 VERSION = 1
 
 _CRC = re.compile("[0-9a-f]{8}")
-_MOST = 2**63 - 1
+_COUNTS = range(2**63)
 _MOST_READERS = 16
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
 
@@ -112,16 +113,20 @@ class Manifest:
 
     def has_shards_of(self, id: str) -> bool:
         """Whether the writing of this id has added shards, also if they were joined or replaced since."""
-        names = (*(file.path for file in self.files), *self.replaces)
-        return id in self.replaced_ids or any(id in name for name in names)
+        return id in self.replaced_ids or any(id in name for name in (*self.paths, *self.replaces))
+
+    @property
+    def paths(self) -> list[str]:
+        """The names of the shards, in their order."""
+        return list(map(attrgetter("path"), self.files))
 
     @property
     def records(self) -> int:
-        return sum(file.records for file in self.files)
+        return sum(map(attrgetter("records"), self.files))
 
     @property
     def bytes(self) -> int:
-        return sum(file.bytes for file in self.files)
+        return sum(map(attrgetter("bytes"), self.files))
 
 
 def format_manifest(manifest: Manifest) -> bytes:
@@ -202,15 +207,14 @@ class _Parser:
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
         columns = self._is({"partition_by": [], **document}, "partition_by", list, _are_texts)
         files = tuple(self._file(entry, dataset, columns) for entry in self._is(document, "files", list))
-        names = {file.path for file in files}
-        if len(names) < len(files):
+        if len(set(map(attrgetter("path"), files))) < len(files):
             _refuse(self._path, "it names a file twice")
         compression = document.get("compression")
         replaces = self._is({"replaces": [], **document}, "replaces", list)
         sources = self._is({"sources_without_rows": [], **document}, "sources_without_rows", list)
         manifest = Manifest(
             dataset=dataset,
-            id=self._matching(document, "id", ID),
+            id=self._is(document, "id", str, ID.fullmatch),
             files=files,
             compression=compression if isinstance(compression, str) else None,
             schema=self._schema(document, "schema"),
@@ -223,7 +227,7 @@ class _Parser:
             staged_before=tuple(self._is({"staged_before": [], **document}, "staged_before", list, _are_staged)),
         )
         for name in ("records", "bytes"):
-            if self._number(document, name) != getattr(manifest, name):
+            if self._is(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
                 _refuse(self._path, f"its number of {name} is not the sum over its files")
         return manifest
 
@@ -231,9 +235,9 @@ class _Parser:
         if not isinstance(entry, dict):
             _refuse(self._path, "an entry of its files is not an object")
         path = self._shard(entry.get("path"), dataset, columns)
-        records, size = self._number(entry, "records"), self._number(entry, "bytes")
+        records, size = (self._is(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
         staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
-        crc32c, source = int(self._matching(entry, "crc32c", _CRC), 16), entry.get("source")
+        crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), entry.get("source")
         joined = self._is({"joined": [], **entry}, "joined", list, _are_objects)
         source = source if isinstance(source, dict) else None
         return ManifestFile(path, records, size, crc32c, staged, source, tuple(joined))
@@ -243,7 +247,7 @@ class _Parser:
         if not isinstance(name, str) or not name:
             _refuse(self._path, "the name of a file is not text")
         *folders, base = name.split("/")
-        if any(c in name for c in "\\\0") or (folders and [column_of(folder) for folder in folders] != columns):
+        if "\\" in name or "\0" in name or (folders and [column_of(folder) for folder in folders] != columns):
             _refuse(self._path, f"it names '{printable(name)}', which leads out of its directory")
         shard = parse_shard(base)
         if shard is not None and shard.stem == dataset:
@@ -261,12 +265,6 @@ class _Parser:
         except (TypeError, ValueError):
             _refuse(self._path, f"its {name} is not base64")
 
-    def _number(self, document: dict[str, Any], name: str) -> int:
-        return int(self._is(document, name, int, lambda n: 0 <= n <= _MOST))
-
-    def _matching(self, document: dict[str, Any], name: str, pattern: re.Pattern[str]) -> str:
-        return str(self._is(document, name, str, lambda text: pattern.fullmatch(text) is not None))
-
     def _is(
         self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], object] | None = None
     ) -> Any:
@@ -277,7 +275,7 @@ class _Parser:
 
 
 def _are_texts(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
+    return set(map(type, values)) <= {str}
 
 
 def _are_staged(values: list[Any]) -> bool:
@@ -285,7 +283,7 @@ def _are_staged(values: list[Any]) -> bool:
 
 
 def _are_objects(values: list[Any]) -> bool:
-    return all(isinstance(value, dict) for value in values)
+    return set(map(type, values)) <= {dict}
 
 
 def _refuse(path: str, what: str) -> NoReturn:
@@ -547,7 +545,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     Pieces of files, records chosen of one, file objects and staged shards have none. For many files on a server that
     cannot list directories nothing is looked up, as it would take a request for each.
     """
-    parents = [_parent(source) for source in sources]
+    parents = list(map(_parent, sources))
     counts = Counter(parents)
     listings: dict[Any, dict[str, Entry]] = {}
     sidecars = []
@@ -557,15 +555,12 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
             fs, _ = _location(source)
             with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
-        without = source.is_file_object or source.span is not None or source.derived is not None or _is_staged(source)
+        # A staged shard has not got its name for certain: what is beside it may be the index of the one it replaces.
+        is_staged = source.shard is not None and source.shard.staged is not None
+        without = source.is_file_object or source.span is not None or source.derived is not None or is_staged
         listing = listings.get(parent) if source.beside is None else source.beside
         sidecars.append(None if without else _first(source, suffixes, listing))
     return sidecars
-
-
-def _is_staged(source: Source) -> bool:
-    """Whether a shard has not got its name for certain: what is beside it may be the index of the one it replaces."""
-    return source.shard is not None and source.shard.staged is not None
 
 
 def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry] | None) -> Source | None:
@@ -575,8 +570,10 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
     names = [stem + suffix for stem in stems for suffix in suffixes]
     if listing is None:
         listing = _sidecar_entries(fs, names, f"{stems[-1]}.")
-    entries = (listing.get(sidecar) for sidecar in names)
-    return next((source_of(fs, entry) for entry in entries if entry is not None and not entry.directory), None)
+    for entry in filter(None, map(listing.get, names)):
+        if not entry.directory:
+            return source_of(fs, entry)
+    return None
 
 
 def _sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mapping[str, Entry]:

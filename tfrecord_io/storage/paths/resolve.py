@@ -101,18 +101,24 @@ def resolve_inputs(
         fs, name = locate(path, storage)
         is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
 
-        def new_search() -> _Search:
+        for attempt in range(_LOOKUPS):
             manifests = Manifests(fs, check_sizes, manifest_faults)
-            return _Search(fs, manifests, allow_missing_shards, complete, is_directory)
-
-        search, sources = _resolve_path(fs, name, new_search)
+            search = _Search(fs, manifests, allow_missing_shards, complete, is_directory)
+            try:
+                entries = search.entries(name)
+                break
+            except (OSError, ValueError):  # a writer may be replacing the dataset of a manifest: look it up again
+                if not manifests.datasets or attempt == _LOOKUPS - 1:
+                    raise
+        sources = search.sources(name, entries)
         if missing is not None:
-            missing.extend(map(fs.display_path, search.manifests.missing))
-        left_out = {fs.display_path(file): manifest for file, manifest in search.manifests.unnamed.items()}
-        if unnamed is not None:
-            unnamed.update(left_out)
-        elif left_out:
-            _warn_of_unnamed(left_out)
+            missing.extend(map(fs.display_path, manifests.missing))
+        if manifests.unnamed:
+            left_out = {fs.display_path(file): manifest for file, manifest in manifests.unnamed.items()}
+            if unnamed is None:
+                _warn_of_unnamed(left_out)
+            else:
+                unnamed.update(left_out)
         return sources
 
     if hasattr(path, "read") and not isinstance(path, Configured):
@@ -150,28 +156,6 @@ def _file_object(file: Any, storage: StorageOptions) -> Source:
     return source_of_file_object(file)
 
 
-def _resolve_path(fs: FileSystem, name: str, new_search: Callable[[], _Search]) -> tuple[_Search, list[Source]]:
-    for attempt in range(_LOOKUPS):
-        search = new_search()
-        try:
-            entries = search.entries(name)
-            break
-        except (OSError, ValueError):  # a writer may be replacing the dataset of a manifest: look it up again
-            if not search.manifests.datasets or attempt == _LOOKUPS - 1:
-                raise
-    folder = f"{name.rstrip('/')}/"
-    beside = search.listed or None
-    sources = []
-    for entry in entries:
-        partitions: tuple[tuple[str, str | None], ...] = ()
-        if entry.name != name:
-            root = folder if entry.name.startswith(folder) else root_of(name)
-            partitions = folders_of(entry.name, root)
-        shard = search.manifests.shards.get(entry.name)
-        sources.append(replace(source_of(fs, entry), shard=shard, partitions=partitions, beside=beside))
-    return search, sources
-
-
 def _warn_of_unnamed(files: Mapping[str, str]) -> None:
     names = sorted(files, key=natural_key)
     shown = ", ".join(f"'{printable(name)}'" for name in names[:_MOST_NAMED]) + and_more(len(names) - _MOST_NAMED)
@@ -192,6 +176,18 @@ class _Search:
     complete: bool
     is_directory: bool
     listed: dict[str, Entry] = field(default_factory=dict)  # what was listed of whole directories in a bucket, by name
+
+    def sources(self, name: str, entries: Sequence[Entry]) -> list[Source]:
+        """The `entries` of a name as files, with what their manifests and folders tell."""
+        folder, beside, sources = f"{name.rstrip('/')}/", self.listed or None, []
+        for entry in entries:
+            partitions: tuple[tuple[str, str | None], ...] = ()
+            if entry.name != name:
+                root = folder if entry.name.startswith(folder) else root_of(name)
+                partitions = folders_of(entry.name, root)
+            shard = self.manifests.shards.get(entry.name)
+            sources.append(replace(source_of(self.fs, entry), shard=shard, partitions=partitions, beside=beside))
+        return sources
 
     def entries(self, name: str) -> list[Entry]:
         if name.endswith("/") and not self.fs.can_list:

@@ -20,7 +20,8 @@ _VERSIONS = ("generation", "ETag", "etag")  # of fsspec
 
 def version_of(entry: Entry) -> str | None:
     """The version of a file that a store states with its size, as most do."""
-    return next((str(value) for key in _VERSIONS if (value := (entry.info or {}).get(key))), None)
+    stated = map(entry.info.get, _VERSIONS) if entry.info else ()
+    return next(map(str, filter(None, stated)), None)
 
 
 Change = Callable[[Manifest | None], Manifest]

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from tfrecord_io.background import ordered
@@ -131,7 +132,7 @@ class Publication:
         self._known: Manifest | None = None  # that of the dataset, if it grows
         self._versions: dict[str, str | None] = {}  # of the files in the directory
         self._existing = self._check_existing()
-        self._models = [name for name in self._existing if self._is_shard(name)][:1]
+        self._models = list(islice(filter(self._is_shard, self._existing), 1))
         self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too.
         self._is_exclusive = place.is_conditional and not (self._stages or self._grows)
@@ -174,7 +175,8 @@ class Publication:
             listing = list_all(self._fs, self._directory)
         if self._grows and listing and self._is_known():  # another writer may have begun it meanwhile
             return []
-        self._note_versions(listing)
+        if self._place.is_conditional:
+            self._note_versions(listing)
         names = [self._name_of(entry) for entry in listing if not entry.directory]
         existing = [name for name in names if self._is_shard(name) or name == manifest_name(self._stem)]
         if self.output.directory:
@@ -233,7 +235,7 @@ class Publication:
         foreign.difference_update(existing if manifest_name(self._stem) in existing else ())
         old = self._place.find() if foreign else None
         if old is not None:
-            named = foreign.intersection(file.path for file in old.files)
+            named = foreign.intersection(old.paths)
             if old.partition_by and named == foreign:
                 reason = "the dataset has folders of columns ({partition_by=}), which one without them does not replace"
                 text: str = say(reason) & say("pass {partition_by=}") | "choose another directory"
@@ -377,8 +379,7 @@ class Publication:
 
     def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
         """Log what was published: files that are not in the new manifest are removed."""
-        still = {file.path for file in new.files}
-        gone = sum(file.path not in still for file in (old.files if old is not None else ()))
+        gone = len(set(() if old is None else old.paths).difference(new.paths))
         text = "%s: %s, %d files with %d records; %d files removed"
         logger.info(text, self._done(old), self._place.path, len(own.files), own.records, gone)
 
@@ -436,9 +437,8 @@ class Publication:
                 raise self._exists(manifest_name(self._stem))
             if self._stages and not is_own:
                 self._check_never_published(own, manifest)
-            names = {file.path for file in own.files}
+            names, named = set(own.paths), set(() if manifest is None else manifest.paths)
             # A shard with an id that no manifest names is one that another writer is about to add.
-            named = {file.path for file in manifest.files} if manifest is not None else ()
             old = [name for name in self._existing if self._is_shard(name) and (name in named or not _id_in(name))]
             if manifest is not None and not is_own:  # its writer may be giving these names now
                 old += [*named, *manifest.replaces]
@@ -448,8 +448,8 @@ class Publication:
         if manifest is None or new is manifest:
             return new
         new = replace(new, staged_before=self._staged_before(manifest, new))
-        kept = {file.path for file in new.files}
-        ids = dict.fromkeys(_id_in(f.path) for f in manifest.files if f.path not in kept and _id_in(f.path))
+        gone = set(manifest.paths).difference(new.paths)
+        ids = dict.fromkeys(filter(None, (_id_in(path) for path in manifest.paths if path in gone)))
         return replace(new, replaced_ids=(*manifest.replaced_ids, *ids)[-_MOST_IDS:])
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
@@ -528,7 +528,7 @@ class Publication:
             if self._published() is None:  # another writer removed the staged shards
                 raise self._is_replaced() from error
             raise
-        names, kept = {file.path for file in new.files}, {(file.path, file.staged) for file in new.files}
+        names, kept = set(new.paths), {(file.path, file.staged) for file in new.files}
         before = [file for file in (old.files if old is not None else ()) if (file.path, file.staged) not in kept]
         gone = [name for name in dict.fromkeys((*(f.path for f in before), *new.replaces)) if name not in names]
         if staged or any(not _id_in(name) for name in gone):  # another writer may have given these names again
@@ -536,7 +536,7 @@ class Publication:
             current = self._published()
             if current is None and not self._grows:
                 raise self._is_replaced()
-            used = {file.path for file in (current or new).files}
+            used = set((current or new).paths)
             if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
                 self._others.update(name for name in gone if self._is_shard(name) and not _id_in(name))
             gone = [name for name in gone if _id_in(name) or (current is not None and name not in used)]
@@ -585,7 +585,7 @@ class Publication:
             if self._grows:
                 return current or new
             raise self._is_replaced()
-        own = {file.path for file in new.files} if new.id == self._id else set()
+        own = set(new.paths if new.id == self._id else ())
         files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
         removed = set(new.replaces).difference(self.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
