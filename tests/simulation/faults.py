@@ -18,6 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import programs
 import pytest
 from runs import by_seed, run, simulated
 
@@ -152,12 +153,14 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
 def programs_until_found(name: str, most: int = MOST) -> int | None:
     """How many random programs it takes to find a fault; None if more than `most`."""
     worlds, patch = FAULTS[name]
+    programs._prepared.clear()  # what was written with another fault
     with pytest.MonkeyPatch.context() as monkey:
         patch(monkey)
         with simulated():
             for seed in range(most):
                 if run(*by_seed(seed, worlds))[1] is not None:
                     monkey.undo()
+                    programs._prepared.clear()
                     without = run(*by_seed(seed, worlds))[1]
                     assert without is None, f"SEED={seed} of {worlds}, also without the fault: {without}"
                     return seed + 1

@@ -453,7 +453,7 @@ class Publication:
         return replace(new, replaced_ids=(*manifest.replaced_ids, *ids)[-_MOST_IDS:])
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
-        """Raise OSError if the shards were published by a request whose answer was lost, and replaced since."""
+        """Raise OSError if the shards were published, the answer was lost, and another writer has replaced them."""
         id = None if manifest is None else manifest.id
         staged = [file.staged for file in own.files if file.staged is not None]
         if self._seen_ids and id not in self._seen_ids and staged and manifest is not None:  # it is not the first try
