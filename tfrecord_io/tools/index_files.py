@@ -39,10 +39,6 @@ from tfrecord_io.storage.write.atomic import file_status, open_output, remove_fi
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import FilesLike, InputPath, ProgressLike, SchemaLike
 
-_OMITTED = (
-    *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads"),
-    *("compression", "include_file_paths", "record_type"),
-)
 ALL_SCALARS = "*scalars"
 _THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time
