@@ -401,7 +401,7 @@ class Dataset(_Shown):
     to_grain = to_grain
 
     def _find_schema(self) -> None:
-        scan = plan_sources(self.sources, self.options)
+        scan = plan_sources(self.sources, self.stated)
         for name in sorted(_OF_SCANS - {"origin"}, key="resolved".__eq__):  # which says that the others are there
             object.__setattr__(self, name, getattr(scan, name))
 
@@ -840,7 +840,6 @@ def dataset(
     if isinstance(source, Scan) or (isinstance(source, list) and any(isinstance(part, Scan) for part in source)):
         return Dataset.from_scan(plan_dataset(source, options))
     described = object.__new__(Dataset)
-    known = {"sources": tuple(resolve_sources(source, options)), "options": options, "origin": (source, options)}
-    for name, value in known.items():
-        object.__setattr__(described, name, value)
+    object.__setattr__(described, "origin", (source, options))
+    object.__setattr__(described, "sources", tuple(resolve_sources(source, options)))
     return described

@@ -72,6 +72,11 @@ class Configured:
     __slots__ = ()
 
     @property
+    def stated(self) -> Any:
+        """The options, without a look at files."""
+        raise NotImplementedError
+
+    @property
     def is_as_stated(self) -> bool:
         """Whether it is all of the files, as its options say, and a call may state more of how they are read."""
         raise NotImplementedError
@@ -157,21 +162,21 @@ class Options:
         """The options of datasets, which agree, with those that belong to a call."""
         first, *others = datasets
         writes = issubclass(cls, TransferOptions)
-        names = {each.name for each in fields(first.options)} & {each.name for each in fields(cls)} - cls.internal
+        names = {each.name for each in fields(first.stated)} & {each.name for each in fields(cls)} - cls.internal
         names -= _OF_SELECTION | (_OF_TARGETS if writes else frozenset())
         if writes and issubclass(cls, FrameOptions):
             names |= {"compression"}  # that of what is read
-        said = {name: getattr(first.options, name) for name in names}
+        said = {name: getattr(first.stated, name) for name in names}
         for other in others:
             for name in sorted(said.keys() - _OF_CALLS):
-                if getattr(other.options, name) != said[name]:
+                if getattr(other.stated, name) != said[name]:
                     raise ValueError(f"the datasets differ in {name}=: open them with the same, {_remedy(name)}")
         if writes:
-            said["source_storage"] = first.options.storage
+            said["source_storage"] = first.stated.storage
         options = cls(**{**said, **own, **keywords})
         is_open = not all(each.is_as_stated for each in datasets)
         for name in sorted(keywords.keys() & said.keys() - _OF_CALLS):
-            if getattr(options, name) != said[name] and (is_open or said[name] != getattr(type(first.options), name)):
+            if getattr(options, name) != said[name] and (is_open or said[name] != getattr(type(first.stated), name)):
                 reason = f"{name}= differs from that of the dataset, which says how its files are read"
                 raise ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: {_remedy(name)}")
         return options

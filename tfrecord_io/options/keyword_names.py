@@ -167,6 +167,11 @@ def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> s
     return f"to dataset(): tfr.{'formats.' * bool(is_format)}{_name(call)}(tfr.dataset({first}, {name}={shown}), …)"
 
 
+def _close_in_dataset(name: str, close: list[str], call: Callable[..., Any] | None) -> list[str]:
+    """The keyword of a dataset that a misspelled one is like, if the call has none that is."""
+    return [] if close or call is None else difflib.get_close_matches(name.lower(), of_dataset(call), n=1, cutoff=0.7)
+
+
 def _name(call: Callable[..., Any]) -> str:
     """The name of a public call; of a class, its constructor has that."""
     return next((part for part in reversed(call.__qualname__.split(".")) if not part.startswith("_")), call.__name__)
@@ -209,7 +214,7 @@ def unknown_keyword(
             hint = f": {_OF_A_LOADER[name]}"
     elif elsewhere:
         hint = f": {elsewhere[0]};"
-    elif moved := [own for own in meant if _for_dataset(own, value, call)]:
+    elif moved := [own for own in (meant or _close_in_dataset(name, close, call)) if _for_dataset(own, value, call)]:
         said = _for_dataset(moved[0], ... if moved[0] == "limits" else value, call)
         return TypeError(f"{where}unexpected keyword argument {name!r}: pass {moved[0]}= {said}")
     elif instead := _instead(call, name):

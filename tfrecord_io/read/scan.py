@@ -187,6 +187,14 @@ class Scan(Configured):
         return True
 
     @property
+    def stated(self) -> ReadOptions:
+        """The options, which are those of `origin` until the schema is known."""
+        if self.has_schema:
+            return self.options
+        assert self.origin is not None
+        return self.origin[1]
+
+    @property
     def is_as_stated(self) -> bool:
         """Whether it is all that `origin` says: nothing else was selected of it."""
         if not self.has_schema:
@@ -315,10 +323,9 @@ class Scan(Configured):
             Options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the size of
             batches.
         """
-        resolved = self.resolved  # found first: the options of a dataset follow from it
         options = self.options.changed(**changes) if changes else self.options
         if "columns" in changes:
-            Projection(options.columns).check([*resolved.schema.names, *self.partitions.names])
+            Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
         compiled: Any = self.compiled if changes.keys() <= _OF_ROWS else None
         if sources is None:
             return replace(self, options=options, compiled=compiled)
@@ -476,21 +483,21 @@ class Scan(Configured):
         if self.has_schema:
             condition = None if self.row_filter is None else self.row_filter.condition
         else:
-            condition = self.options.filters
+            condition = self.stated.filters
         parts = [] if condition is None else [f"rows where {condition.text}"]
         return ", ".join([*parts, *filter(None, [self.chosen_range])])
 
     @property
     def chosen_range(self) -> str:
         """The offset and the limit, for display; empty if there are none."""
-        options = self.options
+        options = self.stated
         parts = [f"offset {options.offset}"] if options.offset else []
         return ", ".join([*parts, *([] if options.limit is None else [f"limit {options.limit}"])])
 
     @property
     def chooses_columns(self) -> bool:
         """Whether some columns of its files are left out."""
-        return (self.has_schema and self.selected is not None) or self.options.columns is not None
+        return (self.has_schema and self.selected is not None) or self.stated.columns is not None
 
     def of_all_rows(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""

@@ -61,9 +61,9 @@ def whole_files(source: Any, verb: str, *, splits: bool = False) -> Any:
     refuse_rows(source, verb, _WRITE_FIRST)
     if source.chooses_columns:
         raise ValueError(f"{verb} works on whole records, and columns of the dataset are selected: {_WRITE_FIRST}")
-    if source.options.split is not None and not splits:
+    if source.stated.split is not None and not splits:
         text = "{} works on whole files, and takes no {split=}: {}"
-        raise ValueError(say(text, verb, _WRITE_FIRST, split=str(source.options.split)))
+        raise ValueError(say(text, verb, _WRITE_FIRST, split=str(source.stated.split)))
     if source.origin is None:
         raise ValueError(f"{verb} works on whole files, and not on a piece of a dataset: pass the dataset, or a path")
     return source.origin[0]
@@ -114,7 +114,7 @@ def refuse_rows(source: Any, verb: str, advice: str) -> None:
 
 def storage_of(source: Any) -> dict[str, Any]:
     """The keywords of the storage of a dataset, for a call that changes its files."""
-    return source.options.storage.keywords if isinstance(source, Scan) else {}
+    return source.stated.storage.keywords if isinstance(source, Scan) else {}
 
 
 def paths_of(source: Any) -> list[Any]:

@@ -69,7 +69,7 @@ def count(
         A file is damaged, and ``records_intact`` is the number of its records before the damage; or `index` does
         not match it. Other index files that do not match are skipped with a StaleIndexWarning.
     ValueError
-        `index` names more or fewer files than `path`, is given for compressed data, or together with `check_crc`.
+        `index` names more or fewer files than `source`, is given for compressed data, or together with `check_crc`.
     """
     options = FrameOptions.of_call(count, locals(), source, check_crc=check_crc)
     path, options = given(source, options)

@@ -405,9 +405,7 @@ def elwc_rows(
     """The rows of lists as a source of Examples, and the keywords with which it is to be read."""
     check_choice("part", part, (None, *PARTS))
     path, options = given(path, ReadOptions.from_keywords(keywords, None, path))
-    is_of_payloads = (
-        options.record_type == "bytes" and "record_type" not in keywords
-    )  # of a dataset that can be opened
+    is_of_payloads = options.record_type == "bytes" and "record_type" not in keywords  # of a dataset that can be opened
     for name in ("include_file_paths",) if is_of_payloads else ("include_file_paths", "record_type"):
         if getattr(options, name) is not None:
             raise TypeError(say("{} is not possible for ExampleListWithContext", Keyword(name)))
