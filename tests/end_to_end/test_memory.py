@@ -31,16 +31,16 @@ def status(name):
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 def stream(path):
-    with tfr.open_reader(path, threads={threads}, sample=100) as reader:
+    with tfr.open_reader(tfr.dataset(path, threads={threads}, sample=100)) as reader:
         for batch in reader:
             del batch
 
 def arrays(path):
-    for batch in tfr.iter_arrays(path, batch_size=8, ragged="object", threads={threads}):
+    for batch in tfr.iter_arrays(tfr.dataset(path, threads={threads}), batch_size=8, ragged="object"):
         del batch
 
 def kept(path):
-    with tfr.open_reader(path, threads={threads}, batch_size=8) as reader:
+    with tfr.open_reader(tfr.dataset(path, threads={threads}), batch_size=8) as reader:
         return [batch for batch in reader][-1]
 
 def work(path):
@@ -85,7 +85,7 @@ def many_columns(rows: int) -> pa.Table:
 def test_a_whole_read_takes_a_quarter_more_than_its_table(table: pa.Table, threads: int, tmp_path: Path) -> None:
     """And the blocks that are read: two for each thread, and the state of a decoder with many columns."""
     path = written(tmp_path, table)
-    used, size = peak(f"tfr.read_table(path, threads={threads})", path, threads)
+    used, size = peak(f"tfr.read_table(tfr.dataset(path, threads={threads}))", path, threads)
     assert size > 40 * MIB
     assert used <= 1.25 * size + BLOCKS + 8 * MIB
 

@@ -386,6 +386,10 @@ def test_options_of_a_dataset_are_not_given_again(files: Path) -> None:
     for other in (stated, tfr.dataset(files / "a").filter(f("n") > 3)):
         with pytest.raises(ValueError, match=r"^iter_arrays: schema= differs from that of the dataset"):
             tfr.iter_arrays(other, batch_size=2, schema={"n": "int8"})
+    for other in (tfr.dataset(files / "a", limit=3), tfr.dataset(files / "a").limit(3)):
+        for name, value in {"schema": {"n": "int32"}, "on_error": "skip"}.items():
+            with pytest.raises(ValueError, match=f"{name}= differs from that of the dataset"):
+                tfr.read_table(other, limit=2, **{name: value})
     with pytest.raises(ValueError, match=r"^the datasets differ in check_crc=: open them with the same"):
         tfr.count([source, tfr.dataset(files / "b", limits=tfr.Limits(features=50))])
     with pytest.raises(TypeError, match="unexpected keyword"):

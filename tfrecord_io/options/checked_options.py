@@ -177,8 +177,7 @@ class Options:
         is_open = not all(each.is_as_stated for each in datasets)
         for name in sorted(keywords.keys() & said.keys() - _OF_CALLS):
             if getattr(options, name) != said[name] and (is_open or said[name] != getattr(type(first.stated), name)):
-                reason = f"{name}= differs from that of the dataset, which says how its files are read"
-                raise ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: {_remedy(name)}")
+                raise differing(name, call)
         return options
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -341,6 +340,12 @@ def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
     if any(chosen) and (not all(chosen) or len(names) > 1 or len(datasets) < len(parts)):
         raise ValueError("the parts of a list have other columns selected: tfr.dataset([…]).select(…) selects of all")
     return names.pop() if any(chosen) else None
+
+
+def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:
+    """The error for a keyword that a dataset decides, of which the call states another value."""
+    reason = f"{name}= differs from that of the dataset, which says how its files are read"
+    return ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: {_remedy(name)}")
 
 
 def _remedy(name: str) -> str:

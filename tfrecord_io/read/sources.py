@@ -23,6 +23,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.options import Options, ReadOptions, TransferOptions
+from tfrecord_io.options.checked_options import differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.embedded_schemas import embedded_in
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -74,18 +75,25 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
 
     So what it reads is what it would read of the path. The same holds for a dataset that has one, if the call states
     more of how it is read, or its types are inferred and the read is `whole`, as they are those of all rows then.
+
+    Raises
+    ------
+    ValueError
+        The call states more of how it is read, and both select rows or columns, so that this is not one read.
     """
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
     own = source.origin[1]
+    more = [name for name in ("schema", "on_error") if getattr(options, name, getattr(own, name)) != getattr(own, name)]
     if source.has_schema:
         infers = whole and source.resolved.is_inferred
-        differs = any(getattr(options, name, own_value) != own_value for name, own_value in _stated(own))
-        if not (infers or differs) or not source.is_as_stated:
+        if not (infers or more) or not source.is_as_stated:
             return source, options
     path = list(source.sources)
     selected = _selections(own)
     if selected and not (isinstance(options, ReadOptions) and _is_one(selected, _selections(options))):
+        if more:
+            raise differing(more[0])
         return source, options
     return path, options.changed(**selected) if selected else options
 
@@ -99,10 +107,6 @@ def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
     order = ("offset", "filters", "limit")
     latest = max((order.index(name) for name in first if name in order), default=-1)
     return not first.keys() & then.keys() and all(order.index(name) > latest for name in then if name in order)
-
-
-def _stated(options: ReadOptions) -> list[tuple[str, Any]]:
-    return [(name, getattr(options, name)) for name in ("schema", "on_error")]
 
 
 def refuse_rows(source: Any, verb: str, advice: str) -> None:
