@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from records import written
-from tfrecord_io import RecordReader, RecordWriter, write_tfrecord
+from tfrecord_io import Limits, RecordReader, RecordWriter, dataset, write_tfrecord
 from tfrecord_io.errors import (
     CorruptRecordError,
     DamagedDataWarning,
