@@ -375,7 +375,7 @@ def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: py
         while not appending.done():
             with suppress(OSError):  # another writer was faster
                 tfr.compact(target, threads=1, storage_options=storage)
-            rows = tfr.read_table(tfr.dataset(target, threads=1), storage_options=storage).num_rows
+            rows = tfr.read_table(tfr.dataset(target, threads=1, storage_options=storage)).num_rows
             assert rows % 3 == 1, "whole appends, for a reader that opens the dataset now"
         done = appending.result()
     tfr.compact(target, storage_options=storage)

@@ -276,7 +276,7 @@ def test_filters_select_folders(pair: tuple[Store, Store]) -> None:
 def test_readers_go_on_while_an_update_adds_shards(store: Store) -> None:
     store.write("d/", mode="append", max_shard_bytes=8000)
     copied(store, "d", store, "e")
-    reader = tfr.open_reader(tfr.dataset(store.path("e/"), threads=1), storage_options=store.options, batch_size=100)
+    reader = tfr.open_reader(tfr.dataset(store.path("e/"), threads=1, storage_options=store.options), batch_size=100)
     first = reader.read_next_batch()
     store.write("d/", mode="append")
     copied(store, "d", store, "e", update=True)

@@ -193,7 +193,9 @@ def diff(
             say("{any_order=} and {key=} are two ways to compare regardless of order: pass only one of them")
         )
     check_integer("limit", limit, 0)
-    keywords = {"storage_options": storage_options, "progress": progress}
+    keywords: dict[str, Any] = {"progress": progress}
+    if storage_options is not None:
+        keywords["storage_options"] = storage_options
     options = ReadOptions.from_keywords(keywords, diff, sample="all")
     sides = [
         _Side(*selection_of(path, ReadOptions.from_keywords(keywords, diff, path, sample="all"))) for path in (a, b)
