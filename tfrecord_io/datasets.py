@@ -408,8 +408,9 @@ class Dataset(_Shown):
     if not TYPE_CHECKING:  # what is not known before the schema is; methods of other packages
 
         def __getattr__(self, name: str) -> object:
-            if name in _OF_SCANS and not self.has_schema:
-                self._find_schema()
+            if name in _OF_SCANS:
+                if not self.has_schema:  # or another thread has found it meanwhile
+                    self._find_schema()
                 return object.__getattribute__(self, name)
             method = added_method(name) if name.startswith("to_") else None
             if method is None:

@@ -215,7 +215,7 @@ def test_full_disk_is_an_error_and_stops_the_threads(codec: str, threads: int) -
 def test_another_thread_decompresses_ahead_of_the_decoder(
     tmp_path: Path, codec: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = str(written(tmp_path / "a", compressed(codec)))
+    path = str(written(tmp_path / f"a{CODECS.get(codec).suffixes[0]}", compressed(codec)))
     if where == "memory":
         path = f"memory://{tmp_path.name}-{codec}"
         fsspec.filesystem("memory").pipe(path, compressed(codec))

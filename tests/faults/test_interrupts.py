@@ -127,9 +127,8 @@ def test_a_read_from_a_bucket_that_gives_no_answer(
         chaos.stalled = ""
 
         def work() -> None:
-            with tfr.open_reader(
-                tfr.dataset(s3.url("a"), threads=threads), storage_options=options, batch_size=1000
-            ) as reader:
+            source = tfr.dataset(s3.url("a"), threads=threads, storage_options=options)
+            with tfr.open_reader(source, batch_size=1000) as reader:
                 next(reader)
                 chaos.stalled = "GET"
                 for _ in reader:

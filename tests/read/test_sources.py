@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -437,7 +439,8 @@ def test_the_files_of_a_sum_are_looked_up_again(files: Path, tmp_path: Path) -> 
 
 def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
     source = tfr.dataset(files / "a")
-    source = replace(source, options=replace(source.options, split="train"))
+    options = replace(source.options, split="train")
+    source = replace(source, options=options, origin=(files / "a", options))
     refused = r"works on whole files, and takes no tfr\.dataset\(…, split='train'\): write them first"
     for call in (tfr.salvage, tfr.copy):
         with pytest.raises(ValueError, match=f"{call.__name__} {refused}"):
@@ -488,3 +491,60 @@ def test_rows_of_any_selections_are_read_and_copied(data: st.DataObject, tmp_pat
 def pairs(rows: pa.Table) -> list[tuple[Any, ...]]:
     """The rows of the columns that a file without a schema may lack."""
     return [(row.get("n"), row.get("c")) for row in rows.to_pylist()]
+
+
+def test_what_a_call_states_of_a_dataset_holds_or_is_refused(files: Path) -> None:
+    """Whether or not its schema was looked at."""
+    path = files / "a"
+    for look in (False, True):
+        source = tfr.dataset(path)
+        if look:
+            assert source.schema.names
+        with pytest.raises(tfr.TFRecordError, match="limit of 5"):
+            tfr.dataset(source, limits=tfr.Limits(record_bytes=5)).to_table()
+        assert tfr.dataset(source, schema={"n": "int32"}).schema == pa.schema({"n": pa.int32()})
+        with pytest.raises(ValueError, match=r"split= differs from that of the dataset"):
+            tfr.dataset(source, split="train")
+        with pytest.raises(ValueError, match=r"storage_options= differs from that of the dataset"):
+            tfr.read_table(source, storage_options={"anon": True})
+        filtered = tfr.dataset(path, filters=f("n") > 2)
+        if look:
+            assert filtered.schema.names
+        assert tfr.read_table(filtered, on_error="skip") == tfr.read_table(path, filters=f("n") > 2)
+        named = tfr.dataset(path, include_file_paths="file")
+        if look:
+            assert named.schema.names
+        assert tfr.read_table(named, columns=["n"]).column_names == ["n"]
+        assert tfr.read_table(named, columns=["file"]).column_names == ["file"]
+        typed = tfr.dataset(path, schema_overrides={"n": "int32"})
+        if look:
+            assert typed.schema.names
+        other = next(name for name in tfr.dataset(path).columns if name != "n")
+        assert tfr.read_table(typed, columns=[other]).column_names == [other]
+        assert tfr.read_table(typed).schema.field("n").type == pa.int32()
+
+
+def test_a_value_of_a_default_is_left_to_the_dataset_whichever_object_it_is(files: Path) -> None:
+    source = tfr.dataset(files / "a", on_error="skip")
+    assert tfr.read_table(source, on_error="raise") == tfr.read_table(source, on_error="".join(["ra", "ise"]))
+
+
+def test_a_list_of_narrowed_datasets_does_not_leave_damage_out_by_a_call(files: Path) -> None:
+    part = tfr.dataset(files / "a", limit=3)
+    with pytest.raises(ValueError, match="on_error= differs from that of the dataset"):
+        tfr.read_table([part], on_error="skip")
+
+
+def test_threads_ask_for_the_schema_of_a_dataset_at_the_same_time(files: Path) -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(40):
+                source = tfr.dataset(files / "a")
+                names = [
+                    pool.submit(lambda each: (each.schema.names, each.options.batch_size), source) for _ in range(8)
+                ]
+                assert len({str(name.result()) for name in names}) == 1
+    finally:
+        sys.setswitchinterval(interval)

@@ -85,6 +85,7 @@ class Configured:
 # Keywords of a call: in place of those of a dataset, or in addition to its selection.
 _OF_SELECTION = frozenset({"columns", "filters", "offset", "limit"})
 _OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
+_OF_FILES = frozenset({"split", "allow_missing_shards", "storage_options", "filesystem"})  # by which they were found
 _OF_TARGETS = frozenset({"storage_options", "filesystem", "compression"})  # where a call writes files, too
 
 
@@ -137,7 +138,7 @@ class Options:
                 if common is not None and keywords.get("columns") is not None:
                     raise ValueError("datasets of a list select columns: tfr.dataset([…]).select(…) selects of these")
                 own = {**own, "columns": common}
-            return cls._of_datasets(datasets, keywords, call, own)
+            return cls._of_datasets(datasets, keywords, call, own, is_list=isinstance(source, list | tuple))
         return cls(**{**own, **keywords})
 
     @classmethod
@@ -149,7 +150,12 @@ class Options:
     def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords of these options in the ``locals()`` of a call: what has its default is left to a dataset."""
         defaults = _defaults(cls, call)
-        return {name: value for name, default in defaults if (value := arguments[name]) is not default}
+        given = {name: value for name, default in defaults if (value := arguments[name]) is not default}
+        texts = [name for name, default in defaults if name in given and isinstance(default, str)]
+        for name in texts:  # equal ones may be other objects
+            if given[name] == _signature(call).parameters[name].default:
+                del given[name]
+        return given
 
     @classmethod
     def _of_datasets(
@@ -158,6 +164,8 @@ class Options:
         keywords: Mapping[str, Any],
         call: Callable[..., Any] | None,
         own: Mapping[str, Any],
+        *,
+        is_list: bool,
     ) -> Self:
         """The options of datasets, which agree, with those that belong to a call."""
         first, *others = datasets
@@ -174,9 +182,10 @@ class Options:
         if writes:
             said["source_storage"] = first.stated.storage
         options = cls(**{**said, **own, **keywords})
-        is_open = not all(each.is_as_stated for each in datasets)
+        is_fixed = not all(each.is_as_stated and not (is_list and each.chooses_rows) for each in datasets)
         for name in sorted(keywords.keys() & said.keys() - _OF_CALLS):
-            if getattr(options, name) != said[name] and (is_open or said[name] != getattr(type(first.stated), name)):
+            is_stated = is_fixed or name in _OF_FILES or said[name] != getattr(type(first.stated), name)
+            if getattr(options, name) != said[name] and is_stated:
                 raise differing(name, call)
         return options
 
@@ -335,8 +344,8 @@ class TransferOptions(Options):
 def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
     """The columns that are selected of all datasets of a list; None if all columns of each are."""
     datasets = datasets_in(parts)
+    names = {tuple(each.schema.names) for each in datasets}  # found first: a filter may need columns that are left out
     chosen = [each.chooses_columns for each in datasets]
-    names = {tuple(each.schema.names) for each in datasets}
     if any(chosen) and (not all(chosen) or len(names) > 1 or len(datasets) < len(parts)):
         raise ValueError("the parts of a list have other columns selected: tfr.dataset([…]).select(…) selects of all")
     return names.pop() if any(chosen) else None

@@ -91,6 +91,24 @@ _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do w
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
 }
+_OF_SOURCES = {
+    "path",
+    "paths",
+    "file",
+    "files",
+    "filename",
+    "filenames",
+    "filepath",
+    "filepath_or_buffer",
+    "src",
+    "input",
+}
+_OF_LIMITS = {
+    "max_record_bytes": "record_bytes",
+    "max_features": "features",
+    "max_expansion": "expansion_bytes",
+    "max_decompression_ratio": "decompression_ratio",
+}
 _OF_ALL_ROWS = ("read_tfrecord", "read_table", "read_arrays", "infer_schema", "open_random")
 _OF_TRAINING = {"batch_size", "shuffle_buffer", "seed", "epochs", "drop_last", "worker", "rank", "uneven", "state"}
 _OF_TRAINING |= {"ragged", "missing", "bucket_by", "bucket_sizes", "pack"}
@@ -143,7 +161,9 @@ _UNUSED = {  # by call: keywords of a dataset that make no difference to it, or 
     **dict.fromkeys(("verify", "salvage"), ("on_error", "check_crc")),  # all damage is reported
     "infer_schema": ("schema",),
     "open_random": ("threads",),
-    **dict.fromkeys(("RecordReader", "merge", "split", "shuffle", "sample", "dedupe"), ("columns",)),
+    "RecordReader": ("columns",),
+    **dict.fromkeys(("merge", "split", "shuffle", "sample", "dedupe"), ("columns", "on_error", "check_crc", "limits")),
+    "copy": ("on_error", "check_crc", "limits"),
 }
 
 
@@ -169,7 +189,11 @@ def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> s
 
 def _close_in_dataset(name: str, close: list[str], call: Callable[..., Any] | None) -> list[str]:
     """The keyword of a dataset that a misspelled one is like, if the call has none that is."""
-    return [] if close or call is None else difflib.get_close_matches(name.lower(), of_dataset(call), n=1, cutoff=0.7)
+    return (
+        []
+        if close or call is None or name in OF_DATASETS
+        else difflib.get_close_matches(name.lower(), of_dataset(call), n=1, cutoff=0.7)
+    )
 
 
 def _name(call: Callable[..., Any]) -> str:
@@ -194,7 +218,7 @@ def unknown_keyword(
 
     What to pass `instead` is the argument of another call, or an option.
     """
-    parameters = () if call is None else inspect.signature(call).parameters.values()
+    parameters = () if call is None else [*inspect.signature(call).parameters.values()]
     valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty} or known
     of_all_rows = call is not None and _name(call) in _OF_ALL_ROWS
     if not (name in _ELSEWHERE and of_all_rows):
@@ -215,10 +239,14 @@ def unknown_keyword(
     elif elsewhere:
         hint = f": {elsewhere[0]};"
     elif moved := [own for own in (meant or _close_in_dataset(name, close, call)) if _for_dataset(own, value, call)]:
-        said = _for_dataset(moved[0], ... if moved[0] == "limits" else value, call)
+        limit = f"tfr.Limits({_OF_LIMITS.get(name, name)}={value!r})"
+        said = (_for_dataset(moved[0], ..., call) or "").replace("…", limit, 1) if moved[0] == "limits" else None
+        said = said or _for_dataset(moved[0], value, call)
         return TypeError(f"{where}unexpected keyword argument {name!r}: pass {moved[0]}= {said}")
     elif instead := _instead(call, name):
         hint = f": {instead};"
+    elif name in _OF_SOURCES and any(p.name == "source" for p in parameters):
+        hint = ": did you mean source, the first argument?"
     else:
         hint = f": did you mean {close[0]}=?" if close else ";"
     return TypeError(f"{where}unexpected keyword argument {name!r}{hint} valid names: {', '.join(sorted(valid))}")

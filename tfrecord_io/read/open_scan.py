@@ -140,7 +140,11 @@ def scan_of(path: Any, options: ReadOptions) -> Scan:
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
     if isinstance(path, Scan):
-        return narrowed(path, options)
+        sources, stated = given(path, options)
+        if isinstance(sources, Scan):
+            return narrowed(path, options)
+        assert path.origin is not None
+        return replace(plan_sources(sources, stated), origin=(path.origin[0], stated))
     if not isinstance(path, str | os.PathLike) and isinstance(path, Iterable) and not hasattr(path, "read"):
         path = list(path)
     sources = resolve_sources(path, options)

@@ -188,21 +188,19 @@ class Scan(Configured):
 
     @property
     def stated(self) -> ReadOptions:
-        """The options, which are those of `origin` until the schema is known."""
-        if self.has_schema:
-            return self.options
-        assert self.origin is not None
-        return self.origin[1]
+        """The options as they were stated, unless something was selected since; its own leave out what was used."""
+        return self.origin[1] if self.origin is not None and self.is_as_stated else self.options
 
     @property
     def is_as_stated(self) -> bool:
         """Whether it is all that `origin` says: nothing else was selected of it."""
         if not self.has_schema:
             return True
-        if self.origin is None or self.row_filter is not None or self.selected is not None or self.picked is not None:
+        if self.origin is None or self.selected is not None or self.picked is not None:
             return False
-        own = self.origin[1]
-        return (self.options.offset, self.options.limit) == (own.offset, own.limit)
+        own, found = self.origin[1], None if self.row_filter is None else self.row_filter.condition.text
+        stated = None if own.filters is None else own.filters.text
+        return (self.options.offset, self.options.limit, found) == (own.offset, own.limit, stated)
 
     @property
     def added_index(self) -> Sequence[str]:

@@ -9,9 +9,9 @@ in `tfrecord_io.read.open_scan`). Calls that go through records get files which 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
@@ -37,6 +37,8 @@ from tfrecord_io.storage.read.source import Origin, Source
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 _SELECTION = ("columns", "filters", "offset", "limit")
+_OF_CALLS = {"threads", "progress", "batch_size", "batch_bytes", "sample", "on_new", "storage_options", "filesystem"}
+_STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in {*_SELECTION, *_OF_CALLS})
 _WRITE_FIRST = "write them first, by tfr.write_tfrecord(dataset, path)"
 
 
@@ -84,18 +86,28 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
     own = source.origin[1]
-    more = [name for name in ("schema", "on_error") if getattr(options, name, getattr(own, name)) != getattr(own, name)]
+    names = _STATED if isinstance(options, ReadOptions) else ("on_error",)
+    more = [
+        name for name in names if hasattr(options, name) and not _is_same(getattr(options, name), getattr(own, name))
+    ]
     if source.has_schema:
         infers = whole and source.resolved.is_inferred
         if not (infers or more) or not source.is_as_stated:
             return source, options
-    path = list(source.sources)
     selected = _selections(own)
-    if selected and not (isinstance(options, ReadOptions) and _is_one(selected, _selections(options))):
-        if more:
+    chooses = isinstance(options, ReadOptions) and options.columns is not None
+    adds = chooses and (own.include_file_paths is not None or own.schema_overrides is not None)
+    is_one = isinstance(options, ReadOptions) and not adds and _is_one(selected, _selections(options))
+    if (selected or adds) and not is_one:
+        if more and not getattr(options, "inspects", False):
             raise differing(more[0])
         return source, options
-    return path, options.changed(**selected) if selected else options
+    return list(source.sources), options.changed(**selected) if selected else options
+
+
+def _is_same(value: Any, own: Any) -> bool:
+    """Whether an option is that of a dataset; columns of a schema have an order."""
+    return bool(value == own) and (not isinstance(own, Mapping) or list(value) == list(own))
 
 
 def _selections(options: ReadOptions) -> dict[str, Any]:

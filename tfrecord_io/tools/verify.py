@@ -15,6 +15,7 @@ from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, SchemaError
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.options import LIMITS, FrameOptions
+from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files
@@ -156,6 +157,9 @@ def verify(
     OSError
         None of the files can be read. If some can, the others have the status "unreadable".
     """
+    if record_type is None:  # or that of the datasets
+        stated = {each.stated.record_type for each in datasets_in(source) if hasattr(each.stated, "record_type")}
+        record_type = stated.pop() if len(stated) == 1 else None
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(
             say(

@@ -35,6 +35,7 @@ from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
 from tfrecord_io.read.chunks.row_budget import BatchLimit, RowBudget, may_have_lists
 from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
 from tfrecord_io.read.chunks.segments import segment_pool
+from tfrecord_io.storage.paths.file_names import split_suffixes
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
 
@@ -112,9 +113,11 @@ class ChunkReader:
 
     @cached_property
     def _is_little(self) -> bool:
-        """Whether all files are local, and together not worth another thread."""
+        """Whether all files are local and, by their names, not compressed, and together not worth another thread."""
         size = total(source.size if source.local else None for source in self._sources)
-        return size is not None and is_little(size)
+        if size is None or not is_little(size):
+            return False
+        return not any(split_suffixes(source.path)[2] for source in self._sources)
 
     @property
     def settings(self) -> DecodeSettings:

@@ -279,7 +279,7 @@ class Publication:
         """The file with this suffix next to the last shard that had rows before others were added, and its bytes."""
         known = () if self._known is None or self._replaces else self._known.files
         last = next((file for file in reversed(known) if file.records), None)
-        entry = None if last is None else self._fs.entry(f"{self._directory}{last.path}{suffix}")
+        entry = None if last is None else self._fs.entry(f"{self._directory}{last.path}{suffix}", is_file=True)
         return None if last is None or entry is None or entry.directory else (source_of(self._fs, entry), last.bytes)
 
     def set_partition_schema(self, schema: bytes) -> None:
