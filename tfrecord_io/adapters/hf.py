@@ -43,7 +43,9 @@ def to_hf(
     streaming: Literal[True] = True,
     shards: int | None = None,
     max_bytes: int = PIECE_BYTES,
-    **keywords: Any,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
@@ -52,11 +54,20 @@ def to_hf(
     streaming: Literal[False],
     shards: int | None = None,
     max_bytes: int = PIECE_BYTES,
-    **keywords: Any,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    scan: Scan | RowSource, *, streaming: bool, shards: int | None = None, max_bytes: int = PIECE_BYTES, **keywords: Any
+    scan: Scan | RowSource,
+    *,
+    streaming: bool,
+    shards: int | None = None,
+    max_bytes: int = PIECE_BYTES,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 @check_keywords
 def to_hf(

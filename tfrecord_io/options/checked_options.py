@@ -60,8 +60,8 @@ DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 
 
 @cache
-def _defaults(cls: type[Options], call: Callable[..., Any]) -> list[tuple[str, Any]]:
-    """The keywords that a call and options have, and their defaults in the call."""
+def _defaults(cls: Any, call: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """The keywords that a call and a class of options have, and their defaults in the call."""
     parameters, known = _signature(call).parameters, cls.__dataclass_fields__.keys() - cls.internal
     return [(name, parameter.default) for name, parameter in parameters.items() if name in known]
 
@@ -149,7 +149,7 @@ class Options:
     @classmethod
     def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords of these options in the ``locals()`` of a call: what has its default is left to a dataset."""
-        defaults = _defaults(cls, call)
+        defaults = _defaults(cls, call)  # type: ignore[arg-type]  # whose hash is that of its instances, to mypy
         given = {name: value for name, default in defaults if (value := arguments[name]) is not default}
         texts = [name for name, default in defaults if name in given and isinstance(default, str)]
         for name in texts:  # equal ones may be other objects

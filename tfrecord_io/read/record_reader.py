@@ -92,8 +92,8 @@ class RecordReader(ConsumedOnce[bytes]):
         )
         self._ready: deque[bytes] = deque()  # threads take from it without the lock, which costs more than the rest
         self._blocks = self._walk(options.check_crc)
-        for source in sources:
-            source.read_once()
+        for each in sources:
+            each.read_once()
 
     def _walk(self, check_crc: bool) -> Iterator[list[bytes]]:
         """The payloads of each block."""

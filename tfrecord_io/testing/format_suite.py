@@ -72,7 +72,8 @@ class FormatSuite:
     def write(self, rows: pa.Table, path: Path) -> None:
         """Make a file in the format."""
         records = write_tfrecord(rows, "memory://write.tfrecord", float64="raw").path
-        convert(records, path, target_format=self.name)
+        name: Any = self.name  # of any package
+        convert(records, path, target_format=name)
 
     def read(self, source: Any, **keywords: Any) -> pa.Table:
         """The rows of a source, as they are in TFRecord."""
@@ -237,7 +238,8 @@ class FormatSuite:
         target = tmp_path / f"a b{self.suffix}"
         report = convert(records, target)
         assert (report.records, report.bytes) == (self.rows.num_rows, target.stat().st_size)
-        for key in self.format.keys:
+        keys: Any = self.format.keys
+        for key in keys:
             convert(records, tmp_path / "plain", target_format=key)
             assert self.read(tmp_path / "plain", source_format=key).num_rows == self.rows.num_rows
             assert not self.is_repeated or (tmp_path / "plain").read_bytes() == target.read_bytes()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import say
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.record_writer import RecordWriter
 
-_COMPRESSIONS = {"": "none", "NONE": "none"} | {
+_COMPRESSIONS: Any = {"": "none", "NONE": "none"} | {
     codec.name.upper(): codec.name for codec in CODECS.own if codec.tensorflow
 }
 

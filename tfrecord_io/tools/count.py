@@ -89,9 +89,9 @@ def count(
         known.looks = False
     elif known.may_be_plain and not options.check_crc:
         indexes = known.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
-    for source, index_source in zip(sources, indexes, strict=True):
+    for each, index_source in zip(sources, indexes, strict=True):
         if index_source is None:
-            source.read_once()
+            each.read_once()
     threads = options.thread_count
     numbers: Iterator[int]
     counted = 0

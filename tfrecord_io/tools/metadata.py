@@ -104,10 +104,10 @@ def read_metadata(source: FilesLike, *, storage_options: Mapping[str, Any] | Non
     files = []
     embedded: EmbeddedSchema | None = None
     with SourcePrefetcher(sources, heads=True) as prefetched:
-        for source in prefetched:
-            with closing(RecordFile(source)) as file:
-                files.append(FileMetadata(source.path, source.size, file.compression))
-            embedded = unite_embedded(embedded, first_contents([source], options))
+        for each in prefetched:
+            with closing(RecordFile(each)) as file:
+                files.append(FileMetadata(each.path, each.size, file.compression))
+            embedded = unite_embedded(embedded, first_contents([each], options))
     planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)
     with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source

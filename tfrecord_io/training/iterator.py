@@ -450,9 +450,9 @@ def iter_arrays(
     damage = None if fields else planned.error
     if not fields and damage is None and planned.sampled != 0:  # a file without records is not an error
         raise ValueError(say("no column to read: pass {columns=} or {schema=} with a feature that the records have"))
-    source = Files(scan)
-    counts = source.counts() if options.has_equal_parts else None
-    return ArrayIterator(source, options, source.list_lengths(options), damage, counts)
+    files = Files(scan)
+    counts = files.counts() if options.has_equal_parts else None
+    return ArrayIterator(files, options, files.list_lengths(options), damage, counts)
 
 
 def _refuse_idle_seed(keywords: Mapping[str, Any]) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 import tfrecord_io as tfr
-from reading import read_by
 
 
 def reading(path: Path, paths: list[str], options: dict[str, Any]) -> None:
     tfr.read_tfrecord(path, dtype_backend="pyarrow", columns=["a", "!b"], limit=10)
     tfr.read_tfrecord(tfr.dataset("s3://bucket/*.tfrecord", filesystem=None), storage_options={"anon": True})
-    read_by(tfr.read_tfrecord, os.fspath(path), **options)
+    tfr.read_tfrecord(os.fspath(path), **options)
     tfr.read_table(tfr.dataset(paths, compression=None, offset=5), schema="infer", on_error="stop")
     tfr.read_table(tfr.dataset((path, "b.tfrecord"), threads=2), columns="a", schema={"a": int, "b": "list<float>"})
     tfr.read_table(

@@ -17,14 +17,14 @@ path = Path("a.tfrecord")
 tfr.read_table(path, colums=["a"])  # error: mypy, pyright
 tfr.read_table(path, nrows=5)  # error: mypy, pyright
 tfr.read_table(path, dtype_backend="pyarrow")  # error: mypy, pyright
-tfr.read_table(tfr.dataset(path, batch_size=5))  # error: mypy, pyright
-tfr.infer_schema(tfr.dataset(path, schema={"a": "int32"}))  # error: mypy, pyright
-tfr.iter_arrays(tfr.dataset(path, batch_bytes=5), batch_size=5)  # error: mypy, pyright
+tfr.read_table(path, batch_size=5)  # error: mypy, pyright
+tfr.infer_schema(path, schema={"a": "int32"})  # error: mypy, pyright
+tfr.iter_arrays(path, batch_size=5, batch_bytes=5)  # error: mypy, pyright
 tfr.iter_arrays(path, batch_size=5, drop_remainder=True)  # error: mypy, pyright
-tfr.open_random(tfr.dataset(path, limit=5))  # error: mypy, pyright
+tfr.open_random(path, limit=5)  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, num_shards=2)  # error: mypy, pyright
 tfr.convert("a.npy", path, nrows=5)  # error: mypy, pyright
-tfr.count(tfr.dataset(path, columns=["a"]))  # error: mypy, pyright
+tfr.count(path, columns=["a"])  # error: mypy, pyright
 
 # values that a keyword does not have
 tfr.read_tfrecord(path, dtype_backend="polars")  # error: mypy, pyright
