@@ -20,7 +20,7 @@ AUTOTUNE = -1  # tf.data.AUTOTUNE
 
 
 def library() -> Any:
-    """tfrecord_io; without the kernel it fails instead of measuring the reference engine."""
+    """tfrecord_io."""
     os.environ["TFRECORD_IO_ENGINE"] = "native"
     import tfrecord_io as tfr
 

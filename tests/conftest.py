@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -35,7 +36,7 @@ from servers import (  # noqa: F401
 )
 from suites.resumed_datasets import written  # noqa: F401
 
-ENGINES = ("native", "reference")
+ENGINES = ("native", "reference_engine")
 COMPARED = {"laws"}  # folders whose tests run on both engines, beside that of the engines; with STORM=1 all do
 
 settings.register_profile(
@@ -119,6 +120,7 @@ def chosen_engine(request: pytest.FixtureRequest) -> Iterator[None]:
         request.getfixturevalue("native_engine")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TFRECORD_IO_ENGINE", name)
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent / "support"), prepend=os.pathsep)  # for child processes
         yield
 
 

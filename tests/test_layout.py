@@ -48,7 +48,6 @@ WHEN_NEEDED = {  # inside functions only
     *(
         "azure",
         "pandas",
-        "crc32c",
         "rich",
         "tqdm",
         "dateutil",

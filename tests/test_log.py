@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.engine import select
 from tfrecord_io.storage.filesystem import retries
 from tfrecord_io.tools.leftovers import clean
 
@@ -131,22 +130,6 @@ def test_a_request_that_is_made_again(monkeypatch: pytest.MonkeyPatch, caplog: p
     assert text.endswith("after ConnectionResetError: reset by peer")
     retries.note_retries({"ResponseMetadata": {"RetryAttempts": 2}})
     assert said(caplog, logging.DEBUG) == ["request made again by botocore: 2 times"]
-
-
-def test_the_engine_that_is_used_instead(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    load = select._load
-
-    def without_kernel(name: str) -> Any:
-        if name == "native":
-            raise ImportError(name)
-        return load(name)
-
-    monkeypatch.setattr(select, "_load", without_kernel)
-    monkeypatch.setattr(select, "_warned", set())
-    monkeypatch.delenv("TFRECORD_IO_ENGINE", raising=False)
-    with pytest.warns(tfr.errors.SlowEngineWarning):
-        select.get_engine()
-    assert said(caplog, logging.DEBUG) == ["engine: reference, in place of native, which cannot be imported"]
 
 
 def test_no_message_for_each_record(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@
     ├── SchemaError (ValueError)             records or files contradict a schema
     │   └── FeatureNotFoundError (KeyError)  a named feature does not exist
     ├── CompressionError (OSError)           a compressed stream is damaged
-    └── MissingDependencyError (ImportError) an optional package is not installed
+    └── MissingDependencyError (ImportError) a package, or the compiled engine, is missing
     ReplacedError (OSError)                  a file or dataset was replaced while it was read: read it again
 
 Each `TFRecordError` has these attributes: ``path``, ``record`` (index in its file), ``offset`` (first byte of the
@@ -43,7 +43,6 @@ __all__ = [
     "ReplacedError",
     "SchemaError",
     "SchemaWarning",
-    "SlowEngineWarning",
     "StaleIndexWarning",
     "StoppedEarlyWarning",
     "TFRecordError",
@@ -237,7 +236,7 @@ class CompressionError(TFRecordError, OSError):
 
 
 class MissingDependencyError(TFRecordError, ImportError):
-    """An optional package is needed; the message names the extra to install."""
+    """An optional package is needed, or the compiled engine cannot be loaded; the message says how to get it."""
 
 
 class ReplacedError(OSError):
@@ -272,10 +271,6 @@ class StoppedEarlyWarning(UserWarning):
 
 class DamagedDataWarning(UserWarning):
     """Damaged parts of files were left out, because of ``on_error="skip"`` or a callable; see the reader's report."""
-
-
-class SlowEngineWarning(UserWarning):
-    """The compiled engine is missing; the reference engine is used, which is many times slower."""
 
 
 def add_remark(error: BaseException, text: str) -> None:

@@ -63,8 +63,7 @@ GROUPS = {
     "FeatureLists",
     "Errors": "TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError "
     "SchemaError FeatureNotFoundError CompressionError MissingDependencyError ReplacedError",
-    "Warnings": "PrecisionWarning SchemaWarning StaleIndexWarning StoppedEarlyWarning DamagedDataWarning "
-    "SlowEngineWarning",
+    "Warnings": "PrecisionWarning SchemaWarning StaleIndexWarning StoppedEarlyWarning DamagedDataWarning",
 }
 # Each name with the module that shows it: "open_npy": "formats.open_npy".
 FULL = {name: f"{shown_in}.{name}".lstrip(".") for shown_in in (*SHOWN_IN, "") for name in public_names(shown_in)}

@@ -273,7 +273,7 @@ def test_declared_shapes_of_text_are_kept(tmp_path: Path, engine: str) -> None:
 STEPS = st.lists(st.lists(st.integers(0, 2), max_size=3), min_size=1, max_size=4)
 
 
-@given(rows=STEPS, part=st.integers(0, 4), raw=st.booleans(), engine=st.sampled_from(["native", "reference"]))
+@given(rows=STEPS, part=st.integers(0, 4), raw=st.booleans(), engine=st.sampled_from(["native", "reference_engine"]))
 def test_steps_of_one_shape_are_stacked(rows: list[list[int]], part: int, raw: bool, engine: str) -> None:
     """Of rows of steps of the shape [n, 2]: all in one array if n and the number of steps are the same throughout."""
     none = b"\x12\0"  # a FloatList without values

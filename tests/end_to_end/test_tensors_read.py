@@ -60,7 +60,7 @@ def test_arrays_come_back_bit_for_bit_however_they_are_read(
     cut = data.draw(st.integers(0, rows))
     payloads = [record({"x": arrays[i], "y/z": others[i]}, n=int64s(i)) for i in order]
     with on_disk([payloads[:cut], payloads[cut:]]) as paths:
-        for engine, size, threads in [("native", 1 << 20, 1), ("native", 64, 3), ("reference", 64, 2)]:
+        for engine, size, threads in [("native", 1 << 20, 1), ("native", 64, 3), ("reference_engine", 64, 2)]:
             with engine_of(engine), blocks_of(size):
                 table = tfr.read_table(tfr.dataset(paths, threads=threads))
                 table.validate(full=True)
@@ -274,7 +274,7 @@ def test_a_governing_schema_gives_the_same_arrays(
     if one:  # no companion is needed
         payloads = [b"" if array is None else example(x=blobs(array.tobytes())) for array in arrays]
     with on_disk([payloads]) as paths:
-        for engine in ("native", "reference"):
+        for engine in ("native", "reference_engine"):
             with engine_of(engine):
                 table = tfr.read_table(paths, schema=schema)
         table.validate(full=True)

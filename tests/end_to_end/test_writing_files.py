@@ -168,7 +168,7 @@ def test_threads_and_engines_write_the_same_bytes(
         "f": rng.random(40_000, np.float32),
     }
     contents = set()
-    for engine, threads in [("native", 1), ("native", 2), ("native", 3), ("reference", 1)]:
+    for engine, threads in [("native", 1), ("native", 2), ("native", 3), ("reference_engine", 1)]:
         monkeypatch.setenv("TFRECORD_IO_ENGINE", engine)
         tfr.write_tfrecord(data, tmp_path / "a", threads=threads)
         contents.add((tmp_path / "a").read_bytes())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine_comparison import engines
+from engine_comparison import ENGINES
 from tfrecord_io.engine.contract import Engine
 
 
-@pytest.fixture(params=engines(), ids=lambda engine: engine.name, scope="session")
+@pytest.fixture(params=ENGINES, ids=lambda engine: engine.name, scope="session")
 def engine(request: pytest.FixtureRequest) -> Engine:
     return request.param

@@ -15,16 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine_comparison import NATIVE, compare
+from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
 from strategies import datasets, plans
-from tfrecord_io.engine.contract import ColumnBuffers, Plan, PlanColumn
-from tfrecord_io.engine.reference import ENGINE as REFERENCE
-from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
-
-if NATIVE is None:
-    pytest.skip("the native engine is not built", allow_module_level=True)
-
 from tfrecord_io._native import _kernel
+from tfrecord_io.engine.contract import ColumnBuffers, Plan, PlanColumn
+from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
 
 BALLAST = b"\x52\xff\x01" + bytes(255)  # an unknown field behind the records, so that whole vectors can be loaded
 
@@ -96,7 +92,6 @@ def short_columns(draw: st.DrawFn) -> list[ColumnBuffers]:
 
 @given(short_columns(), st.randoms(use_true_random=False))
 def test_records_of_any_length_decode_alike(columns: list[ColumnBuffers], random: Any) -> None:
-    assert NATIVE is not None
     records = []
     for row in range(columns[0].rows):  # map order on the wire means nothing
         order = random.sample(columns, len(columns)) if random.random() < 0.3 else columns
@@ -451,7 +446,6 @@ def _varint(value: int) -> bytes:
 
 @given(short_columns(), st.integers(0, 40))
 def test_rows_of_short_values_are_encoded_alike(columns: list[ColumnBuffers], begin: int) -> None:
-    assert NATIVE is not None
     rows = columns[0].rows
     begin = min(begin, rows)
     native, reference = (engine.encoder(columns).encode(begin, rows, prefix=b"") for engine in (NATIVE, REFERENCE))
@@ -461,7 +455,6 @@ def test_rows_of_short_values_are_encoded_alike(columns: list[ColumnBuffers], be
 @given(st.lists(st.tuples(st.integers(0, 64), st.integers(0, 130)), min_size=1, max_size=40), st.integers(1, 150))
 def test_varints_and_bytes_of_every_size_are_encoded_alike(sizes: list[tuple[int, int]], count: int) -> None:
     """The header of the features gets longer and shorter from row to row."""
-    assert NATIVE is not None
     numbers = np.array([(1 << bits) - 1 & (1 << 64) - 1 for bits, _ in sizes], np.uint64).view(np.int64)
     offsets = np.cumsum([0, *(length for _, length in sizes)])
     content = np.frombuffer(bytes(range(256)) * 30, np.uint8)[: offsets[-1]]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records import blobs, example, field, floats, framed, int64s
+from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
 from tfrecord_io.arrow.buffers import mask_of
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
@@ -20,7 +21,6 @@ from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode,
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.filtering_decoder import DecodingChoice, FilteringDecoder, Prefilter
 from tfrecord_io.engine.native import ENGINE as NATIVE
-from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.format.kinds import RecordType
 
 COLUMNS = (

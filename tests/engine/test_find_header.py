@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine_comparison import engines
+from engine_comparison import ENGINES
 from records import framed, header
+from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
 from tfrecord_io.engine.contract import Engine
-from tfrecord_io.engine.reference import ENGINE as REFERENCE
 
 BYTES = st.binary(max_size=60) | st.integers(0, 40).map(bytes)
 
@@ -23,7 +23,7 @@ BYTES = st.binary(max_size=60) | st.integers(0, 40).map(bytes)
 )
 def test_engines_find_the_same_header(parts: list[bytes], begin: int) -> None:
     data = b"".join(parts)
-    found = {engine.find_header(data, begin, max_record_bytes=2**20) for engine in engines()}
+    found = {engine.find_header(data, begin, max_record_bytes=2**20) for engine in ENGINES}
     assert len(found) == 1
 
 

@@ -7,12 +7,12 @@ import random
 import numpy as np
 import pytest
 
-from engine_comparison import engines
+from engine_comparison import ENGINES
 from random_messages import message_type, random_messages
+from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
 from tfrecord_io.arrow.messages.message_tree import message_tree
 from tfrecord_io.engine.contract import Engine, FieldForm, Frames, MessageFields
-from tfrecord_io.engine.reference import ENGINE as REFERENCE
 
 VARINT, FIXED64, LEN, GROUP, _, FIXED32 = range(6)
 
@@ -88,7 +88,7 @@ def test_what_is_no_message_ends_the_call(engine: Engine, payload: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["kinds.All", "legacy.Old"])
-@pytest.mark.parametrize("engine", engines()[:1], ids=lambda engine: engine.name)
+@pytest.mark.parametrize("engine", ENGINES[:1], ids=lambda engine: engine.name)
 def test_mutants_give_the_same_as_the_reference(engine: Engine, name: str) -> None:
     rng = random.Random(5)
     forms = message_tree(message_type(name).descriptor, ["id", "i32", "point", "inners", "number", "flags"]).forms

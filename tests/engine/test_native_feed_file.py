@@ -7,17 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine_comparison import NATIVE, essence, feed_on
+from reference_engine import ENGINE as REFERENCE
 from strategies import datasets, example, int64s, plans
 from tfrecord_io.engine.contract import Decoder, FileView, Plan, Progress
-from tfrecord_io.engine.reference import ENGINE as REFERENCE
-
-if NATIVE is None:
-    pytest.skip("the native engine is not built", allow_module_level=True)
 
 SPARE = 64  # bytes behind the memory of the windows, which may be read
 
@@ -60,7 +56,6 @@ def files(draw: st.DrawFn) -> bytes:
 def test_windows_of_any_size_decode_alike(
     data: bytes, plan: Plan, window: int, room: int, most: int, max_bytes: int
 ) -> None:
-    assert NATIVE is not None
     plan = replace(plan, max_record_bytes=2**31 - 1)
     whole, in_windows = NATIVE.decoder(plan), NATIVE.decoder(plan)
     expected, _ = feed_on(whole, data, 0, -1, max_bytes, True)
@@ -72,7 +67,6 @@ def test_windows_of_any_size_decode_alike(
 
 def test_bytes_that_cannot_be_read_are_left_to_the_caller() -> None:
     """As the file has become shorter, or its descriptor is not one of a file."""
-    assert NATIVE is not None
     records = [bytes(REFERENCE.frame([example(a=int64s(number))])) for number in range(3)]
     size = len(records[0])
     with tempfile.TemporaryFile() as file:

@@ -16,17 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine_comparison import NATIVE, compare
+from engine_comparison import compare
+from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
+from tfrecord_io._native import _kernel
 from tfrecord_io.engine.contract import Plan, PlanColumn
-from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from wire_forms import delimited, tag, varint
-
-if NATIVE is None:
-    pytest.skip("the native engine is not built", allow_module_level=True)
-
-from tfrecord_io._native import _kernel
 
 PATHS = _kernel.run_paths()
 LISTS = Plan(columns=(PlanColumn("n", Kind.INT64, Layout.LIST, Text.NO),))

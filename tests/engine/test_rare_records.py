@@ -14,13 +14,10 @@ import numpy as np
 import pytest
 
 from engine_comparison import NATIVE, compare, same_columns
+from reference_engine import ENGINE as REFERENCE
 from strategies import blobs, entry, example, field, floats, int64s, sequence_example, tag, varint
 from tfrecord_io.engine.contract import ColumnBuffers, Fault, Plan, PlanColumn
-from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
-
-if NATIVE is None:
-    pytest.skip("the native engine is not built", allow_module_level=True)
 
 BALLAST = b"\x52\xff\x01" + bytes(255)  # an unknown field, so that vectors can be loaded from the records before it
 PLAIN = example(a=int64s(1), b=floats(2.5), c=blobs(b"text"))
@@ -241,7 +238,6 @@ def test_more_cells_than_memory_are_refused() -> None:
     It is a MemoryError also next to DuckDB, whose module is made with nanobind, too, and translates its exceptions.
     """
     pytest.importorskip("duckdb")
-    assert NATIVE is not None
     rows, names = 200_000, 2_700
     decoder = NATIVE.decoder(Plan())
     decoder.feed(bytes(REFERENCE.frame([b""])) * rows)
@@ -279,7 +275,6 @@ APPENDED = {
 @pytest.mark.parametrize("first", range(len(PARTS)))
 def test_parts_of_a_batch_become_what_they_are_if_decoded_at_once(plan: str, first: int) -> None:
     """Appended, or decoded again where that is not possible; whole, and without their first record."""
-    assert NATIVE is not None
     before = bytes(REFERENCE.frame(PARTS[first]))
     for second, begin in [(second, begin) for second in PARTS for begin in (0, 1)]:
         rest = bytes(REFERENCE.frame(second[begin:]))
@@ -307,7 +302,6 @@ def whole_fault(decoder: Any, before: bytes, rest: bytes) -> Fault | None:
 @pytest.mark.parametrize("limit", [0, 2**31 - 1, 2**32 - 1, 2**32, 2**40, 2**62])
 @pytest.mark.parametrize("length", [0, 3, 300])
 def test_headers_are_found_for_any_limit(limit: int, length: int) -> None:
-    assert NATIVE is not None
     for before in range(40):
         data = bytes([255] * before) + bytes(REFERENCE.frame([bytes(length)]))
         found = [engine.find_header(data, max_record_bytes=limit) for engine in (NATIVE, REFERENCE)]
@@ -315,7 +309,6 @@ def test_headers_are_found_for_any_limit(limit: int, length: int) -> None:
 
 
 def test_many_rows_of_long_values_among_short_ones_encode_alike() -> None:
-    assert NATIVE is not None
     lengths = [500] * 40 + [5] * 10 + [300] * 3 + [0, 7]
     rows, offsets = len(lengths), np.cumsum([0, *lengths])
     content = np.resize(np.frombuffer(b"content", np.uint8), offsets[-1])

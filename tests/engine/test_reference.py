@@ -17,6 +17,7 @@ from tfrecord_io.engine.contract import Engine, Fault, FaultCode, Plan, PlanColu
 from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
 
+WITH_SUPPORT = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 SIGNALLING_NAN = b"\x01\x00\x80\x7f"
 ONE = example(b=int64s(1))
 
@@ -367,23 +368,24 @@ def test_messages_are_those_of_tensorflow() -> None:
 
 def test_default_pool_is_left_to_tensorflow() -> None:
     code = (
-        "import tfrecord_io.engine.reference; from google.protobuf import descriptor_pool as d; p = d.Default()\n"
+        "import reference_engine; from google.protobuf import descriptor_pool as d; p = d.Default()\n"
         "try: p.FindMessageTypeByName('tensorflow.Example')\nexcept KeyError: print('free')"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "free\n"
+    done = subprocess.run([sys.executable, "-c", code], env=WITH_SUPPORT, capture_output=True, text=True, check=True)
+    assert done.stdout == "free\n"
 
 
 def test_protobuf_in_pure_python_reads_alike() -> None:
     """It raises UnicodeDecodeError for a name that is not UTF-8, and ByteSize() counts dropped unknown fields."""
     code = (
         "from tfrecord_io.engine.contract import Plan\n"
-        "from tfrecord_io.engine.reference import ENGINE\n"
+        "from reference_engine import ENGINE\n"
         "decoder = ENGINE.decoder(Plan())\n"
         "for payload in ('0a0f0a0d0a0b20ffffffffffffffffff01', '4a056f74686572'):\n"
         "    fault = decoder.feed(ENGINE.frame([bytes.fromhex(payload)])).fault\n"
         "    print(fault.code.name if fault else decoder.counts.foreign)\n"
     )
-    environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    environment = {**WITH_SUPPORT, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
     command = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "WIRE\n1\n"

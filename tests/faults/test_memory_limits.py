@@ -54,7 +54,7 @@ def test_a_limit_of_memory(
     run: FaultyProcess, large: Path, tmp_path: Path, engine: str, way: str, record_property: Any
 ) -> None:
     """The whole result or a MemoryError; then the same call without the limit, in the same process, is right."""
-    if engine == "reference":
+    if engine == "reference_engine":
         pytest.skip("protobuf's extension module does not check its allocations: a segmentation fault in upb")
     rows = repr(1 if way.startswith("write") else ROWS)
     target, refused = tmp_path / "target.tfrecord", 0

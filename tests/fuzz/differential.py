@@ -25,9 +25,10 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 import tfrecord_io as tfr
 from engine_comparison import NATIVE, compare
 from mutation import SEEDS, Target, main
+from reference_engine import ENGINE as REFERENCE
+from reference_engine.shells import SequenceShell
 from rows import records
 from tfrecord_io.engine.contract import FaultCode, Plan, PlanColumn
-from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import EMBEDDED_FIELD, Kind, Layout, RecordType, Text
 from tfrecord_io.format.varint import varint
@@ -106,7 +107,7 @@ def comparable(cell: Any) -> Any:
 def has_unknown_in_entries(payload: bytes) -> bool:
     """Whether a map entry has an unknown field: Python's protobuf drops such an entry, C++ protobuf keeps it."""
     try:
-        shell = messages.SequenceShell.FromString(payload)
+        shell = SequenceShell.FromString(payload)
     except ProtobufError:
         return True
     maps = [*shell.features, *shell.lists]
@@ -115,7 +116,6 @@ def has_unknown_in_entries(payload: bytes) -> bool:
 
 def check_protobuf(payload: bytes, sequence: bool) -> None:
     """What protobuf reads from a record equals what the native engine reads."""
-    assert NATIVE is not None
     plan = Plan(record_type=RecordType.SEQUENCE_EXAMPLE if sequence else RecordType.EXAMPLE, names_in_both=True)
     decoder = NATIVE.decoder(plan)
     fault = decoder.feed(REFERENCE.frame([payload])).fault
@@ -177,7 +177,7 @@ def check(folder: Path, seeds: Sequence[bytes]) -> Callable[[bytes], None]:
             path.write_bytes(REFERENCE.frame([draw.choice(seeds), payload]))
             if _may_stop_first(payload):
                 return
-            native, reference = outcome(path, "native"), outcome(path, "reference")
+            native, reference = outcome(path, "native"), outcome(path, "reference_engine")
             same = native.equals(reference) if hasattr(native, "equals") else native == reference
             assert same or _same_bits(native, reference), f"{native} and {reference}"
 
@@ -203,7 +203,6 @@ def _same_bits(a: Any, b: Any) -> bool:
 
 
 def targets(folder: Path) -> dict[str, Target]:
-    assert NATIVE is not None, "the compiled engine is missing"
     seeds = payloads()
     return {"engines": Target(check(folder, seeds), seeds, ())}
 

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 import tfrecord_io as tfr
-from tfrecord_io.engine.reference import ENGINE
+from reference_engine import ENGINE
 from tfrecord_io.index import RecordIndex
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest

@@ -83,7 +83,7 @@ def restored(value: Any, like: Any) -> Any:
     names=st.lists(st.sampled_from(list(STEPS)), min_size=1, max_size=5),
     partition_by=st.sampled_from([None, ["p"]]),
     copy=st.sampled_from(list(COPIES)),
-    engine=st.sampled_from(["native", "reference"]),
+    engine=st.sampled_from(["native", "reference_engine"]),
 )
 def test_what_evolved_is_read_and_copied(names: Sequence[str], partition_by: Any, copy: str, engine: str) -> None:
     with tempfile.TemporaryDirectory() as folder, engine_of(engine):

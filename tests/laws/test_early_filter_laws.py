@@ -55,7 +55,7 @@ def counts(n: int, bad: str | None) -> bool:
     ways=WAYS,
     block=st.sampled_from([1, 200, 1 << 20]),
     threads=st.sampled_from([1, 3]),
-    engine=st.sampled_from(["native", "native", "reference"]),
+    engine=st.sampled_from(["native", "native", "reference_engine"]),
     batch_size=st.none() | st.integers(1, 50),
 )
 @pytest.mark.parametrize("on_error", ["raise", "stop", "skip"])

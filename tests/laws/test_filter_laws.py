@@ -262,7 +262,7 @@ def test_no_file_can_have_such_a_row(tmp_path: Path) -> None:
     assert_equal(tfr.read_table(tmp_path, filters=f("label") == 9), tfr.read_table(tmp_path).slice(0, 0))
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("engine", ["native", "reference_engine"])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("two_steps", [False, True])
 def test_damage_is_skipped_as_without_a_filter(tmp_path: Path, engine: str, threads: int, two_steps: bool) -> None:

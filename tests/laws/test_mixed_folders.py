@@ -61,7 +61,7 @@ def outcome(paths: list[Path], **keywords: Any) -> Any:
     foreign=st.lists(st.lists(rows, min_size=1, max_size=3), min_size=1, max_size=2),
     data=st.data(),
     defect=st.none() | st.sampled_from(list(DEFECTS)),
-    how=st.sampled_from([("native", 1), ("native", 3), ("reference", 1)]),
+    how=st.sampled_from([("native", 1), ("native", 3), ("reference_engine", 1)]),
 )
 def test_the_order_of_files_does_not_change_what_is_read(
     native_engine: None,

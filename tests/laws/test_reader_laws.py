@@ -63,7 +63,7 @@ def test_threads_blocks_and_engines_do_not_change_what_is_read(
     with on_disk(contents) as paths:
         expected = outcome(paths, threads=1)
         assert isinstance(expected, tuple)
-        for engine, size, threads in [("native", 64, 1), ("native", 100, 3), ("reference", 64, 2)]:
+        for engine, size, threads in [("native", 64, 1), ("native", 100, 3), ("reference_engine", 64, 2)]:
             with engine_of(engine), blocks_of(size):
                 assert outcome(paths, threads=threads) == expected
                 with tfr.open_reader(tfr.dataset(paths, sample="all", threads=threads), batch_size=2) as reader:
@@ -99,13 +99,13 @@ def test_damage_is_reported_alike_however_it_is_read(
     native_engine: None, payloads: list[bytes], window: dict[str, int]
 ) -> None:
     with on_disk([payloads[:5], payloads[5:]]) as paths:
-        with engine_of("reference"):
+        with engine_of("reference_engine"):
             expected = outcome(paths, threads=1, record_type="example", **window)
         for engine, size, threads in [
             ("native", 1 << 20, 1),
             ("native", 64, 1),
             ("native", 100, 3),
-            ("reference", 64, 2),
+            ("reference_engine", 64, 2),
         ]:
             with engine_of(engine), blocks_of(size):
                 got = outcome(paths, threads=threads, record_type="example", **window)

@@ -201,7 +201,7 @@ def test_engines_blocks_and_compression_do_not_matter(
     damage = data.draw(damages(payloads))
     with file_of(damage.content) as path:
         got, regions = named(damage.content, *read(path))
-        with engine_of("reference"):
+        with engine_of("reference_engine"):
             assert named(damage.content, *read(path, size)) == (got, regions)
         path.write_bytes(gzip.compress(damage.content, 1))
         assert named(damage.content, *read(path, size)) == (got, regions)
@@ -240,7 +240,7 @@ def test_tables_are_those_of_the_intact_records(
         found = table_and_report(path, schema=schema, threads=1)
         for threads in (2, 4):
             assert table_and_report(path, schema=schema, threads=threads) == found
-        with engine_of("reference"):
+        with engine_of("reference_engine"):
             table, regions, _ = table_and_report(path, schema=schema)
             assert (table, [(r.begin, r.end) for r in regions]) == (found[0], [(r.begin, r.end) for r in found[1]])
         limit = data.draw(st.integers(0, 5))

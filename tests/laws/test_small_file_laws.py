@@ -135,7 +135,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@given(files=contents(), options=OPTIONS, folders=st.booleans(), engine=st.sampled_from(["native", "reference"]))
+@given(files=contents(), options=OPTIONS, folders=st.booleans(), engine=st.sampled_from(["native", "reference_engine"]))
 def test_small_files_are_read_as_if_one_by_one(
     native_engine: None, files: list[bytes], options: dict[str, Any], folders: bool, engine: str
 ) -> None:

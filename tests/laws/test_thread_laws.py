@@ -303,7 +303,7 @@ def test_the_reference_engine_does_not_depend_on_threads(
 ) -> None:
     if options.get("record_type") == "bytes":
         options.pop("schema", None)
-    with on_disk(contents) as paths, blocks_of(100), engine_of("reference"):
+    with on_disk(contents) as paths, blocks_of(100), engine_of("reference_engine"):
         assert outcome(read, paths, threads=threads, **options) == outcome(read, paths, threads=1, **options)
 
 

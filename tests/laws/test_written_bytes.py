@@ -105,7 +105,7 @@ def test_engines_and_forms_of_the_data_change_no_byte(
     table = pa.table(columns)
     forms = {"table": table, "arrays": columns, "frame": table.to_pandas(), "rows": lambda: iter_rows(table)}
     results = []
-    for engine in ("native", "reference"):
+    for engine in ("native", "reference_engine"):
         monkeypatch.setenv("TFRECORD_IO_ENGINE", engine)
         for name, form in forms.items():
             data = form() if callable(form) else form

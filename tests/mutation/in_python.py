@@ -24,7 +24,7 @@ _PASSED, _FAILED = 0, 1
 
 
 class PythonMutants:
-    """The mutants of a module of the package, and the tests that they run."""
+    """The mutants of a module of the package, or of tests/support, and the tests that they run."""
 
     def __init__(self, root: Path, name: str, tests: Sequence[str]) -> None:
         self._root, self._name, self._tests = root, name, tests
@@ -76,7 +76,8 @@ class _Loop:
         if os.waitstatus_to_exitcode(status) != _PASSED:
             return True  # without results
         limit = 3 + 3 * int(usage.ru_utime + usage.ru_stime)
-        module = importlib.import_module(f"tfrecord_io.{self._name.removesuffix('.py').replace('/', '.')}")
+        name = self._name.removesuffix(".py").replace("/", ".")
+        module = importlib.import_module(name if name.startswith("reference_engine.") else f"tfrecord_io.{name}")
         path = Path(str(module.__file__))
         source = path.read_text()
         count = sum(1 for _ in python_mutants(source, str(path)))
@@ -144,8 +145,9 @@ def _install(module: Any, mutant: Mutant) -> None:
 def _replace_everywhere(name: str, old: Any, new: Any) -> None:
     import sys
 
-    for other in list(sys.modules.values()):
-        if (getattr(other, "__name__", "") or "").startswith("tfrecord_io") and vars(other).get(name) is old:
+    for module_name, other in list(sys.modules.items()):
+        is_ours = module_name.startswith(("tfrecord_io", "reference_engine"))
+        if is_ours and vars(other).get(name) is old:
             setattr(other, name, new)
 
 

@@ -21,7 +21,7 @@ sys.path[:0] = [str(HERE)]
 from in_kernel import KernelMutants
 from in_python import PythonMutants
 
-FRAMING = ["engine/reference/test_frames.py", "engine/test_find_header.py"]
+FRAMING = ["engine/test_reference_frames.py", "engine/test_find_header.py"]
 # Those tests of pieces that need no server.
 _PIECES = [
     f"read/test_splitting.py::test_{name}"
@@ -35,10 +35,10 @@ _PIECES = [
 ]
 _CRCS = "engine/test_equivalence.py::test_the_crc_of_two_parts_follows_from_those_of_each"
 
-# Modules of the package, and the tests that each mutant of them runs.
+# Modules of the package, and of tests/support, and the tests that each mutant of them runs.
 PYTHON = {
     "format/framing.py": ["format/test_framing.py"],
-    "engine/reference/frames.py": [*FRAMING, _CRCS],
+    "reference_engine/frames.py": [*FRAMING, _CRCS],
     "schema/observation.py": ["schema/test_observation.py"],
     "format/missing_values.py": ["format/test_missing_values.py"],
     "read/resync.py": ["read/test_resync.py", *_PIECES],

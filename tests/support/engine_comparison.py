@@ -1,4 +1,4 @@
-"""The engines that can be loaded, and a comparison of both on the same data: columns, progress and faults."""
+"""The engines, and a comparison of both on the same data: columns, progress and faults."""
 
 from __future__ import annotations
 
@@ -7,21 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from reference_engine import ENGINE as REFERENCE
 from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Plan, Progress
-from tfrecord_io.engine.reference import ENGINE as REFERENCE
-from tfrecord_io.engine.select import native_available
+from tfrecord_io.engine.native import ENGINE as NATIVE
 
-
-def engines() -> list[Engine]:
-    """The native engine, if it was built, and the reference engine."""
-    if not native_available():
-        return [REFERENCE]
-    from tfrecord_io.engine.native import ENGINE as NATIVE
-
-    return [NATIVE, REFERENCE]
-
-
-NATIVE = next((e for e in engines() if e.name == "native"), None)
+ENGINES: list[Engine] = [NATIVE, REFERENCE]
 
 
 def same_columns(actual: list[ColumnBuffers], expected: list[ColumnBuffers]) -> None:
@@ -117,7 +107,6 @@ def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: i
 
 
 def compare(plan: Plan, data: bytes, cuts: list[int], max_records: int = -1, max_bytes: int = -1) -> None:
-    assert NATIVE is not None
     for mine, other in zip(
         *(run(e, plan, data, cuts, max_records, max_bytes) for e in (NATIVE, REFERENCE)), strict=True
     ):

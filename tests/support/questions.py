@@ -22,7 +22,7 @@ QUESTIONS = {
     "out of memory": "faq",
     "windows": "installation faq",
     "apple silicon m1": "installation faq",
-    "SlowEngineWarning": "installation faq",
+    "compiler": "installation",
     "resume checkpoint": "howto/train-with-shuffling",
     "protobuf version conflict": "faq installation",
     "unknown feature description": "faq schema",

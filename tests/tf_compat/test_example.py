@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf.message import DecodeError as WireError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference_engine.record_parser import read_record
+from strategies import datasets
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.format.example_messages import Example, Feature, Int64List
+from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.tf_compat.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
 
 
@@ -242,6 +246,34 @@ def test_encoded_features_are_decoded_unchanged(features: dict[str, Any]) -> Non
             assert decoded[name].tobytes() == np.array(value, np.float32).tobytes()
         else:
             assert decoded[name].tolist() == value
+
+
+@given(datasets(), st.integers(0, 2**32 - 1), st.integers(0, 7))
+def test_any_payload_is_decoded_as_protobuf_reads_it(payloads: list[bytes], at: int, bit: int) -> None:
+    for payload in payloads:
+        changed = bytearray(payload)
+        if changed:
+            changed[at % len(changed)] ^= 1 << bit
+        for content in (payload, bytes(changed)):
+            try:
+                record = read_record(content, RecordType.EXAMPLE, lambda name, is_list: True)
+            except WireError:
+                record = None
+            if record is None or (record.has_feature and not record.has_plain):
+                reason = "not a valid Example" if record is None else "ExampleListWithContext"
+                with pytest.raises(DecodeError, match=reason):
+                    decode_example(content)
+                continue
+            decoded = decode_example(content)
+            assert list(decoded) == list(record.features)
+            for name, cell in record.features.items():
+                value = decoded[name]
+                if cell is None or value is None:
+                    assert cell is value
+                elif cell.kind == Kind.BYTES:
+                    assert (value.dtype, value.tolist()) == (object, cell.values)
+                else:
+                    assert (value.dtype, value.tobytes()) == (cell.values.dtype, cell.values.tobytes())
 
 
 def test_values_of_mixed_types_are_named_with_their_index() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from engine_comparison import engines
+from engine_comparison import ENGINES
 from limited import set_limits
 from nested_tables import tables
 from reading import read_by
@@ -209,7 +209,7 @@ def test_windows_of_frames_are_those_of_the_file(payloads: list[bytes], skip: in
     expected = bytearray(framed(*payloads))
     for end in np.cumsum(lengths + 16).tolist():
         expected[end - 4 : end] = bytes(4)
-    for engine in engines():
+    for engine in ENGINES:
         out = np.full(size, 255, np.uint8)
         count = engine.frame_window(data, starts, lengths, skip, out)
         assert out[:count].tobytes() == expected[skip : skip + size]

@@ -122,7 +122,7 @@ PAYLOADS = [
 @given(
     st.lists(st.lists(st.sampled_from(PAYLOADS), max_size=6), min_size=1, max_size=3),
     st.lists(st.none() | st.text("aé%/=_\x01 1", max_size=5) | st.integers(-3, 300).map(str), min_size=3, max_size=3),
-    st.sampled_from(["native", "reference"]),
+    st.sampled_from(["native", "reference_engine"]),
 )
 def test_each_record_gets_the_feature_and_nothing_else_changes(
     files: list[list[bytes]], values: list[str | None], engine: str
@@ -152,7 +152,7 @@ def test_each_record_gets_the_feature_and_nothing_else_changes(
 
 
 def test_records_that_fill_blocks(tmp_path: Path, engine: str) -> None:
-    rows = 40 if engine == "reference" else 400
+    rows = 40 if engine == "reference_engine" else 400
     table = pa.table({"x": [bytes([i % 256]) * 50_000 for i in range(rows)], "n": range(rows)})
     for day in (1, 2):
         put(table, tmp_path, "d", f"day={day}", "a.tfrecord.gz")

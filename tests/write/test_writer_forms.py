@@ -126,7 +126,7 @@ def test_buffers_that_are_not_aligned_are_converted_first(native_engine: None) -
 
 
 def test_the_reference_engine_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TFRECORD_IO_ENGINE", "reference")
+    monkeypatch.setenv("TFRECORD_IO_ENGINE", "reference_engine")
     assert get_engine().arrow_reader(plain_forms(plan_writing(pa.schema([("x", pa.int64())])))) is None
 
 

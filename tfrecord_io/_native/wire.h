@@ -10,7 +10,7 @@
 static_assert(
     std::endian::native == std::endian::little,
     "tfrecord_io's kernel is for little-endian processors: the bytes of TFRecord and of protobuf's numbers are "
-    "loaded as they are. Without it, the package runs with its reference engine, in Python.");
+    "loaded as they are.");
 
 namespace tfr {
 

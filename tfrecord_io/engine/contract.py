@@ -1,8 +1,8 @@
 """The interface of an engine, and the types it takes and returns.
 
 An engine decodes bytes into columns and encodes columns as bytes. It has no paths and no error messages: a problem is a
-`Fault`, a value with a code and a position. There are two engines, ``native`` (C++) and ``reference`` (protobuf); the
-tests run on both.
+`Fault`, a value with a code and a position. The engine is ``native`` (C++); the tests compare it with a reference
+engine (protobuf, in tests/support/reference_engine), which lacks what may be None here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FaultCode(IntEnum):
     FIXED_TRUNCATED = 26
     TAG_TOO_LONG = 27
 
-    WIRE = 31  # of the reference engine: protobuf refuses without a reason
+    WIRE = 31  # of the tests' reference engine: protobuf refuses without a reason
 
     KIND = 32  # expected, got = Kind
     VALUE_COUNT = 33  # `got` values for a scalar column

@@ -1,6 +1,6 @@
 """Arrays of NumPy that are not plain buffers: text, ``bytes`` objects, views and runs of rows, columns of many batches.
 
-They are made by the kernel, or, with the reference engine, in plain Python, which is the oracle of the tests.
+They are made by the kernel, or, with the reference engine of the tests, in plain Python, which is their oracle.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NumberColumn(NamedTuple):
 
 
 def _kernel() -> Any:
-    """The kernel; None with the reference engine."""
+    """The kernel; None with the reference engine of the tests."""
     return import_module("tfrecord_io._native._kernel") if get_engine().name == "native" else None
 
 

@@ -25,7 +25,7 @@ def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool:
 
     With either of the first two no cell is, or holds, a masked array, and no cell is one of the values that only
     tensors hold. A cell that is None, or NaN where `nan_is_missing`, is missing; a NaN inside an array or a list is a
-    value. The reference engine leaves all to Python.
+    value. The tests' reference engine leaves all to Python.
 
     >>> import numpy as np
     >>> gather_objects(np.array([b"ab", None, b""], object), False).value_offsets

@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli), unmasked: the kernel's; where it was not built, that of the package crc32c, which is LGPL."""
+"""CRC-32C (Castagnoli), unmasked: the kernel's, for modules below the engine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from typing import Any
 
 @cache  # not at import: the stub of the package is written where nothing is installed
 def _implementation() -> Callable[[Any, int], int]:
-    try:
-        from tfrecord_io._native import _kernel
-    except ImportError:
-        from crc32c import crc32c as of_package
-
-        return of_package
     from numpy import frombuffer, uint8
+
+    from tfrecord_io._native import _kernel
 
     return lambda data, value: _kernel.crc32c(frombuffer(data, uint8), value)
 

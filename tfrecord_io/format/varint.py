@@ -1,4 +1,4 @@
-"""Varints; apart from `format.protobuf`, as importing protobuf takes long."""
+"""Varints and fields; apart from `format.protobuf`, as importing protobuf takes long."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def delimited(number: int, content: bytes) -> bytes:
+    """A field of bytes or of a message."""
+    return varint(number << 3 | 2) + varint(len(content)) + content

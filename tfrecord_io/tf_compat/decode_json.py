@@ -10,10 +10,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tfrecord_io.engine.reference.encoder import encode_example_features
 from tfrecord_io.errors import DecodeError, EncodeError, printable, say
 from tfrecord_io.format.example_messages import Feature
-from tfrecord_io.tf_compat.example import bytes_feature, float_feature, int64_feature
+from tfrecord_io.tf_compat.example import bytes_feature, encode_features, float_feature, int64_feature
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*(={0,2})")
@@ -83,7 +82,7 @@ def _payload(text: Any) -> bytes:
             raise DecodeError(
                 error.reason or str(error), feature=name, expected=error.expected, got=error.got
             ) from None
-    return encode_example_features(encoded)
+    return encode_features(encoded)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,21 +8,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError as WireError
+import pyarrow as pa
 
-from tfrecord_io.engine.contract import RecordCounts
+from tfrecord_io.engine.contract import ColumnBuffers, Plan
 from tfrecord_io.engine.fault_messages import not_examples
-from tfrecord_io.engine.reference.encoder import encode_example_features, feature_of
-from tfrecord_io.engine.reference.record_parser import read_record
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, EncodeError, say
 from tfrecord_io.format.example_messages import Feature
-from tfrecord_io.format.kinds import Kind, RecordType, image_advice
+from tfrecord_io.format.framing import FOOTER_BYTES, masked_crc32c
+from tfrecord_io.format.kinds import Kind, Text, image_advice
 from tfrecord_io.format.missing_values import has_missing
+from tfrecord_io.format.varint import delimited
 from tfrecord_io.typing import BytesLike
 
 _INT64 = np.iinfo(np.int64)
 _BYTES_LIKE = (bytes, bytearray, memoryview)
 _FULL_NAME = Feature.DESCRIPTOR.full_name
+_ALL = Plan(text=Text.NO, check_crc=False, max_features=2**31 - 1)
 _KINDS = {"b": Kind.INT64, "i": Kind.INT64, "u": Kind.INT64, "f": Kind.FLOAT, "S": Kind.BYTES, "U": Kind.BYTES}
 
 
@@ -44,7 +46,10 @@ def bytes_feature(value: Any) -> Any:
     >>> bytes_feature([b"cat", "dog"]).bytes_list.value
     [b'cat', b'dog']
     """
-    return feature_of(Kind.BYTES, [_to_bytes(item) for item in _items(value)])
+    feature = Feature()
+    feature.bytes_list.value.extend([_to_bytes(item) for item in _items(value)])
+    feature.bytes_list.SetInParent()
+    return feature
 
 
 def float_feature(value: Any) -> Any:
@@ -70,7 +75,10 @@ def float_feature(value: Any) -> Any:
     items = _items(value)
     if not _is_array_of(items, "fiu"):
         items = [_to_float(item) for item in items]
-    return feature_of(Kind.FLOAT, _as_float32(items))
+    feature = Feature()  # of bytes: Python's floats would quiet signalling NaNs
+    feature.float_list.MergeFromString(delimited(1, _as_float32(items).astype("<f4", copy=False).tobytes()))
+    feature.float_list.SetInParent()
+    return feature
 
 
 def int64_feature(value: Any) -> Any:
@@ -98,7 +106,10 @@ def int64_feature(value: Any) -> Any:
         if not _INT64.min <= number <= _INT64.max:
             expected = f"{_INT64.min} to {_INT64.max}"
             raise EncodeError("an integer is out of range of int64", expected=expected, got=number)
-    return feature_of(Kind.INT64, [int(number) for number in numbers])
+    feature = Feature()
+    feature.int64_list.value.extend([int(number) for number in numbers])
+    feature.int64_list.SetInParent()
+    return feature
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
@@ -142,7 +153,16 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
             raise
         except TypeError as error:
             raise EncodeError(str(error), feature=str(name)) from None
-    return encode_example_features(encoded)
+    return encode_features(encoded)
+
+
+def encode_features(features: Sequence[tuple[str, Any]]) -> bytes:
+    """The payload of an Example with these Feature messages, in this order, which a map of protobuf does not keep."""
+    entries = [
+        delimited(1, delimited(1, name.encode()) + delimited(2, feature.SerializeToString()))
+        for name, feature in features
+    ]
+    return delimited(1, b"".join(entries))
 
 
 def decode_example(payload: BytesLike) -> dict[str, Any]:
@@ -170,16 +190,21 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     """
     if isinstance(payload, str) or _is_message(payload):
         raise TypeError(f"expected bytes, got {type(payload).__name__}{_hint(payload)}")
-    try:
-        record = read_record(bytes(payload), RecordType.EXAMPLE, lambda name, is_list: True)
-    except WireError:
+    decoder, frame = get_engine().decoder(_ALL), _frame(bytes(payload))
+    decoder.expect(len(frame))
+    if decoder.feed(frame).fault is not None:
         advice = say('read other messages and plain bytes with {read_table(record_type="bytes")}')
-        raise DecodeError("the payload is not a valid Example", advice=advice) from None
-    is_nested = int(record.has_feature and not record.has_plain)
-    other = not_examples(RecordCounts(1, is_nested, is_nested), None)
-    if other is not None:
+        raise DecodeError("the payload is not a valid Example", advice=advice)
+    counts = decoder.counts
+    if counts.nested and (other := not_examples(counts, None)):
         raise other
-    return {name: None if cell is None else _as_array(cell.kind, cell.values) for name, cell in record.features.items()}
+    return {column.name: _as_array(column) for column in decoder.take()[:]}
+
+
+def _frame(payload: bytes) -> bytes:
+    """A frame with a checksum of its length only."""
+    length = len(payload).to_bytes(8, "little")
+    return b"".join((length, masked_crc32c(length).to_bytes(4, "little"), payload, bytes(FOOTER_BYTES)))
 
 
 def _is_message(value: Any) -> bool:
@@ -190,12 +215,17 @@ def _hint(value: Any) -> str:
     return ": call its SerializeToString()" if _is_message(value) else ""
 
 
-def _as_array(kind: Kind, values: Any) -> Any:
-    if kind != Kind.BYTES:
-        return values.copy()
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
+def _as_array(column: ColumnBuffers) -> Any:
+    """The values of a column of one row; None without a feature type."""
+    if column.null_count:
+        return None
+    assert column.values is not None
+    if column.kind != Kind.BYTES:
+        return column.values.astype(np.int64 if column.kind == Kind.INT64 else np.float32)  # C's long, not long long
+    assert column.value_offsets is not None
+    buffers = [None, pa.py_buffer(column.value_offsets), pa.py_buffer(column.values)]
+    objects = pa.Array.from_buffers(pa.binary(), len(column.value_offsets) - 1, buffers)
+    return objects.to_numpy(zero_copy_only=False).copy()
 
 
 def _is_array_of(items: Any, kinds: str) -> bool:

@@ -8,7 +8,7 @@ import sys
 from importlib import metadata
 from importlib.util import find_spec
 
-from tfrecord_io.engine.select import get_engine, native_available
+from tfrecord_io.engine.select import get_engine
 
 # Distributions whose module has another name.
 _MODULES = {"protobuf": "google.protobuf", "pillow": "PIL"}
@@ -26,10 +26,17 @@ def show_versions() -> None:
     tfrecord_io: ...
     """
     print(f"tfrecord_io: {_version('tfrecord_io', 'tfrecord_io')}")
-    print(f"engine: {get_engine().name} (native: {'built' if native_available() else 'not built'})")
+    print(f"engine: {_engine()}")
     print(f"python: {sys.version.split()[0]} ({platform.machine()}, {platform.system()})")
     for name in _requirements():
         print(f"{name}: {_version(name, _MODULES.get(name, name))}")
+
+
+def _engine() -> str:
+    try:
+        return get_engine().name
+    except ImportError as error:
+        return f"missing: {error}"
 
 
 def _requirements() -> list[str]:

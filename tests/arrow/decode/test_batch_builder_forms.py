@@ -28,8 +28,6 @@ from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import kind_of, plain_kind
 
-pytestmark = pytest.mark.skipif(NATIVE is None, reason="only the compiled engine makes arrays")
-
 INTEGERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()]
 TIMES = [pa.date32(), pa.date64(), pa.time32("ms"), pa.time64("ns"), pa.timestamp("us", "UTC"), pa.duration("s")]
 BYTES = [pa.binary(), pa.string(), pa.large_binary(), pa.large_string()]

@@ -136,7 +136,7 @@ def outcome(call: Callable[[], Columns]) -> Any:
 
 
 def same(call: Callable[[], Columns]) -> None:
-    with chosen("reference"):
+    with chosen("reference_engine"):
         expected = outcome(call)
     with chosen("native"):
         assert outcome(call) == expected

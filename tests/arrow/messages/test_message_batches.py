@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from engine_comparison import engines
+from engine_comparison import ENGINES
 from random_messages import DESCRIPTORS, message_class, message_type, random_messages
 from rounds import COMPLETE, rounds
 from tfrecord_io.arrow.messages.conform import fields_of
@@ -63,7 +63,7 @@ def write(path: Path, payloads: list[bytes]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("engine", [engine.name for engine in engines()])
+@pytest.mark.parametrize("engine", [engine.name for engine in ENGINES])
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=rounds(100), deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.integers(0, 6))
@@ -136,7 +136,7 @@ def test_fields_on_the_wire_again() -> None:
     assert got["inner"] == {"a": 3, "s": "y", "d": [1.0, 2.0], "o": None}
 
 
-@pytest.mark.parametrize("engine", [engine.name for engine in engines()])
+@pytest.mark.parametrize("engine", [engine.name for engine in ENGINES])
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_do_not_depend_on_one_another(monkeypatch: pytest.MonkeyPatch, name: str, engine: str) -> None:
     """Also where some have fields in several parts, which others lack."""
@@ -487,7 +487,7 @@ def nodes() -> st.SearchStrategy[Any]:
     return st.recursive(st.builds(NODE, value=st.integers(-5, 5)), inside, max_leaves=8)
 
 
-@pytest.mark.parametrize("engine", [engine.name for engine in engines()])
+@pytest.mark.parametrize("engine", [engine.name for engine in ENGINES])
 @settings(max_examples=rounds(60), deadline=None)
 @given(pairs=st.lists(st.tuples(nodes(), st.none() | nodes()), max_size=4))
 def test_messages_in_themselves_are_written_back_equal(

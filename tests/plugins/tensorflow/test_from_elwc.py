@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, entry, example, field, flip, floats, framed, group, int64s, tag, varint, written
+from reference_engine import wire_tags
+from reference_engine.record_parser import read_record
 from strategies import damaged, payloads
-from tfrecord_io.engine.reference import wire_tags
-from tfrecord_io.engine.reference.record_parser import read_record
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.format.protobuf import message_classes
 
@@ -165,7 +165,7 @@ def test_numbers_go_on_from_file_to_file(engine: str, tmp_path: Path) -> None:
 def test_large_lists_and_many(engine: str, tmp_path: Path) -> None:
     """Of several blocks and pieces; a context is larger than a block."""
     rng = np.random.default_rng(5)
-    size = 400 if engine == "reference" else 4000
+    size = 400 if engine == "reference_engine" else 4000
     counts = [*rng.integers(0, 6, size).tolist(), size, 0, 3]
     lists, number = [], 0
     for at, count in enumerate(counts):

@@ -24,7 +24,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), min_size=1, m
 @given(
     files=st.lists(ROWS, min_size=1, max_size=3),
     limit=st.integers(1, 2000),
-    engine=st.sampled_from(["native", "reference"]),
+    engine=st.sampled_from(["native", "reference_engine"]),
 )
 def test_neither_payloads_nor_integers_exceed_the_limit(
     files: list[list[tuple[int, int]]], limit: int, engine: str

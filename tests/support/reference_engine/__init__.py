@@ -1,6 +1,7 @@
 """The reference engine: protobuf and crc32c, plain and obviously right.
 
-It shares no code with the native engine, is its oracle in every test, and runs where the native one was not built.
+It shares no code with the native engine, whose oracle it is in the tests. ``TFRECORD_IO_ENGINE=reference_engine``
+selects it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from reference_engine import frames, members
+from reference_engine.decoder import ReferenceDecoder
+from reference_engine.encoder import ReferenceEncoder
 from tfrecord_io.engine.contract import Engine, PlainForm, Plan, RowForm
-from tfrecord_io.engine.reference import frames, members
-from tfrecord_io.engine.reference.decoder import ReferenceDecoder
-from tfrecord_io.engine.reference.encoder import ReferenceEncoder
 
 
 class ReferenceKeyTable:
@@ -43,7 +44,7 @@ def _keys(data: Any, offsets: Any) -> list[bytes]:
 class ReferenceEngine:
     """See `tfrecord_io.engine.contract.Engine`."""
 
-    name = "reference"
+    name = "reference_engine"
     crc32c = staticmethod(frames.crc32c)
     crc32c_combine = staticmethod(frames.crc32c_combine)
     scan = staticmethod(frames.scan)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from reference_engine.frames import frame
+from reference_engine.shells import EntryShell, MapShell
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowColumns, ColumnBuffers
-from tfrecord_io.engine.reference.frames import frame
 from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.format.varint import varint
@@ -58,13 +59,8 @@ def feature_of(kind: Kind, values: Any) -> Any:
 
 def entries(named: Sequence[tuple[str, bytes]]) -> bytes:
     """A Features or FeatureLists message with its entries in the given order, which a protobuf map does not keep."""
-    shells = [messages.EntryShell(key=[name], value=[value]) for name, value in named]
-    return messages.MapShell(entry=shells).SerializeToString()
-
-
-def encode_example_features(features: Sequence[tuple[str, Any]]) -> bytes:
-    """The payload of an Example with these Feature messages, in this order."""
-    return _field(1, entries([(name, bytes(feature.SerializeToString())) for name, feature in features]))
+    shells = [EntryShell(key=[name], value=[value]) for name, value in named]
+    return MapShell(entry=shells).SerializeToString()
 
 
 def _payload(columns: Sequence[ColumnBuffers], row: int) -> bytes:

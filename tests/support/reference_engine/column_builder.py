@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from reference_engine.record_parser import Cell, Steps
 from tfrecord_io.engine.contract import ColumnBuffers, Fault, FaultCode, PlanColumn
-from tfrecord_io.engine.reference.record_parser import Cell, Steps
 from tfrecord_io.format.kinds import Kind, Layout, Text
 
 _DTYPES = {Kind.BYTES: np.uint8, Kind.FLOAT: np.float32, Kind.INT64: np.int64}

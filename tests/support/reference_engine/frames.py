@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from crc32c import crc32c as of_package
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Fault, FaultCode, Frames
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc
@@ -24,8 +25,6 @@ def byte_view(data: Any) -> memoryview:
 
 def crc32c(data: Any, value: int = 0) -> int:
     """CRC32C (Castagnoli), unmasked, of `data` appended to what gave `value`."""
-    from crc32c import crc32c as of_package  # LGPL: imported only where this engine runs
-
     return int(of_package(byte_view(data), value))
 
 

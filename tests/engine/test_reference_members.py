@@ -11,7 +11,7 @@ from hypothesis import example as given_example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine_comparison import engines, essence
+from engine_comparison import ENGINES, essence
 from records import field, framed, group, tag, varint
 from strategies import damaged, unknown_fields
 from tfrecord_io.engine.contract import Engine, Fault, Frames, Members
@@ -36,7 +36,7 @@ def found(engine: Engine, payloads: list[bytes]) -> tuple[Frames, Members, Fault
 @given_example([b"", field(1, b""), b"\x0a"])
 @given_example([field(1, b"a", pad=4), tag(1, 2, pad=4) + varint(1) + b"a"])
 def test_engines_find_the_same_fields(payloads: list[bytes]) -> None:
-    results = [found(engine, payloads)[1:] for engine in engines()]
+    results = [found(engine, payloads)[1:] for engine in ENGINES]
     for members, fault in results:
         assert essence(fault) == essence(results[0][1])
         for name in ("fields", "records", "starts", "lengths"):
@@ -47,7 +47,7 @@ def test_engines_find_the_same_fields(payloads: list[bytes]) -> None:
 
 @given(PAYLOADS)
 def test_they_are_those_of_protobuf(payloads: list[bytes]) -> None:
-    for engine in engines():
+    for engine in ENGINES:
         data = framed(*payloads)
         frames, members, fault = found(engine, payloads)
         assert members.records.tolist() == sorted(members.records)
@@ -65,7 +65,7 @@ def test_they_are_those_of_protobuf(payloads: list[bytes]) -> None:
 
 def _parse_strictly(payload: bytes) -> None:
     """Parse as C++ protobuf, which refuses some messages that Python's accepts."""
-    from tfrecord_io.engine.reference import wire_tags
+    from reference_engine import wire_tags
 
     wire_tags.parse(LISTS, payload, {})
     list(wire_tags.fields(payload))
@@ -85,7 +85,7 @@ def test_parts_are_joined_in_frames(rows: list[tuple[bytes, ...]]) -> None:
     parts = [part for row in rows for part in row]
     lengths = np.array([len(part) for part in parts], np.int64)
     starts = np.cumsum(lengths) - lengths
-    for engine in engines():
+    for engine in ENGINES:
         joined = engine.frame_extents(b"".join(parts), starts, lengths, 3)
         assert joined.dtype == np.uint8
         assert joined.tobytes() == framed(*map(b"".join, rows))

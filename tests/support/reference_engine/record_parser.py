@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from reference_engine import shells
+from reference_engine import wire_tags as tags
 from tfrecord_io.engine.contract import EMBEDDED_FIELD
-from tfrecord_io.engine.reference import wire_tags as tags
-from tfrecord_io.format import example_messages as messages
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.format.varint import varint
 
@@ -68,7 +68,7 @@ def read_record(payload: bytes, record_type: RecordType, wanted: Wanted) -> Reco
 
 
 def _read_example(payload: bytes, wanted: Wanted) -> Record:
-    shell, has_unknown = tags.parse(messages.ExampleShell, payload, tags.EXAMPLE)
+    shell, has_unknown = tags.parse(shells.ExampleShell, payload, tags.EXAMPLE)
     record = Record(has_unknown=has_unknown)
     for features in shell.features:
         _read_features(features, wanted, record)
@@ -76,7 +76,7 @@ def _read_example(payload: bytes, wanted: Wanted) -> Record:
 
 
 def _read_sequence(payload: bytes, wanted: Wanted) -> Record:
-    shell, has_unknown = tags.parse(messages.SequenceShell, payload, tags.SEQUENCE)
+    shell, has_unknown = tags.parse(shells.SequenceShell, payload, tags.SEQUENCE)
     record = Record(has_unknown=has_unknown)
     features, lists = iter(shell.features), iter(shell.lists)
     for number, _ in _top_level(payload):
@@ -111,14 +111,14 @@ def _entries(shell: Any, record: Record, wanted: Wanted, is_list: bool) -> Itera
 def _read_features(shell: Any, wanted: Wanted, record: Record) -> None:
     for name, values in _entries(shell, record, wanted, is_list=False):
         with _named_in_error(name):
-            top, _ = tags.parse(messages.FeatureDepth0, _at_depth(values), tags.FEATURE_AT_DEPTH)
+            top, _ = tags.parse(shells.FeatureDepth0, _at_depth(values), tags.FEATURE_AT_DEPTH)
         record.features[name] = _cell(top.inner.inner.value)
 
 
 def _read_lists(shell: Any, wanted: Wanted, record: Record) -> None:
     for name, values in _entries(shell, record, wanted, is_list=True):
         with _named_in_error(name):
-            top, _ = tags.parse(messages.FeatureListDepth0, _at_depth(values), tags.FEATURE_LIST_AT_DEPTH)
+            top, _ = tags.parse(shells.FeatureListDepth0, _at_depth(values), tags.FEATURE_LIST_AT_DEPTH)
         record.lists[name] = [_cell(step) for step in top.inner.inner.value.feature]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from reference_engine.frames import byte_view
+from reference_engine.shells import MembersShell
+from reference_engine.wire_tags import GROUP_BEGIN, GROUP_END, LEN, VARINT, fields, parse, read_varint
 from tfrecord_io.engine.contract import Array, Fault, FaultCode, FieldForm, FieldValues, Frames, Members, MessageFields
-from tfrecord_io.engine.reference.frames import byte_view
-from tfrecord_io.engine.reference.wire_tags import GROUP_BEGIN, GROUP_END, LEN, VARINT, fields, parse, read_varint
-from tfrecord_io.format.example_messages import MembersShell
 from tfrecord_io.format.framing import HEADER_BYTES
 
 

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from reference_engine.column_builder import Column
+from reference_engine.frames import byte_view, check_payload, check_whole, is_truncated, read_header
+from reference_engine.record_parser import Record, read_embedded, read_record
 from tfrecord_io.engine.contract import (
     Array,
     ColumnBuffers,
@@ -21,9 +24,6 @@ from tfrecord_io.engine.contract import (
     Progress,
     RecordCounts,
 )
-from tfrecord_io.engine.reference.column_builder import Column
-from tfrecord_io.engine.reference.frames import byte_view, check_payload, check_whole, is_truncated, read_header
-from tfrecord_io.engine.reference.record_parser import Record, read_embedded, read_record
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
 
