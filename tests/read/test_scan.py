@@ -13,7 +13,6 @@ import pytest
 
 import tfrecord_io as tfr
 from in_processes import batches_of, in_spawned_process, record_of, table_of_scan
-from reading import read_by
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import open_scan, read_scan
@@ -81,7 +80,7 @@ def test_a_pickled_scan_reads_the_same(tmp_path: Path, keywords: dict[str, Any],
     copy = pickle.loads(pickle.dumps(scan))
     assert copy.schema.equals(scan.schema, check_metadata=True)
     assert replace(copy.settings.plan, select=None) == replace(scan.settings.plan, select=None)
-    expected = read_by(tfr.read_table, tmp_path, **{**keywords, "sample": "all"})
+    expected = tfr.read_table(tfr.dataset(tmp_path, **{**keywords, "sample": "all"}))
     for opened in (scan, copy, scan):
         with open_scan(opened) as reader:
             assert reader.read_all().to_pylist() == expected.to_pylist()

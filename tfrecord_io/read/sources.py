@@ -30,6 +30,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.column_selection import Projection, entries_of, is_glob
 from tfrecord_io.schema.embedded import field_bytes, pack
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source
@@ -95,14 +96,35 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
         if not (infers or more) or not source.is_as_stated:
             return source, options
     selected = _selections(own)
-    chooses = isinstance(options, ReadOptions) and options.columns is not None
-    adds = chooses and (own.include_file_paths is not None or own.schema_overrides is not None)
-    is_one = isinstance(options, ReadOptions) and not adds and _is_one(selected, _selections(options))
-    if (selected or adds) and not is_one:
+    of_columns = _of_columns(options, own) if isinstance(options, ReadOptions) else options
+    is_one = isinstance(options, ReadOptions) and _is_one(selected, _selections(options))
+    if of_columns is None or (selected and not is_one):
         if more and not getattr(options, "inspects", False):
             raise differing(more[0])
         return source, options
-    return list(source.sources), options.changed(**selected) if selected else options
+    return list(source.sources), of_columns.changed(**selected) if selected else of_columns
+
+
+def _of_columns(options: AnyOptions, own: ReadOptions) -> AnyOptions | None:
+    """Options that select columns of a dataset, the paths of files among them, as those of a read of the files.
+
+    None if the paths are not the last of the columns, where such a read has them.
+    """
+    columns, paths, overrides = getattr(options, "columns", None), own.include_file_paths, own.schema_overrides
+    if columns is None or (paths is None and overrides is None):
+        return options
+    entries, chosen = list(entries_of(columns)), Projection(columns)
+    changes: dict[str, Any] = {}
+    if overrides is not None:
+        kept = {name: type_ for name, type_ in overrides.items() if is_glob(name) or chosen(name)}
+        changes["schema_overrides"] = kept or None
+    if paths is not None and not chosen(paths):
+        changes["include_file_paths"] = None
+    elif paths is not None:
+        if entries[-1:] != [paths] or paths in entries[:-1]:
+            return None
+        changes["columns"] = tuple(entries[:-1])
+    return options.changed(**changes)
 
 
 def _is_same(value: Any, own: Any) -> bool:
