@@ -262,7 +262,13 @@ def test_files_are_counted_alike_on_any_number_of_threads(
             for threads in THREADS:
                 assert outcome(count, paths, threads=threads, **options) == expected
         if options["check_crc"]:
-            assert outcome(by_record, paths, **options) == expected
+            assert without_texts(outcome(by_record, paths, **options)) == without_texts(expected)
+
+
+def without_texts(outcome: Any) -> Any:
+    """An outcome without the texts of errors, in which each call names its own keywords; their parts remain."""
+    seen, issued = outcome
+    return [(item[0], item[2]) if isinstance(item, tuple) else item for item in seen], issued
 
 
 def verified(paths: list[str], **keywords: Any) -> Iterator[Any]:
