@@ -126,11 +126,11 @@ def test_a_missing_extra(protocol: str, package: str, extra: str, monkeypatch: p
 @pytest.mark.parametrize("compression", [None, "zlib"])
 @pytest.mark.parametrize("read", [tfr.read_table, tfr.count, lambda source: list(tfr.RecordReader(source))])
 def test_the_wrong_compression(read: Callable[..., object], compression: str | None) -> None:
-    parts = ("the file looks like gzip data; tfr.dataset(…, compression='infer') detects it by the content",)
+    parts = ("the file looks like gzip data; ", "compression='infer'", " detects it by the content")
     zipped = tfr.dataset("zipped.tfrecord.gz", compression=compression)
     refused(tfr.errors.CompressionError, *parts, by=lambda: read(zipped))
-    plain = "the file looks like a plain TFRecord file; tfr.dataset(…, compression='infer') detects it"
-    refused(tfr.errors.CompressionError, plain, by=lambda: read(tfr.dataset("train.tfrecord", compression="gzip")))
+    plain = ("the file looks like a plain TFRecord file; ", "compression='infer'", " detects it")
+    refused(tfr.errors.CompressionError, *plain, by=lambda: read(tfr.dataset("train.tfrecord", compression="gzip")))
 
 
 @pytest.mark.parametrize(

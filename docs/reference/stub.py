@@ -5,15 +5,12 @@ Type checkers and editors read signatures and docstrings there. The stubs are in
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from pathlib import Path
 
+from tfrecord_io.public_names import SHOWN_IN, homes
+
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from tfrecord_io.public_names import SHOWN_IN, homes  # noqa: E402
-
 STUBS = {"": "__init__", "formats": "formats", "io": "io", "train": "train"}  # public modules without code of their own
 
 

@@ -202,7 +202,7 @@ def test_columns_that_are_left_out_can_be_named(forms: list[tuple[list[Path], di
         names = tfr.read_table(files, columns=columns).column_names
         assert_equal(tfr.read_table(files, columns=columns, filters=f("n") > 0), kept.select(names))
     paths = tfr.read_table(
-        tfr.dataset(files, include_file_paths="path"), columns=["n"], filters=f("path") == str(files[1])
+        tfr.dataset(files, include_file_paths="path"), columns=["n", "path"], filters=f("path") == str(files[1])
     )
     assert_equal(paths.select(["n"]), whole.slice(20, 20).select(["n"]))
     assert paths["path"].unique().to_pylist() == [str(files[1])]

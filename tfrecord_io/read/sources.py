@@ -118,7 +118,10 @@ def _of_columns(options: AnyOptions, own: ReadOptions) -> AnyOptions | None:
     if overrides is not None:
         kept = {name: type_ for name, type_ in overrides.items() if is_glob(name) or chosen(name)}
         changes["schema_overrides"] = kept or None
+    filters = getattr(options, "filters", None) or own.filters
     if paths is not None and not chosen(paths):
+        if filters is not None and paths in filters.columns:
+            return None
         changes["include_file_paths"] = None
     elif paths is not None:
         if entries[-1:] != [paths] or paths in entries[:-1]:
