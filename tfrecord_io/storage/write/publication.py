@@ -467,9 +467,12 @@ class Publication:
         if manifest is None or manifest.id == new.id:
             return () if manifest is None else manifest.staged_before
         kept = {file.staged for file in new.files}
-        names = [*manifest.staged_before, *(f.staged for f in manifest.files if f.staged not in kept)]
+        names = [f.staged for f in manifest.files if f.staged not in kept]
+        fence = self._place.fence(manifest.id)
+        if fence is not None:  # else conditions stop the writers before that one
+            names = [*manifest.staged_before, *names]
         if not self._grows or names or manifest.replaces:  # else its writer removes nothing any more
-            names.append(self._place.fence(manifest.id))
+            names.append(fence)
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
