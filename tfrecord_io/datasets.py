@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
@@ -52,7 +52,7 @@ from tfrecord_io.read.open_scan import (
     skipped,
 )
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.read.sources import is_source
+from tfrecord_io.read.sources import as_list, is_source
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.iterator import ArrayIterator, iterate
@@ -836,8 +836,7 @@ def dataset(
         When the schema is found, in place of a call that takes the dataset: `source` is a file object or a pipe.
     """
     options = ReadOptions.of_call(dataset, locals(), source)
-    if not isinstance(source, str | PathLike | Scan) and isinstance(source, Iterable) and not hasattr(source, "read"):
-        source = list(source)
+    source = as_list(source)
     if isinstance(source, Scan) or (isinstance(source, list) and any(isinstance(part, Scan) for part in source)):
         return Dataset.from_scan(plan_dataset(source, options))
     described = object.__new__(Dataset)

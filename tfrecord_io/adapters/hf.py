@@ -13,7 +13,6 @@ from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.image_columns import ImageColumns
-from tfrecord_io.arrays.random_rows import OF_ROWS
 from tfrecord_io.arrays.representation import TableRepresentation, pad_value, representation_options, varies
 from tfrecord_io.arrow.buffers import int64_array, offsets_of
 from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
@@ -32,8 +31,6 @@ from tfrecord_io.typing import Lengths
 
 if TYPE_CHECKING:
     import datasets
-
-_OF_LISTS = OF_ROWS - {"missing"}
 
 
 @overload

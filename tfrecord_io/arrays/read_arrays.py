@@ -23,7 +23,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.options import MIB, ArrayOptions, ReadOptions, RepresentationOptions, stops
+from tfrecord_io.options import MIB, ArrayOptions, RepresentationOptions, stops
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.open_scan import open_path, open_scan
 from tfrecord_io.read.reader import Reader
@@ -37,7 +37,6 @@ _MANY_ROWS = 16_384  # the chunks of columns with fewer are joined at once befor
 _VALUE_BYTES = 8  # of a number, at most
 _BATCH_BYTES = 1024 * MIB  # one thread makes one batch of a file of usual size, whose arrays are not copies
 _OUT_BATCH_BYTES = 8 * MIB
-OF_ARRAYS = frozenset(RepresentationOptions.__dataclass_fields__) - frozenset(ReadOptions.__dataclass_fields__)
 
 
 @check_keywords
@@ -132,7 +131,7 @@ def read_arrays(
 
 
 def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
-    """All rows of a scan; `representation` are keywords of `OF_ARRAYS`, see `read_arrays`."""
+    """All rows of a scan; `representation` are keywords of `RepresentationOptions`, see `read_arrays`."""
     options = representation_options(scan.options, **representation)
     with open_scan(scan.over(batch_bytes=_BATCH_BYTES), whole=True, warns=True) as reader:
         return arrays_of(reader, options)

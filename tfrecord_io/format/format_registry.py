@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pkgutil import resolve_name
-from typing import Any, TypeVar
+from typing import Any
 
 from tfrecord_io import entry_points
 from tfrecord_io.errors import say
@@ -19,7 +19,6 @@ from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.remedies import Call, Message
 from tfrecord_io.typing import MissingFiles, Path
 
-F = TypeVar("F", bound=Callable[..., Any])
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
 _INSTEAD = (

@@ -150,12 +150,11 @@ class Options:
     def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords of these options in the ``locals()`` of a call: what has its default is left to a dataset."""
         defaults = _defaults(cls, call)  # type: ignore[arg-type]  # whose hash is that of its instances, to mypy
-        given = {name: value for name, default in defaults if (value := arguments[name]) is not default}
-        texts = [name for name, default in defaults if name in given and isinstance(default, str)]
-        for name in texts:  # equal ones may be other objects
-            if given[name] == _signature(call).parameters[name].default:
-                del given[name]
-        return given
+        return {
+            name: value
+            for name, default in defaults
+            if (value := arguments[name]) is not default and not (isinstance(default, str) and value == default)
+        }  # of texts, equal ones may be other objects
 
     @classmethod
     def _of_datasets(

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -29,7 +28,7 @@ from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import given, paths_of, record_sources
+from tfrecord_io.read.sources import as_list, given, paths_of, record_sources
 from tfrecord_io.schema.column_selection import entries_of, is_glob
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 from tfrecord_io.storage.read.source import ManifestShard, Source
@@ -145,8 +144,7 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
             return narrowed(path, options)
         assert path.origin is not None
         return replace(plan_sources(sources, stated), origin=(path.origin[0], stated))
-    if not isinstance(path, str | os.PathLike) and isinstance(path, Iterable) and not hasattr(path, "read"):
-        path = list(path)
+    path = as_list(path)
     sources = resolve_sources(path, options)
     origin: tuple[Any, ReadOptions] | None = (path, options)
     if isinstance(path, list) and any(isinstance(part, Scan) for part in path):

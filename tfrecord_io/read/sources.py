@@ -9,7 +9,7 @@ in `tfrecord_io.read.open_scan`). Calls that go through records get files which 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
@@ -47,6 +47,12 @@ def is_source(value: object) -> bool:
     """Whether a value that may be data is a path, a dataset, or a list of those."""
     parts = value if isinstance(value, list | tuple) and value else [value]
     return all(isinstance(part, str | os.PathLike | Scan) for part in parts)
+
+
+def as_list(source: Any) -> Any:
+    """An iterable of sources as a list, which can be gone through again; anything else as it is."""
+    is_one = isinstance(source, str | os.PathLike | Scan) or hasattr(source, "read") or not isinstance(source, Iterable)
+    return source if is_one else list(source)
 
 
 def whole_files(source: Any, verb: str, *, splits: bool = False) -> Any:

@@ -20,7 +20,7 @@ from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.markup import number, percent
 from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.sources import is_source, paths_of
+from tfrecord_io.read.sources import as_list, paths_of
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.typing import FileMode, FilesLike, OnError, OutputPath, ProgressLike, SchemaLike
 
@@ -164,7 +164,7 @@ def report(
     TFRecordError
         As in `dataset`: a file is damaged, or records contradict each other.
     """
-    source, compare = _reusable(source), _reusable(compare)
+    source, compare = as_list(source), as_list(compare)
     limits = SampleLimits(sample_records, sample_bytes, seed)
     keywords = ReadOptions.stated(report, locals())
     sources = [source] if compare is None else [source, compare]
@@ -186,11 +186,6 @@ def is_page(name: str) -> bool:
     (True, False)
     """
     return name.lower().endswith(_SUFFIXES)
-
-
-def _reusable(path: Any) -> Any:
-    """An iterable of paths as a list."""
-    return path if path is None or is_source(path) or hasattr(path, "read") else list(path)
 
 
 def _made(
