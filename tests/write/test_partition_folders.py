@@ -155,13 +155,18 @@ def test_modes(tmp_path: Path) -> None:
     assert ids(target) == [10, 11]
 
 
-@pytest.mark.parametrize("mode", ["overwrite", "overwrite_partitions"])
-def test_indexes_go_with_their_shards(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "has_index"), [("overwrite", False), ("overwrite_partitions", True)])
+def test_indexes_go_with_their_shards(mode: str, has_index: bool, tmp_path: Path) -> None:
     tfr.write_tfrecord(DAYS, tmp_path, partition_by=["day"])
     tfr.build_index(tmp_path, columns=["id"])
-    kept = {path for path in tmp_path.glob("day=*/*") if mode != "overwrite" and path.parent.name != "day=1"}
+    before = {*tmp_path.glob("day=*/*")}
+    kept = {path for path in before if has_index and path.parent.name != "day=1"}
     tfr.write_tfrecord(DAYS.slice(0, 1), tmp_path, partition_by=["day"], mode=mode)
-    assert len({*tmp_path.glob("day=*/*")} - kept) == 1
+    after = {*tmp_path.glob("day=*/*")}
+    assert kept <= after
+    (shard,) = {path for path in after - before if path.suffix == ".tfrecord"}
+    indexes = {shard.with_name(f"{shard.name}.column_index")} if has_index else set()
+    assert after == kept | {shard} | indexes, "those of the replaced shards are gone, a dataset with indexes keeps them"
 
 
 @pytest.mark.parametrize("before", [{"shards": 3}, {"partition_by": ["day"]}])
