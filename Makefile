@@ -99,7 +99,7 @@ quick: $(VENV)/.test require-kernel
 # Programs of writers and readers in simulated worlds: N of them from FIRST on, or, with SEED=, the calls of one in order.
 N ?= 10000
 FIRST ?= 0
-WORLDS ?= s3,gcs,plain,disk
+WORLDS ?= s3,kms,gcs,azure,plain,disk
 simulate: $(VENV)/.test require-kernel
 	$(VENV)/bin/python tests/simulation/runs.py $(if $(SEED),--replay "$(SEED)",--number $(N) --seed $(FIRST) --worlds $(WORLDS))
 

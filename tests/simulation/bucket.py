@@ -13,6 +13,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -22,6 +23,8 @@ from gcsfs.retry import validate_response
 from s3fs.core import S3FileSystem
 from s3fs.errors import translate_boto_error
 from scheduler import Scheduler, running
+
+from tfrecord_io.format.crc32c import crc32c
 
 READ_FAULTS = ("timeout", "slow")
 WRITE_FAULTS = ("timeout", "timeout+", "slow", "slow+")
@@ -66,18 +69,23 @@ class Bucket:
 
     Attributes
     ----------
-    on_change : callable
-        Called with a key after an object was stored or removed.
+    encrypted : bool
+        Each object has an ETag of its own, as where S3 encrypts by a key of KMS: else it is a hash of the content.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, encrypted: bool = False) -> None:
+        self.encrypted = encrypted
         self.objects: dict[str, Object] = {}
         self.uploads: dict[str, Upload] = {}
+        self.blocks: dict[str, dict[str, bytes]] = {}  # of Azure, by key: not committed
+        self.committed: dict[tuple[str, Object | None], dict[str, bytes]] = {}  # of Azure, of a version
         self.number = 1_000
 
     def put(self, key: str, body: bytes, time: float, etag: str | None = None) -> Object:
         self.number += 1
-        etag = hashlib.md5(body, usedforsecurity=False).hexdigest() if etag is None else etag
+        if etag is None or self.encrypted:
+            hashed = b"%d" % self.number if self.encrypted else body
+            etag = hashlib.md5(hashed, usedforsecurity=False).hexdigest()
         found = self.objects[key] = Object(body, etag, self.number, time)
         return found
 
@@ -102,6 +110,12 @@ class Bucket:
             else:
                 found.append((key, self.objects[key]))
         return found, list(folders)
+
+
+@lru_cache(maxsize=2000)
+def _crc32c(body: bytes) -> str:
+    """The checksum of a body as stores state it."""
+    return b64encode(crc32c(body).to_bytes(4, "big")).decode()
 
 
 class _Body:
@@ -225,13 +239,17 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         now: float,
         IfMatch: str | None = None,
         IfNoneMatch: str | None = None,
-        **_: Any,
+        CopySourceIfMatch: str = "",
+        **more: Any,
     ) -> dict[str, Any]:
         source = CopySource["Key"] if isinstance(CopySource, dict) else CopySource.partition("/")[2]
         found = self.simulated.get(source)
+        if CopySourceIfMatch and CopySourceIfMatch.strip('"') != found.etag:
+            raise Refused("PreconditionFailed", 412, "x-amz-copy-source-If-Match")
         self._check(Key, IfMatch, IfNoneMatch)
         stored = self.simulated.put(Key, found.body, now, found.etag)
-        return {"CopyObjectResult": {"ETag": f'"{stored.etag}"'}}
+        checksum = {"ChecksumCRC32C": _crc32c(found.body)} if "ChecksumAlgorithm" in more else {}
+        return {"CopyObjectResult": {"ETag": f'"{stored.etag}"', **checksum}}
 
     def _on_delete_object(self, Key: str, IfMatch: str | None = None, **_: Any) -> dict[str, Any]:
         self._check(Key, IfMatch, None)
@@ -371,6 +389,8 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
         if "rewriteTo" in path:
             found = bucket.get(args[1])
             bucket.check_generation(args[3], arguments)
+            if int(arguments.get("sourceGeneration") or found.generation) != found.generation:
+                raise Refused("notFound", 404)
             return {}, json.dumps(
                 {"done": True, "resource": json.loads(self._shown(args[3], bucket.put(args[3], found.body, now)))}
             ).encode()
@@ -409,7 +429,8 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
         digest = hashlib.md5(found.body, usedforsecurity=False).digest()
         at = datetime.fromtimestamp(found.time, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         shown = {"name": key, "size": str(len(found.body)), "generation": str(found.generation), "updated": at}
-        return json.dumps({**shown, "timeCreated": at, "md5Hash": b64encode(digest).decode()}).encode()
+        shown |= {"timeCreated": at, "md5Hash": b64encode(digest).decode(), "crc32c": _crc32c(found.body)}
+        return json.dumps(shown).encode()
 
 
 def _gcs_fault(fault: str) -> Exception:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations, product
 
 from programs import FORMS_OF, READERS, WRITERS, Program, Step, first_step
@@ -14,16 +14,20 @@ def small_programs(world: str) -> Iterator[Program]:
     """Two actors with one call each, of which the first writes."""
     for form, names in FORMS_OF[world].items():
         writers = tuple(dict.fromkeys(names))
-        before = (Step(first_step(form), 1),)
-        for first, second in product(writers, (*writers, *_READERS_EXPLORED)):
+        numbers = (2, 5, 8) if form == "fixed" else (1, 2, 3)  # of numbered shards, all have the same names
+        before = (Step(first_step(form), numbers[0]),)
+        for names_of_both in product(writers, (*writers, *_READERS_EXPLORED)):
+            first, second = names_of_both
             if second in READERS or first <= second:
-                actors = ((_step(first, 2),), (_step(second, 3),))
+                actors = tuple((_step(name, numbers, i),) for i, name in enumerate(names_of_both, 1))
                 for prepared in ((), before):
                     yield Program(world, form, prepared, actors)
 
 
-def _step(name: str, number: int) -> Step:
-    return Step(name, number if name in WRITERS and WRITERS[name].rows else 0)
+def _step(name: str, numbers: Sequence[int], which: int) -> Step:
+    if name == "delete":
+        return Step(name, numbers[0] + 1)
+    return Step(name, numbers[which] if name in WRITERS and WRITERS[name].rows else 0)
 
 
 def schedules(

@@ -29,6 +29,7 @@ from tfrecord_io.storage.system import PosixSystem
 from tfrecord_io.storage.write import atomic_local, place_local, place_remote
 from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools import file_check, leftovers
+from tfrecord_io.tools.copied_dataset import CopiedDataset
 
 MOST = 20_000
 
@@ -126,6 +127,16 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "an overtaken writer removes what is written again": (
         ("s3",),
         edited(place_remote.S3Place, "put_fence", "self._fence = ", "_ = "),
+    ),
+    "a compaction removes what is written again": (
+        ("s3", "gcs", "azure"),
+        edited(
+            Publication, "_is_numbered", "self._place.is_conditional", "self._place.is_conditional and not self._grows"
+        ),
+    ),
+    "a copy stores over what is there": (
+        ("s3", "gcs", "azure"),
+        set_to(CopiedDataset, "is_exclusive", lambda self, number: False),
     ),
     "settling forgets what others have added": (
         ("s3", "disk"),

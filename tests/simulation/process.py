@@ -20,7 +20,7 @@ import fsspec.asyn
 from scheduler import Death, running
 
 import tfrecord_io.background
-from tfrecord_io.storage.write import place_remote
+from tfrecord_io.storage.write import atomic_remote, place_remote
 from tfrecord_io.tools import store_copy
 
 
@@ -113,7 +113,7 @@ def _rest(request: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, A
             return done.value
 
 
-def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+def _replacements() -> Iterator[tuple[Any, str, Any]]:
     real_sleep, real_time, real_pid, real_urandom = time.sleep, time.time, os.getpid, os.urandom
     real_uniform, real_start = random.uniform, tfrecord_io.background.start_new_thread  # type: ignore[attr-defined]
     real_submit, real_sync = asyncio.run_coroutine_threadsafe, fsspec.asyn.sync
@@ -156,13 +156,14 @@ def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     yield random, "uniform", uniform
     yield tfrecord_io.background, "start_new_thread", start_new_thread
     yield asyncio, "run_coroutine_threadsafe", submit
+    yield atomic_remote, "LIMITS", atomic_remote.LIMITS  # which programs set
     for module in (fsspec.asyn, place_remote, store_copy):
         yield module, "sync", sync
 
 
 @contextmanager
-def replaced(replacements: Iterator[tuple[Any, str, Callable[..., Any]]]) -> Iterator[None]:
-    """Put functions in place of attributes during a block."""
+def replaced(replacements: Iterator[tuple[Any, str, Any]]) -> Iterator[None]:
+    """Put others in place of attributes during a block."""
     before: list[tuple[Any, str, Any]] = []
     try:
         for owner, name, function in list(replacements):

@@ -8,7 +8,7 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -22,13 +22,15 @@ from worlds import World
 import tfrecord_io as tfr
 from reading import read_by
 from tfrecord_io.format.crc32c import crc32c
-from tfrecord_io.options import WriteOptions
+from tfrecord_io.options import LIMITS, WriteOptions
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIXES
+from tfrecord_io.storage.write import atomic_remote
 from tfrecord_io.tools.leftovers import clean
 from tfrecord_io.write.distributed import DistributedWriter
 
 _ALL = timedelta(days=-40_000)  # older than the end of all clocks
 _RETRIES = 2
+_IN_PARTS = replace(LIMITS, s3_part_bytes=100)  # a shard has more bytes
 
 Batch = tuple[int, ...]
 
@@ -58,6 +60,10 @@ class Step:
 
     def __str__(self) -> str:
         return f"{self.name}:{self.number}" if self.number else self.name
+
+
+def _rows_of(step: Step) -> Batch:
+    return batch(step.number, 1 + step.number % 3)
 
 
 @dataclass(frozen=True)
@@ -103,10 +109,17 @@ class Target:
     form: str
     options: dict[str, Any]
     actor: int = -1
+    others: dict[str, Any] = field(default_factory=dict)  # as of another store
+    below: str = "d/"
+
+    @property
+    def path(self) -> str:
+        """Its directory."""
+        return self.world.path[:-2] + self.below
 
     def written(self, rows: Batch) -> str:
         """As a call writes it with these rows: in the form with numbered names, to one, two or three shards."""
-        return self.world.path + (f"a@{1 + rows[0] // 10 % 3}" if self.form == "fixed" else "")
+        return self.path + (f"a@{1 + rows[0] // 10 % 3}" if self.form == "fixed" else "")
 
     def copy(self) -> str:
         """A new file beside the dataset."""
@@ -117,9 +130,13 @@ class Target:
         """Where this actor keeps what it makes of the dataset."""
         return f"{self.world.path[:-2]}{name}-{self.actor + 1}/"
 
+    def source(self, rows: Batch) -> Target:
+        """A dataset of these rows beside the other one, of which `Run` writes those that a program copies."""
+        return replace(self, below=f"source-{rows[0]}/")
+
     @property
     def read(self) -> str:
-        return self.world.path + ("a" if self.form == "fixed" else "")
+        return self.path + ("a" if self.form == "fixed" else "")
 
     def write(self, rows: Batch, more: str = "", **keywords: Any) -> None:
         if self.form == "folders":
@@ -171,6 +188,19 @@ def _same(form: str, rows: Batch) -> Effect:
     return lambda version: [version]
 
 
+def _deleted(form: str, rows: Batch) -> Effect:
+    def effect(version: Version) -> list[Version]:
+        left = (tuple(x for x in b if x > _last_deleted(rows)) for b in version or ())
+        return [] if version is None else [tuple(b for b in left if b)]
+
+    return effect
+
+
+def _last_deleted(rows: Batch) -> int:
+    """A call with these rows deletes the batches before the last one, and the first row of that."""
+    return rows[0] - 10
+
+
 WRITERS: dict[str, WriterKind] = {
     "append": WriterKind(lambda t, rows: t.write(rows, mode="append"), _appended, False),
     "indexed": WriterKind(lambda t, rows: t.write(rows, mode="append", write_index=True), _appended, False),
@@ -183,7 +213,9 @@ WRITERS: dict[str, WriterKind] = {
     "write": WriterKind(lambda t, rows: t.write(rows, mode="overwrite"), _replaced, True),
     "write_indexed": WriterKind(lambda t, rows: t.write(rows, mode="overwrite", write_index=True), _replaced, True),
     "create": WriterKind(lambda t, rows: t.write(rows), _created, True),
-    "compact": WriterKind(lambda t, rows: tfr.compact(t.world.path, **t.options), _same, True, rows=False),
+    "compact": WriterKind(lambda t, rows: tfr.compact(t.read, **t.options), _same, True, rows=False),
+    "delete": WriterKind(lambda t, rows: _delete(t, rows), _deleted, True),
+    "copy_in": WriterKind(lambda t, rows: _copy_in(t, rows), _replaced, True),
     "index": WriterKind(lambda t, rows: _index(t), _same, False, rows=False),
     "clean": WriterKind(lambda t, rows: clean(t.world.path, remove=True, **t.options), _same, False, rows=False),
 }
@@ -198,6 +230,17 @@ def _tasks(target: Target, rows: Batch, mode: str) -> None:
         writer.commit(parts)
     with suppress(OSError):
         writer.write_part(1, [second])
+
+
+def _delete(target: Target, rows: Batch) -> None:
+    read_by(tfr.delete, target.read, filters=[("x", "<=", _last_deleted(rows))], **target.options)
+
+
+def _copy_in(target: Target, rows: Batch) -> None:
+    """Replace the dataset by another: copied by its store, or, of every other one, read and written."""
+    source = target.source(rows).path
+    options = target.others if rows[0] // 10 % 2 else target.options
+    tfr.copy(tfr.dataset(source, **options), target.path, update=True, **target.options)
 
 
 def _index(target: Target) -> None:
@@ -323,7 +366,7 @@ READERS: dict[str, Callable[[Target], list[int] | int]] = {
 _ABSENT = ("has no rows yet", "no such file", "no such folder", "has no TFRecord files", "shard", "no file")
 
 
-_prepared: dict[tuple[str, str, tuple[Step, ...]], tuple[Any, list[Call]]] = {}  # by world, form and steps
+_prepared: dict[tuple[Any, ...], tuple[Any, list[Call]]] = {}  # by world, form and steps
 
 
 class Run:
@@ -333,6 +376,8 @@ class Run:
     ----------
     calls : list of Call
         What was called, in the order of the beginnings.
+    thorough : bool
+        Whether more is looked at in the end, and shards are stored in parts where the world has them.
     """
 
     def __init__(self, program: Program, world: World, scheduler: Scheduler) -> None:
@@ -345,16 +390,19 @@ class Run:
         target = Target(self.world, self.program.form, self.world.options(self.scheduler.main))
         with self.scheduler.alone(random.Random(0)):
             self._prepare(target)
+        atomic_remote.LIMITS = _IN_PARTS if self.thorough and self.world.takes_parts else LIMITS
         self.scheduler.run([self._body(actor, steps) for actor, steps in self._actors()])
         self._check_errors()
+        atomic_remote.LIMITS = LIMITS
         with self.scheduler.alone(random.Random(1)):
             self._check_end(target)
 
     def _prepare(self, target: Target) -> None:
         """Make the calls before the actors begin, which leave the same in each program: once."""
-        if not self.program.before:
+        copied = [step for steps in self.program.actors for step in steps if step.name == "copy_in"]
+        if not (self.program.before or copied):
             return
-        which = self.program.world, self.program.form, self.program.before
+        which = self.program.world, self.program.form, self.program.before, *copied
         if which in _prepared:
             state, calls = _prepared[which]
             self.world.restore(state)
@@ -362,6 +410,9 @@ class Run:
             return
         for step in self.program.before:
             self._call(step, target, 0)
+        for step in copied:
+            rows = _rows_of(step)
+            target.source(rows).write(rows)
         _prepared[which] = self.world.state(), [replace(call) for call in self.calls]
 
     def _actors(self) -> list[tuple[Actor, tuple[Step, ...]]]:
@@ -369,7 +420,8 @@ class Run:
 
     def _body(self, actor: Actor, steps: Sequence[Step]) -> Callable[[], None]:
         def body() -> None:
-            target = Target(self.world, self.program.form, self.world.options(actor), actor.number)
+            options, others = self.world.options(actor), self.world.other_options(actor)
+            target = Target(self.world, self.program.form, options, actor.number, others)
             for step in steps:
                 for _ in range(1 + self.program.retries * _RETRIES):
                     call = self._call(step, target, actor.number, actor)
@@ -385,7 +437,7 @@ class Run:
         writer = WRITERS.get(step.name)
         rows: Batch = ()
         if writer is not None:
-            rows = batch(step.number, 1 + step.number % 3) if writer.rows else ()
+            rows = _rows_of(step) if writer.rows else ()
             call.effect, call.changes = writer.effect(self.program.form, rows), writer.changes
         try:
             if writer is not None:
@@ -452,7 +504,7 @@ class Run:
             return overlapping(call, self.calls, changes=True) or self._is_disturbed
         if isinstance(error, FileExistsError):
             return name in ("new", "create")
-        if name in ("compact", "index", "clean") and isinstance(error, FileNotFoundError):
+        if name in ("compact", "delete", "index", "clean") and isinstance(error, FileNotFoundError):
             return True
         if name in ("tasks", "tasks_over") and isinstance(error, FileNotFoundError):
             return "begin it again" in str(error) and overlapping(call, self.calls, changes=False)
@@ -469,7 +521,7 @@ class Run:
     def _check_end(self, target: Target) -> None:
         """Clean, look for what is left, read, and of some programs write again, alone and without faults."""
         self.scheduler.step += 1
-        if self.world.names() and (self.thorough or self._left()):
+        if (self.thorough and self.world.names()) or self._left():
             clean(self.world.path, remove=True, older_than=_ALL, **target.options)
         if left := self._left():
             raise Finding(f"left after `clean`: {left}", self.calls)
@@ -551,14 +603,36 @@ _GROWN = (
     "tasks_over",
     "new",
     "compact",
+    "delete",
+    "copy_in",
     "index",
     "clean",
 )
-_FOLDERS = ("append", "append", "tasks", "overwrite", "folders", "folders", "compact", "clean")
-_FIXED = ("write", "write", "write_indexed", "write_indexed", "create", "index", "clean")
-_CLAIMED = ("append", "append", "tasks", "evolve", "compact", "clean")  # what a store without conditions keeps apart
+_FOLDERS = ("append", "append", "tasks", "overwrite", "folders", "folders", "compact", "delete", "copy_in", "clean")
+_FIXED = (
+    "write",
+    "write",
+    "write_indexed",
+    "write_indexed",
+    "create",
+    "compact",
+    "delete",
+    "copy_in",
+    "copy_in",
+    "index",
+    "clean",
+)
+_CLAIMED = (
+    "append",
+    "append",
+    "tasks",
+    "evolve",
+    "compact",
+    "delete",
+    "clean",
+)  # what a store without conditions keeps apart
 _ALL_FORMS = {"grown": _GROWN, "folders": _FOLDERS, "fixed": _FIXED}
-FORMS_OF = {"s3": _ALL_FORMS, "gcs": _ALL_FORMS, "disk": _ALL_FORMS, "plain": {"grown": _CLAIMED}}
+FORMS_OF = {**dict.fromkeys(("s3", "kms", "gcs", "azure", "disk"), _ALL_FORMS), "plain": {"grown": _CLAIMED}}
 """The calls that write, by kind of world and form of dataset; more often drawn where they are named twice."""
 
 
@@ -573,11 +647,13 @@ def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
     form = rng.choice(
         ("grown", "grown", "folders", "fixed", "fixed") if len(FORMS_OF[world]) > 1 else tuple(FORMS_OF[world])
     )
-    number = 0
+    number = last = 0
 
     def step(names: Sequence[str]) -> Step:
         nonlocal number
         name = rng.choice(names)
+        if name == "delete":
+            return Step(name, last + 1)  # rows of the calls before the actors begin, which none of them writes again
         if name in WRITERS and WRITERS[name].rows:
             number += rng.choice((1, 3, 3)) if form == "fixed" else 1  # 3: the names of shards are those of the last
             return Step(name, number)
@@ -586,6 +662,7 @@ def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
     writers, readers = FORMS_OF[world][form], tuple(READERS)
     first = [name for name in ("append", "indexed", "write", "write_indexed") if name in writers]
     before = tuple(step(first) for _ in range(rng.choice((0, 0, 1, 2))))
+    last = number
     actors = []
     for _ in range(rng.choice((2, 2, 2, 3))):
         reads = rng.random() < 0.45

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import disk
+from blobs import SimulatedAzure
 from bucket import NAME, Bucket, PlainStore, SimulatedGcs, SimulatedS3
 from process import InlineLoop
 from scheduler import Actor, Scheduler
@@ -28,10 +29,13 @@ class World(ABC):
         Of its directory, with its slash.
     copies : int
         Files that were made beside it.
+    takes_parts : bool
+        Whether a file is stored in parts if it has more bytes than a limit.
     """
 
     path: str
     copies = 0
+    takes_parts = False
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -39,6 +43,10 @@ class World(ABC):
     @abstractmethod
     def options(self, actor: Actor) -> dict[str, Any]:
         """Keywords by which an actor reaches it."""
+
+    def other_options(self, actor: Actor) -> dict[str, Any]:
+        """Keywords by which an actor reaches it as if it were another store, which copies nothing to this one."""
+        return self.options(actor)
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -62,6 +70,7 @@ class World(ABC):
         """Remove it."""
 
 
+_OTHER = 1000  # more than the number of an actor: of its filesystem for another store
 _made: dict[tuple[type, int], Any] = {}  # filesystems, the same but for their bucket, loop and process
 
 
@@ -69,21 +78,29 @@ class S3World(World):
     """A bucket of S3."""
 
     path = f"s3://{NAME}/d/"
+    takes_parts = True
     _filesystem: type = SimulatedS3
+    _encrypted = False
 
     def __init__(self, scheduler: Scheduler) -> None:
         super().__init__(scheduler)
-        self.bucket = Bucket()
+        self.bucket = Bucket(encrypted=self._encrypted)
 
     def options(self, actor: Actor) -> dict[str, Any]:
-        which = self._filesystem, actor.number
+        return {"filesystem": self._made(actor.number, actor.process)}
+
+    def other_options(self, actor: Actor) -> dict[str, Any]:
+        return {"filesystem": self._made(actor.number + _OTHER, actor.process)}
+
+    def _made(self, number: int, process: int) -> Any:
+        which = self._filesystem, number
         if (fs := _made.get(which)) is None:
             # Every other process keeps listings, as these libraries do by default: what the code asks may be outdated.
-            fs = _made[which] = self._filesystem(self.bucket, InlineLoop(), keeps_listings=actor.number % 2 == 1)
+            fs = _made[which] = self._filesystem(self.bucket, InlineLoop(), keeps_listings=number % 2 == 1)
             place_remote._CONDITIONS[fs] = {NAME: True}  # the look for them is the same in each program
         fs.dircache.clear()
-        fs.simulated, fs._loop, fs._pid = self.bucket, InlineLoop(), actor.process
-        return {"filesystem": fs}
+        fs.simulated, fs._loop, fs._pid = self.bucket, InlineLoop(), process
+        return fs
 
     def names(self) -> list[str]:
         return [key.removeprefix("d/") for key in self.bucket.objects if key.startswith("d/")]
@@ -92,7 +109,7 @@ class S3World(World):
         return self.bucket.objects[f"d/{name}"].body
 
     def open_uploads(self) -> list[str]:
-        return [upload.key for upload in self.bucket.uploads.values()]
+        return [upload.key for upload in self.bucket.uploads.values() if upload.key.startswith("d/")]
 
     def state(self) -> Any:
         return dict(self.bucket.objects), self.bucket.number
@@ -102,17 +119,33 @@ class S3World(World):
         self.bucket.objects = dict(objects)
 
 
+class KmsWorld(S3World):
+    """A bucket of S3 that is encrypted by a key of KMS."""
+
+    _encrypted = True
+
+
 class GcsWorld(S3World):
     """A bucket of Google Cloud Storage."""
 
     path = f"gs://{NAME}/d/"
+    takes_parts = False  # gcsfs uploads are not simulated
     _filesystem = SimulatedGcs
+
+
+class AzureWorld(S3World):
+    """A container of Azure; blocks that are not committed are removed by it."""
+
+    path = f"az://{NAME}/d/"
+    _filesystem = SimulatedAzure
 
 
 class PlainWorld(S3World):
     """A filesystem without conditional writes."""
 
     path = "plain://d/"
+    takes_parts = False
+    other_options = World.other_options
 
     def options(self, actor: Actor) -> dict[str, Any]:
         return {"filesystem": PlainStore(self.bucket)}
@@ -171,4 +204,11 @@ class DiskWorld(World):
         shutil.rmtree(self._root)
 
 
-WORLDS: dict[str, type[World]] = {"s3": S3World, "gcs": GcsWorld, "plain": PlainWorld, "disk": DiskWorld}
+WORLDS: dict[str, type[World]] = {
+    "s3": S3World,
+    "kms": KmsWorld,
+    "gcs": GcsWorld,
+    "azure": AzureWorld,
+    "plain": PlainWorld,
+    "disk": DiskWorld,
+}

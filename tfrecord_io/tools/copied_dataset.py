@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tfrecord_io.errors import say
@@ -54,7 +55,7 @@ class Plan:
     staged : dict
         By the name of a file, the one under which it waits.
     stale : tuple of str
-        Files under names of the dataset whose content may be another.
+        Files under names of the dataset, before and after, whose content may be another.
     gone : tuple of str
         Files that the target had, and the source has not.
     begins : bool
@@ -113,9 +114,10 @@ def plan(
             moved.append(number)
     names = set(wanted.paths)
     begins = not is_complete and not stages_all
-    stale = tuple(name for name in {*before, *names} if name in listing) if begins and not is_begun else ()
+    is_right = {wanted.files[number].path for number in stored}
+    stale = tuple(name for name in dict.fromkeys((*before, *names)) if name in listing and name not in is_right)
     gone = tuple(name for name in before if name not in names)
-    return Plan(wanted, tuple(moved), tuple(stored), kept, staged, stale, gone, begins, by_store)
+    return Plan(wanted, tuple(moved), tuple(stored), kept, staged, stale if begins else (), gone, begins, by_store)
 
 
 def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
@@ -182,26 +184,51 @@ class CopiedDataset(Publication):
         return same and (manifest.id == self._before.id or not manifest.complete)
 
     def begin(self) -> None:
-        """Make sure that no file is taken for one of a dataset before it is published."""
+        """Make sure that no file is taken for one of a dataset before it is published.
+
+        Only who has written the manifest removes files; a copy that goes on finds by another one that this was done.
+        """
         if not self.plan.begins:
             return
-        self._remove_files(self.plan.stale)
+        if self.plan.stale:
+            new = self._put_begun(known_to_copies=False)
+            self._stop_others(new.staged_before)
+            self._prepare_removals(self.plan.stale)
+            self._check_still_begun()
+            self._remove_files(self.plan.stale)
+        if not (self.plan.stale and self.plan.by_store):
+            self._stop_others(self._put_begun(known_to_copies=not self.plan.by_store).staged_before)
 
-        def first(manifest: Manifest | None) -> Manifest:
-            if not self._is_before(manifest):
+    def _put_begun(self, *, known_to_copies: bool) -> Manifest:
+        """Replace the manifest by one that readers refuse, with which copies of the same files go on, or do not."""
+
+        def begun(manifest: Manifest | None) -> Manifest:
+            if not self._is_before(manifest) and (manifest is None or manifest.id != self._id):
                 raise self._is_replaced()
-            begun = replace(self.plan.wanted, id=self._id, complete=False)
-            if not self.plan.by_store:
-                return begun
-            # No copy takes this one for its own, as it goes on with files that are checked.
-            return replace(begun, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in begun.files))
+            new = replace(self.plan.wanted, id=self._id, complete=False)
+            if not known_to_copies:
+                new = replace(new, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in new.files))
+            return replace(new, staged_before=self._staged_before(manifest, new))
 
-        self._place.update(first, lambda manifest: manifest.id == self._id)
+        return self._place.update(begun, lambda manifest: manifest.id == self._id)[1]
 
     def target_of(self, number: int) -> str:
         """The name in the filesystem under which a file is stored."""
         path = self.plan.wanted.files[number].path
         return self._directory + self.plan.staged.get(path, path)
+
+    def is_exclusive(self, number: int) -> bool:
+        """Whether a file is stored only if none has its name: another writer may give the same one."""
+        path = self.plan.wanted.files[number].path
+        return self.plan.begins and path not in self.plan.staged and self._is_numbered(path)
+
+    def make_room(self, number: int) -> None:
+        """Remove a file that is not to be what it is, as one that a writer stored which this one has overtaken."""
+        path = self.plan.wanted.files[number].path
+        self._prepare_removals([path])
+        self._check_still_begun()
+        if path in self._versions:
+            self._place.remove(path, self._versions[path])
 
     def open_file(self, number: int, upload_bytes: int) -> OutputFile:
         """Open a file to be stored; it takes about so many bytes of memory."""
@@ -211,7 +238,8 @@ class CopiedDataset(Publication):
         from tfrecord_io.storage.write.atomic_remote import UploadMemory, open_remote  # imports fsspec
 
         shown, memory = self._fs.display_path(self._directory + path), UploadMemory(upload_bytes)
-        return open_remote(self._fs, self.target_of(number), exclusive=False, path=shown, is_new=True, memory=memory)
+        exclusive, name = self.is_exclusive(number), self.target_of(number)
+        return open_remote(self._fs, name, exclusive=exclusive, path=shown, is_new=True, memory=memory)
 
     @property
     def changes(self) -> bool:
@@ -239,6 +267,17 @@ class CopiedDataset(Publication):
             raise self._is_replaced()
         new = self._final(self._before)
         return replace(new, staged_before=self._staged_before(manifest, new))
+
+    def discard(self) -> None:
+        """Leave what was stored to a copy that goes on, or, under numbered names, to the writer that was faster."""
+        with suppress(OSError):  # the error before is the one to report
+            numbered = [number for number in self.plan.moved if self.is_exclusive(number)]
+            if numbered and (current := self._place.find()) is not None and current.id != self._id:
+                self._stored = {self.plan.wanted.files[number].path for number in numbered}
+                self._note_versions(self._fs.listing(self._directory))
+                self._leave(current)
+            self._remove_files(sorted(self._fences))
+        self._place.discard()
 
     def _final(self, known: Manifest | None) -> Manifest:
         wanted, plan = self.plan.wanted, self.plan

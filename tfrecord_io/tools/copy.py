@@ -466,12 +466,20 @@ class _Copy:
 
     def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Done:
         file = target.plan.wanted.files[number]
-        source = found.source(found.manifest.files[number])
+        source, is_exclusive = found.source(found.manifest.files[number]), target.is_exclusive(number)
         if target.plan.by_store:
-            passed = self._copy_by_store(source, target.target_of(number))
+            remove = partial(target.make_room, number) if is_exclusive else None
+            passed = self._copy_by_store(source, target.target_of(number), remove)
             if passed is not None:
                 return file.path, passed
-        return file.path, self._pass(source, lambda: target.open_file(number, share.upload), share, self.records)
+        open_file = partial(target.open_file, number, share.upload)
+        try:
+            return file.path, self._pass(source, open_file, share, self.records)
+        except FileExistsError:
+            if not is_exclusive:
+                raise
+        target.make_room(number)
+        return file.path, self._pass(source, open_file, share, self.records)
 
     def _move_indexes(self, copied: _DatasetCopy) -> None:
         """Copy the indexes of a published dataset, which are those of the same version."""
@@ -524,24 +532,29 @@ class _Copy:
             output.states_crc32c = True
             return transfer(source, output, self.traffic, records=records, window_bytes=share.window)
 
-    def _copy_by_store(self, source: Source, target: str) -> Passed | None:
-        """Let the store copy a file; None if it states no checksum that proves the copy, or another one."""
+    def _copy_by_store(self, source: Source, target: str, remove: Callable[[], None] | None = None) -> Passed | None:
+        """Let the store copy a file; None if it states no checksum that proves the copy, or another one.
+
+        With `remove`, which removes such a copy, one is made only if no file has the name.
+        """
         from tfrecord_io.tools.store_copy import copy_within  # imports fsspec
 
         assert isinstance(self.fs, FsspecFileSystem)
         fs = self.fs
         try:
-            crc = copy_within(source, fs, target)
+            crc = copy_within(source, fs, target, exclusive=remove is not None)
             assert source.size is not None, "it was listed"
-            passed = None if crc is None else Passed(source.size, crc, None)
-            if passed is not None:
+            if crc is not None:
+                passed = Passed(source.size, crc, None)
                 check_passed(source, passed)
                 self.traffic.passed(passed.bytes)
-            return passed
+                return passed
         except TFRecordError:  # read it, to tell where it is damaged
-            with suppress(FileNotFoundError), raise_os_errors(fs.display_path(target)):
-                retry(lambda: fs.fsspec.rm_file(target))
-            return None
+            if remove is None:
+                fs.remove(target)
+        if remove is not None:
+            remove()
+        return None
 
     def _together(self, calls: Iterable[Callable[[], _Done]], share: _Share) -> None:
         """Make calls on several threads, and count the requests that they make again."""

@@ -10,9 +10,10 @@ from fsspec.asyn import AsyncFileSystem, sync
 
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
-from tfrecord_io.storage.filesystem.retries import retry
+from tfrecord_io.storage.filesystem.retries import http_status, retry
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic_remote import error_code
@@ -30,7 +31,9 @@ def can_copy(source: Source, fs: FsspecFileSystem) -> bool:
     return isinstance(inner, AsyncFileSystem) and not inner.asynchronous and _kind(inner) is not None
 
 
-def copy_within(source: Source, fs: FsspecFileSystem, target: str, largest: int = 5 << 30) -> int | None:
+def copy_within(
+    source: Source, fs: FsspecFileSystem, target: str, largest: int = 5 << 30, *, exclusive: bool = False
+) -> int | None:
     """Copy an object to another name in its store; more than `largest` bytes in parts, as S3 demands.
 
     Returns
@@ -41,26 +44,29 @@ def copy_within(source: Source, fs: FsspecFileSystem, target: str, largest: int 
     Raises
     ------
     ReplacedError
-        The source is no longer the object that was looked up.
+        The source is no longer the object that was looked up; or the copy is `exclusive`, and an object has the name.
     """
     name, info = source.current_name()
     inner, inner_name = unwrap(fs.fsspec, name)
     inner_target = unwrap(fs.fsspec, target)[1]
     with raise_os_errors(source.path):
         if _kind(inner) == "gcs":
+            generation = "0" if exclusive else None
             try:
-                retry(lambda: fs.fsspec.cp_file(name, target))
-            except FileNotFoundError as error:
-                raise replaced_error(source.path) from error
-            entry = fs.entry(target)
-            stated = ((entry.info if entry is not None else None) or {}).get("crc32c")
+                copied = retry(lambda: sync(inner.loop, rewrite, inner, inner_name, inner_target, generation))
+            except Exception as error:  # of any library
+                if isinstance(error, FileNotFoundError) or http_status(error) == 412:
+                    raise replaced_error(source.path) from error
+                raise
+            inner.invalidate_cache(inner_target)
+            stated = copied.get("crc32c")
         else:
             try:
                 tag = (info or {}).get("ETag")
-                copied = _S3Copy(inner, inner_name, inner_target, tag)
-                stated = copied.whole() if (source.size or 0) <= largest else copied.parts(source.size or 0)
+                copy = _S3Copy(inner, inner_name, inner_target, tag, exclusive=exclusive)
+                stated = copy.whole() if (source.size or 0) <= largest else copy.parts(source.size or 0)
             except OSError as error:
-                if error_code(error) in _REPLACED or isinstance(error, FileNotFoundError):
+                if error_code(error) in _REPLACED or isinstance(error, FileNotFoundError | FileExistsError):
                     raise replaced_error(source.path) from error
                 raise
             inner.invalidate_cache(inner_target)
@@ -77,7 +83,7 @@ def _kind(fs: Any) -> str | None:
 class _S3Copy:
     """Requests to S3, each of which names the version of the source."""
 
-    def __init__(self, fs: Any, source: str, target: str, tag: str | None) -> None:
+    def __init__(self, fs: Any, source: str, target: str, tag: str | None, *, exclusive: bool) -> None:
         self._fs = fs
         bucket, key, _ = fs.split_path(target)
         self._target = {"Bucket": bucket, "Key": key}
@@ -85,9 +91,10 @@ class _S3Copy:
         self._source: dict[str, Any] = {"CopySource": {"Bucket": bucket, "Key": key}}
         if tag:
             self._source["CopySourceIfMatch"] = tag
+        self._condition = {"IfNoneMatch": "*"} if exclusive else {}
 
     def whole(self) -> str | None:
-        answer = self._call("copy_object", **self._source, ChecksumAlgorithm="CRC32C")
+        answer = self._call("copy_object", **self._source, **self._condition, ChecksumAlgorithm="CRC32C")
         return _stated(answer["CopyObjectResult"])
 
     def parts(self, size: int) -> int | None:
@@ -104,7 +111,7 @@ class _S3Copy:
         try:
             answers = list(ordered((partial(one, *each) for each in enumerate(begins, 1)), _PARTS, "copy"))
             tags = [{"PartNumber": n, **_tags(answer)} for n, answer in enumerate(answers, 1)]
-            self._call("complete_multipart_upload", **upload, MultipartUpload={"Parts": tags})
+            self._call("complete_multipart_upload", **upload, **self._condition, MultipartUpload={"Parts": tags})
         except BaseException:
             self._call("abort_multipart_upload", **upload)
             raise

@@ -63,6 +63,22 @@ async def google_info(fs: Any, name: str, *, is_file: bool = False) -> dict[str,
     return {"name": f"{bucket}/{key}", "size": 0, "type": "directory"}
 
 
+async def rewrite(fs: Any, source: str, target: str, generation: str | None) -> dict[str, Any]:
+    """Let the store copy an object, in place of this generation ("0": of none) or, with None, of any.
+
+    Returns what the store states of the copy.
+    """
+    path, keys = "b/{}/o/{}/rewriteTo/b/{}/o/{}", (*fs.split_path(source)[:2], *fs.split_path(target)[:2])
+    more: dict[str, Any] = {"headers": {"Content-Type": "application/json"}, "json_out": True}
+    more["sourceGeneration"] = fs.split_path(source)[2]
+    if generation is not None:
+        more["ifGenerationMatch"] = generation
+    answer = await fs._call("POST", path, *keys, **more)
+    while not answer["done"]:  # of a large object
+        answer = await fs._call("POST", path, *keys, rewriteToken=answer["rewriteToken"], **more)
+    return dict(answer["resource"])
+
+
 async def google_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
     """The objects and folders in a folder, as the ``ls`` of gcsfs gives them, without a look at an empty one.
 

@@ -24,6 +24,7 @@ from fsspec.asyn import AsyncFileSystem, sync
 
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, MOST_DELETED, Blob, delete_blobs
+from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, log_retry, pauses, retry
@@ -33,7 +34,7 @@ from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.place import Change, ExclusivePlace, Place
+from tfrecord_io.storage.write.place import Change, ExclusivePlace, Place, version_of
 
 _TRIES = 40  # of a conditional put that others precede, or of a claim
 _LONGEST_PAUSE = 1.0  # seconds between two tries
@@ -283,28 +284,40 @@ class S3Place(ConditionalPlace):
 
     _impossible = '"00000000000000000000000000000000"'
     _most_deleted = 1000
-    _fence: tuple[str, str] | None = None  # the name and the ETag of the one that was put
+    _fence: str | None = None  # the one that was put
 
     def fence(self, id: str) -> str:
         return fence_name(id)
 
     def put_fence(self, id: str) -> None:
-        name = fence_name(id)
-        self._fence = name, self._tried(self._put_any, self._key_of(name), name.encode()) or ""
+        self._fence = fence_name(id)
+        self._tried(self._put_any, self._key_of(self._fence), self._fence.encode())
 
-    async def _put_any(self, key: str, body: bytes) -> str:
-        return str((await self._call("put_object", key, Body=body)).get("ETag") or "")
+    async def _put_any(self, key: str, body: bytes) -> None:
+        await self._call("put_object", key, Body=body)
 
     def remove(self, name: str, version: str | None = None) -> None:
         """See `Place.remove`: a copy of the fence takes the place of the file, and is removed by its own ETag."""
         if version is None or self._fence is None:
             super().remove(name, version)
             return
-        key, (fence, etag) = self._key_of(name), self._fence
-        copied = self._tried(self._copy_object, self._key_of(fence), key, version)
-        if not (self._remove_version(key, copied or etag) or copied) and self._fs.entry(self._directory + name):
+        key, fence = self._key_of(name), self._fence
+        copied = self._tried(self._copy_object, self._key_of(fence), key, version) or self._copy_of_fence(name)
+        if copied is not None:
+            self._remove_version(key, copied)
+        elif self._fs.entry(self._directory + name, is_file=True) is not None:
             text = "another writer has written this dataset at the same time"
             raise OSError(errno.EBUSY, text, self._fs.display_path(self._directory + name))
+
+    def _copy_of_fence(self, name: str) -> str | None:
+        """The ETag of a file that is a copy of the fence, made by a request whose answer was lost; else None.
+
+        It is looked up: where the server encrypts by a key of KMS, each copy has an ETag of its own.
+        """
+        entry, content = self._fs.entry(self._directory + name, is_file=True), str(self._fence).encode()
+        if entry is None or entry.size != len(content) or self._fs.content(entry.name) != content:
+            return None
+        return version_of(entry)
 
     async def _get(self, key: str) -> tuple[bytes, str]:
         answer = await self._call("get_object", key)
@@ -362,15 +375,8 @@ class GcsPlace(ConditionalPlace):
         return str(answer.get("generation") or "")
 
     def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
-        sync(self._inner.loop, self._rewritten, self._key_of(staged), self._key_of(name), version)
-
-    async def _rewritten(self, source: str, target: str, version: str | None) -> None:
-        condition = {} if version is None else {"ifGenerationMatch": version or "0"}
-        path, keys = "b/{}/o/{}/rewriteTo/b/{}/o/{}", (self._bucket, source, self._bucket, target)
-        more = {"headers": {"Content-Type": "application/json"}, "json_out": True, **condition}
-        answer = await self._inner._call("POST", path, *keys, **more)
-        while not answer["done"]:  # of a large object
-            answer = await self._inner._call("POST", path, *keys, rewriteToken=answer["rewriteToken"], **more)
+        source, target = (f"{self._bucket}/{self._key_of(each)}" for each in (staged, name))
+        sync(self._inner.loop, rewrite, self._inner, source, target, "0" if version == "" else version)
 
     async def _delete_version(self, key: str, version: str) -> bool:
         await self._inner._call("DELETE", "b/{}/o/{}", self._bucket, key, ifGenerationMatch=version)

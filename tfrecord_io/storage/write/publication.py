@@ -735,7 +735,7 @@ class Publication:
 
     def _is_numbered(self, name: str) -> bool:
         """Whether another writer may give a shard the same name, in a store where versions tell them apart."""
-        return self._place.is_conditional and not self._grows and self._is_shard(name) and not _id_in(name)
+        return self._place.is_conditional and self._is_shard(name) and not _id_in(name)
 
     def _try_to_remove(self, name: str) -> None:
         try:
