@@ -13,15 +13,17 @@ import types
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import fsspec.asyn
 from scheduler import Death, running
 
 import tfrecord_io.background
-from tfrecord_io.storage.write import atomic_remote, place_remote
-from tfrecord_io.tools import store_copy
+from tfrecord_io.storage.paths import manifest
+from tfrecord_io.storage.paths.manifest import parse_manifest
+from tfrecord_io.storage.write import atomic_remote, place, place_remote
+from tfrecord_io.tools import copied_files, store_copy
 
 
 class InlineLoop(asyncio.BaseEventLoop):
@@ -156,6 +158,9 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     yield random, "uniform", uniform
     yield tfrecord_io.background, "start_new_thread", start_new_thread
     yield asyncio, "run_coroutine_threadsafe", submit
+    parsed = lru_cache(maxsize=2000)(parse_manifest)  # which depends on nothing else
+    for module in (manifest, place, copied_files):
+        yield module, "parse_manifest", parsed
     yield atomic_remote, "LIMITS", atomic_remote.LIMITS  # which programs set
     for module in (fsspec.asyn, place_remote, store_copy):
         yield module, "sync", sync

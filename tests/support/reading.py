@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import tfrecord_io as tfr
@@ -11,9 +12,14 @@ import tfrecord_io as tfr
 T = TypeVar("T")
 
 
+@lru_cache
+def _parameters(verb: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(verb).parameters
+
+
 def read_by(verb: Callable[..., T], source: Any, *arguments: Any, **keywords: Any) -> T:
     """``verb(source, …)``, of a dataset where keywords need one."""
-    own = inspect.signature(verb).parameters
+    own = _parameters(verb)
     reading = {name: keywords.pop(name) for name in [*keywords] if name not in own}
     if not reading:
         return verb(source, *arguments, **keywords)

@@ -136,8 +136,9 @@ def test_tools_take_a_read_for_each_source_and_an_upload_for_each_target(
     made = counted(requests, calls[tool])
     targets = len({name for name in s3.names() if "_MANIFEST" not in name} - before)
     reads = shards - 20 if tool == "compact" else 20
+    removed = 2 * reads if tool == "compact" else 0  # numbered shards, each as the version that was seen
     assert targets
-    assert made.total() <= reads + targets + 20, made
+    assert made.total() <= reads + removed + targets + 20, made
     assert made["put_object"] <= targets + 3
 
 

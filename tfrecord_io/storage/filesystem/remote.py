@@ -26,6 +26,7 @@ _MOST_LOOKUPS = 16  # at the same time
 _WEB = ("http", "https")
 _GOOGLE = ("gs", "gcs")
 _S3 = ("s3", "s3a")
+_PREPARED = "_is_prepared_by_tfrecord_io"  # an attribute of a filesystem: this is looked up at each use
 _OBJECT_STORES = (*_S3, *_GOOGLE, "az", "abfs", "abfss")
 # Messages of Python about numbers and times that an answer should have; other ValueErrors are about arguments.
 _NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
@@ -311,8 +312,10 @@ def of_this_process(fsspec: Any) -> Any:
         if getattr(inner, "async_impl", False):
             if inner._pid != process:
                 return of_this_process(_opened_again(fsspec, process))
-            leave_retries(inner)
-            ask_over_https(inner)
+            if not getattr(inner, _PREPARED, False):
+                leave_retries(inner)
+                ask_over_https(inner)
+                setattr(inner, _PREPARED, True)
         inner = getattr(inner, "fs", None)
     return fsspec
 
