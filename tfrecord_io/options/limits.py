@@ -75,7 +75,7 @@ class Limits:
     s3_id_seconds: float = 0.05  # to wait for the id of an upload that is to be aborted
     copies: int = 64  # and uploads of shards, at a time: as a request takes about as long as a few MiB
 
-    manifest_bytes: int = 64 * MIB
+    manifest_bytes: int = 256 * MIB  # about 2 million files
     gap_bytes: tuple[int, int] = (256 << 10, 32 << 10)  # read to save a request, in a bucket and on a disk
 
     # writing

@@ -169,18 +169,17 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         text = "this directory has no TFRecord files" & say("{all_files=True} copies all others")
         raise FileNotFoundError(errno.ENOENT, text, fs.display_path(directory))
     found.directories += 1
-    taken: set[str] = set()
     for entry in sorted(plain, key=lambda entry: entry.name):
         name = entry.name[below:]
         found.files.append((name, source_of(fs, entry)))
-        taken.update((name, *_indexes_of(name)))
         found.others += [(each, source_of(fs, entries[each])) for each in _indexes_of(name) if each in entries]
-    for each in found.datasets:
-        taken.update(name for file in each.manifest.files for name in (file.path, *_indexes_of(file.path)))
     companions = [name for name in entries if name in _OF_TFDS or name.endswith(_LABELS)]
     if all_files:
         everything = {entry.name[below:]: entry for entry in everything_below(fs, directory)}
         entries = {**everything, **entries}
+        named = [entry.name[below:] for entry in plain]
+        named += [file.path for each in found.datasets for file in each.manifest.files]
+        taken = {each for name in named for each in (name, *_indexes_of(name))}
         companions = [name for name in everything if name not in taken and not _is_of_writer(name)]
         companions = [name for name in companions if not _is_unpublished(name)]
     companions.sort(key=lambda name: (name == INFO, name))  # by which TFDS's datasets are found, last

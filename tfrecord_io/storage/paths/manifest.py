@@ -70,6 +70,7 @@ from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Sour
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
 
+_KEYS = dict.fromkeys(("path", "records", "bytes", "crc32c")).keys()  # of a file about which nothing else is said
 _CRC = re.compile("[0-9a-f]{8}")
 _COUNTS = range(2**63)
 _MOST_READERS = 16
@@ -184,7 +185,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     if len(text) > LIMITS.manifest_bytes:
         _refuse(path, f"it has {len(text)} bytes, over the limit of {LIMITS.manifest_bytes}")
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_hook=_packed)
     except (ValueError, RecursionError) as error:
         _refuse(path, f"it is not JSON ({type(error).__name__})")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -232,6 +233,9 @@ class _Parser:
         return manifest
 
     def _file(self, entry: Any, dataset: str, columns: Sequence[str]) -> ManifestFile:
+        if isinstance(entry, ManifestFile):
+            self._shard(entry.path, dataset, columns)
+            return entry
         if not isinstance(entry, dict):
             _refuse(self._path, "an entry of its files is not an object")
         path = self._shard(entry.get("path"), dataset, columns)
@@ -272,6 +276,17 @@ class _Parser:
         if type(value) is not type_ or (holds is not None and not holds(value)):
             _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")
         return value
+
+
+def _packed(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
+    """The entry of a file as soon as it is parsed, so that a million do not exist as dicts; others as they are."""
+    if entry.keys() != _KEYS:
+        return entry
+    path, records, size, crc = map(entry.__getitem__, _KEYS)
+    if type(path) is not str or type(records) is not int or type(size) is not int or type(crc) is not str:
+        return entry
+    is_right = records in _COUNTS and size in _COUNTS and _CRC.fullmatch(crc)
+    return ManifestFile(path, records, size, int(crc, 16)) if is_right else entry
 
 
 def _are_texts(values: list[Any]) -> bool:

@@ -42,7 +42,7 @@ class Place(ABC):
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         self._fs, self._directory, self._name = fs, directory, name
         self.path = fs.display_path(name)
-        self._formatted: tuple[Manifest, bytes] | None = None  # the last one
+        self._formatted: tuple[Manifest, bytes] | None = None  # that was not asked for again
         self._found: tuple[object, Manifest | None] | None = None  # the last one that was found, and its version
         self._created: list[str] = []  # directories that were missing, parents first
 
@@ -141,7 +141,8 @@ class Place(ABC):
             with suppress(CorruptRecordError):
                 text = self._text(entry)
                 found = None if text is None else parse_manifest(text, self._name)
-            self._found = version, found
+            self._found = None if version is None else (version, found)
+            return found
         return self._found[1]
 
     def withdraw(self) -> None:
@@ -177,8 +178,9 @@ class Place(ABC):
         ValueError
             It is too large, or is read back as another. Nothing was written.
         """
-        if self._formatted is not None and self._formatted[0] == manifest:
-            return self._formatted[1]
+        formatted, self._formatted = self._formatted, None  # large ones need as much memory as the manifest
+        if formatted is not None and formatted[0] == manifest:
+            return formatted[1]
         text = format_manifest(manifest)
         try:
             reason = None if parse_manifest(text, self._name) == manifest else "it is read back as another"

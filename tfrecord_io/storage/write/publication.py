@@ -531,23 +531,27 @@ class Publication:
             if self._published() is None:  # another writer removed the staged shards
                 raise self._is_replaced() from error
             raise
-        names, kept = set(new.paths), {(file.path, file.staged) for file in new.files}
-        before = [file for file in (old.files if old is not None else ()) if (file.path, file.staged) not in kept]
-        gone = [name for name in dict.fromkeys((*(f.path for f in before), *new.replaces)) if name not in names]
+        before, names = () if old is None else old.paths, set(new.paths)
+        gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
         if staged or any(not _id_in(name) for name in gone):  # another writer may have given these names again
-            self._prepare_removals(gone)
-            current = self._published()
-            if current is None and not self._grows:
-                raise self._is_replaced()
-            used = set((current or new).paths)
-            if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
-                self._others.update(name for name in gone if self._is_shard(name) and not _id_in(name))
-            gone = [name for name in gone if _id_in(name) or (current is not None and name not in used)]
-        self._remove_old([name for name in gone if name not in self._others])
+            gone = self._still_gone(gone)
+        self._remove_old(gone)
         if staged or new.replaces or new.staged_before:
             self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
         if not self._place.stages_all:  # copies were made
             self._remove_old([*(str(file.staged) for file in staged), *self._fences])
+
+    def _still_gone(self, gone: Sequence[str]) -> list[str]:
+        """Those of the files that were replaced which this writer may remove, by the manifest as it is now."""
+        self._prepare_removals(gone)
+        current = self._published()
+        if current is None and not self._grows:
+            raise self._is_replaced()
+        if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
+            self._others.update(name for name in gone if self._is_shard(name) and not _id_in(name))
+        used = set(() if current is None else current.paths)
+        gone = [name for name in gone if _id_in(name) or (current is not None and name not in used)]
+        return [name for name in gone if name not in self._others]
 
     def _stop_others(self, staged: Sequence[str]) -> None:
         """Remove the files without which a writer that was overtaken changes nothing, and the indexes of old shards."""
