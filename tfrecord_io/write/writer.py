@@ -396,7 +396,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             write_index=options.write_index,
             threads=options.thread_count,
         )
-        sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
+        if options.indexed_columns:
+            sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
         return sink
     if options.write_index:
         check_uncompressed(output.compression)  # before a directory is made
@@ -406,7 +407,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
     known = dataset if mode in ADDING and sink.compression is None else None
-    sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, known)
+    if options.indexed_columns or known is not None:
+        sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, known)
     return sink
 
 
