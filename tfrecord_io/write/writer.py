@@ -152,7 +152,8 @@ class Writer(PublishingWriter):
         if known is not None and self._embeds:
             schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
         self._plan = _planned(schema, self._options)
-        check_indexed(self._options.indexed_columns, schema, [leaf.feature for leaf in self._plan.leaves])
+        if columns := self._options.indexed_columns:
+            check_indexed(columns, schema, [leaf.feature for leaf in self._plan.leaves])
         self._encoder = SliceEncoder(self._engine, self._plan, self._options.record_type)
         return self._plan
 

@@ -713,6 +713,8 @@ class Publication:
 
     def _remove_old(self, names: Sequence[str]) -> None:
         """Remove files that were replaced, and their indexes."""
+        if not names:
+            return
         found: list[str] = []
         self._look_beside({os.path.dirname(name) for name in names} if self._grows else set())
         for name in names:
@@ -734,6 +736,8 @@ class Publication:
 
     def _remove_files(self, names: Sequence[str]) -> None:
         """Remove files; those whose names another writer may give again, only if they are what the last look found."""
+        if not names:
+            return
         seen = [name for name in names if self._is_numbered(name) and name in self._versions]
         others = self._place.remove_many([name for name in names if not self._is_numbered(name)])
         self._each(partial(self._try_to_remove, name) for name in (*seen, *others))
