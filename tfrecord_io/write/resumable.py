@@ -12,7 +12,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,7 +36,7 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
-from tfrecord_io.storage.read.source import Source, checksum, source_of
+from tfrecord_io.storage.read.source import Source, SummedFile, source_of
 from tfrecord_io.storage.write.atomic import is_local, place_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import whole_dataset
@@ -46,6 +46,7 @@ from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPar
 from tfrecord_io.write.writer import WriteReport
 
 _STORED = 8  # parts in a bucket, beside the one that is made; as many wait
+_REST_BYTES = 8 << 10  # that are read at a time after the end of the records
 _SHOWN = 60  # characters of a setting, in a message
 
 
@@ -55,8 +56,8 @@ class ResumableWriter:
 
     Attributes
     ----------
-    finished : dict of str to list of dict
-        The descriptions of the parts that earlier processes finished, by the path of the source.
+    finished : dict of str to list of (dict, Source)
+        The descriptions and files of the parts that earlier processes finished, by the path of the source.
     replaced : Manifest or None
         The dataset that is overwritten; its shards are copied where their sources are unchanged.
     published : WriteReport or None
@@ -67,7 +68,7 @@ class ResumableWriter:
     journal: ResumeJournal
     schema: str  # a digest of that of the rows
     conversion: str  # a digest of that and of the settings
-    finished: dict[str, list[Document]]
+    finished: dict[str, list[tuple[Document, Source]]]
     replaced: Manifest | None = None
     published: WriteReport | None = None
 
@@ -136,9 +137,9 @@ class ResumableWriter:
                 text = _why_other(existing, [_made_of(source, conversion) for source in sources])
                 raise FileExistsError(errno.EEXIST, say("the dataset exists, {}", text), output.path)
             target = DistributedTarget.begin(output, options.storage, mode=mode, id=now.id, resumable=True)
-            finished: dict[str, list[Document]] = {}
-            for document in () if begun is None else journal.parts(now.id):
-                finished.setdefault(_path_of(document), []).append(document)
+            finished: dict[str, list[tuple[Document, Source]]] = {}
+            for document, file in () if begun is None else journal.parts(now.id):
+                finished.setdefault(_path_of(document), []).append((document, file))
             if begun != now:
                 journal.write(now, overwrite=begun is not None)
                 locks.enter_context(journal.locked())
@@ -154,21 +155,20 @@ class ResumableWriter:
     def finished_part(self, task: int, source: SourceVersion) -> WrittenPart | None:
         """The part of a task that an earlier process finished; None if the source is another by now."""
         candidates = self.finished.get(str(source["path"]), [])
-        for document in candidates:
+        for document, file in candidates:
             if not is_version(document["source"], source) or document.get("rows") != self.schema:
                 continue
             part = _part_of(document, task)
-            if part is not None and self._has(part):
-                candidates.remove(document)  # a source that is named twice has two parts
+            if part is not None and file.size == part.bytes and self._is_content(part, file):
+                candidates.remove((document, file))  # a source that is named twice has two parts
                 return self._of(part, source)
         copied = self._copied(task, _made_of(source, self.conversion))
         return None if copied is None else self.add(copied, source)
 
-    def _has(self, part: WrittenPart) -> bool:
-        """Whether the file of a part is there, and has the content that was noted."""
-        file = self.journal.staged(part.staged, part.bytes, part.crc32c)
-        content = None if file is None else self._content(file)
-        return content == (part.records, part.schema if part.records else None)
+    def _is_content(self, part: WrittenPart, file: Source) -> bool:
+        """Whether a file has the content that was noted of a part."""
+        schema = part.schema if part.records else None
+        return self._content(file, crc32c) == (part.bytes, part.crc32c, part.records, schema)
 
     def _copied(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
@@ -187,28 +187,32 @@ class ResumableWriter:
             return int(crc32c(data, crc))
 
         try:
-            is_intact = checksum(source_of(fs, entry), write) == (file.bytes, file.crc32c)
-            if is_intact:
-                output.commit()
+            content = self._content(source_of(fs, entry), write)
+            if content is None or content[:3] != (file.bytes, file.crc32c, file.records):
+                return None
+            packed = old.schema if content[3] is None else content[3]
+            if not _is_readable(packed):
+                return None
+            output.commit()
         finally:
             output.discard()  # nothing after the commit
-        staged = self.journal.staged(name, file.bytes, file.crc32c) if is_intact else None
-        content = None if staged is None else self._content(staged)
-        if content is None or content[0] != file.records:  # a manifest has no checksum
-            return None
-        packed = old.schema if content[1] is None else content[1]
-        if not _is_readable(packed):
-            return None
         schema = EmbeddedSchema.parse(packed, output.path).schema
         columns, index = tuple(schema.names), tuple(stored_index(schema))
         return WrittenPart(task, name, packed, columns, index, Rounding(), file.records, file.bytes, file.crc32c)
 
-    def _content(self, file: Source) -> tuple[int, bytes | None] | None:
-        """The number of records of a part and, if they embed one, their schema; None if it is damaged."""
+    def _content(
+        self, file: Source, crc32c: Callable[[memoryview, int], int]
+    ) -> tuple[int, int, int, bytes | None] | None:
+        """Bytes, checksum and records of a part and, if they embed one, their schema; None if it is damaged.
+
+        The file is read once; `crc32c` takes all of its bytes, in order.
+        """
         engine, records, schema = get_engine(), 0, None
         embeds = self.writer.options.embed_schema and not takes_payloads(self.writer.options.record_type)
+        rest = memoryview(bytearray(_REST_BYTES))
         try:
-            with closing(open_source(file, self.writer.target.output.compression)) as stream:
+            raw = SummedFile(file.open(), crc32c)
+            with closing(open_source(file, self.writer.target.output.compression, raw=raw)) as stream:
                 blocks = BlockReader(stream)
                 while (block := blocks.next_block()) is not None:
                     frames, fault = engine.scan(block.data, check_crc=False, final=block.final)
@@ -219,9 +223,11 @@ class ResumableWriter:
                         schema = embedded_content(block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES])
                     records += len(frames.starts)
                     blocks.consume(frames.consumed)
-        except TFRecordError:
+                while raw.readinto(rest):  # it is longer than was looked up
+                    pass
+        except (TFRecordError, FileNotFoundError):  # another process may have removed it since it was listed
             return None
-        return records, schema
+        return raw.size, raw.crc, records, schema
 
     def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
         """Write the part of a task, whose file the caller commits; see `add`."""

@@ -101,13 +101,13 @@ class ShardedSink(Sink):
         self._rows, self._is_counted = rows, True
 
     def side_by_side(self, threads: int) -> Sequence[range] | None:
-        """The rows of each shard, if they are known; see `Sink`."""
+        """The rows of each shard, if they are known; see `Sink`. Those of a single one are written in order."""
         if self._rows is None or self._output.count is None or not self._dataset.side_by_side or self._columns:
             return None
         self._ranges = Contiguous(self._rows, self._output.count).ranges
         at_a_time = open_at_a_time(len(self._ranges), threads)
         self._shard_options["threads"] = -(-threads // at_a_time)
-        return self._ranges
+        return self._ranges if len(self._ranges) > 1 else None
 
     def end(self, number: int) -> None:
         if self._ranges is None or self._ranges[number] or self._dataset.keeps_empty:
@@ -234,6 +234,8 @@ class ShardedSink(Sink):
                     self._distribute(self.prepare(part, records, 0))
         if self._ranges is None:
             self._end_folders()
+        for number in range(len(self._ranges or ())):
+            self.end(number)
         if self._spool is not None:
             for folder in self._spool.folders():
                 for frames in self._spool.parts(folder):
@@ -299,8 +301,8 @@ def unite_schemas(
 ) -> bytes | None:
     """The schema of a dataset once rows are added to it; `path` is that of its manifest.
 
-    Without a schema of the dataset there is nothing to compare, and it stays without one. Of a dataset `without_rows`
-    the categories are those of the first rows.
+    Without a schema of the dataset there is nothing to compare, and it stays without one; as it stays if both are
+    equal. Of a dataset `without_rows` the categories are those of the first rows.
 
     Raises
     ------
@@ -308,8 +310,8 @@ def unite_schemas(
         The types of a column have none in common; or, without `evolve`, the rows have columns that the dataset lacks,
         types that are wider than its own, values in another form, or lack a level of its index.
     """
-    if old is None:
-        return None
+    if old is None or old == new:
+        return old
     if new is None:
         raise SchemaError("the dataset has a schema, and what is appended has none", path=path)
     known, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)

@@ -152,7 +152,8 @@ class Writer(PublishingWriter):
         if known is not None and self._embeds:
             schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
         self._plan = _planned(schema, self._options)
-        check_indexed(self._options.indexed_columns, schema, [leaf.feature for leaf in self._plan.leaves])
+        if columns := self._options.indexed_columns:
+            check_indexed(columns, schema, [leaf.feature for leaf in self._plan.leaves])
         self._encoder = SliceEncoder(self._engine, self._plan, self._options.record_type)
         return self._plan
 
@@ -396,7 +397,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             write_index=options.write_index,
             threads=options.thread_count,
         )
-        sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
+        if options.indexed_columns:
+            sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
         return sink
     if options.write_index:
         check_uncompressed(output.compression)  # before a directory is made
@@ -406,7 +408,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
     known = dataset if mode in ADDING and sink.compression is None else None
-    sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, known)
+    if options.indexed_columns or known is not None:
+        sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, known)
     return sink
 
 

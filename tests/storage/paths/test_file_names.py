@@ -57,6 +57,16 @@ def test_shards(stem: str, index: int, count: int | None, id: str) -> None:
     assert (shard.stem, shard.index, shard.count, shard.id) == (stem, index, count, "")
 
 
+SUFFIXES = st.lists(st.sampled_from([".tfrecord", "_tfrecord", ".TFREC", ".gz", ".v2"]), max_size=3).map("".join)
+
+
+@given(st.sampled_from(["train", "a-b", "part"]), SUFFIXES, SUFFIXES)
+def test_the_name_of_a_dataset_is_the_least_exact_of_its_stems(stem: str, before: str, after: str) -> None:
+    shard = parse_shard(shard_name(stem + before, 0, 3) + after)
+    if shard is not None:
+        assert shard.stem == shard.stems[-1]
+
+
 @given(STEMS, IDS)
 def test_files_beside_the_shards(stem: str, id: str) -> None:
     assert stem_of(manifest_name(stem)) == stem

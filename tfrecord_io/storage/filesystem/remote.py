@@ -236,7 +236,7 @@ class FsspecFileSystem:
             raise ValueError(f"'{self.display_path(name)}': {reason}; {advice}")
 
     def display_path(self, name: str) -> str:
-        return str(self.fsspec.unstrip_protocol(name))
+        return str(self._opened.unstrip_protocol(name))  # which makes no request: any process may ask
 
     @contextmanager
     def _damaged_answers(self, path: str) -> Iterator[None]:

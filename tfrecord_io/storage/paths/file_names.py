@@ -73,8 +73,8 @@ class ShardName:
 
     @property
     def stem(self) -> str:
-        """The dataset's name, which is the same for all forms of its shards' names."""
-        return self.stems[-1]
+        """The dataset's name, which is the same for all forms of its shards' names: the last of `stems`."""
+        return _without_record_suffix("".join(self.family))
 
     def sibling(self, index: int) -> str:
         """Name of another shard of the same family, which has a count."""

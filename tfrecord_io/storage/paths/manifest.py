@@ -541,7 +541,8 @@ class Manifests:
 
     def _shards(self, dataset: _Dataset, files: Mapping[str, ManifestFile]) -> dict[str, ManifestShard]:
         """Local shards are all watched; in a bucket, where that costs a request, only the last one, for all of them."""
-        local, last = isinstance(self.fs, LocalFileSystem), max(files, key=natural_key, default=None)
+        local = isinstance(self.fs, LocalFileSystem)
+        last = None if local else max(files, key=natural_key, default=None)
 
         def shard(name: str, file: ManifestFile) -> ManifestShard:
             staged = None if file.staged is None else dataset.directory + file.staged

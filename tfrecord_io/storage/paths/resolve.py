@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -185,8 +185,7 @@ class _Search:
             if entry.name != name:
                 root = folder if entry.name.startswith(folder) else root_of(name)
                 partitions = folders_of(entry.name, root)
-            shard = self.manifests.shards.get(entry.name)
-            sources.append(replace(source_of(self.fs, entry), shard=shard, partitions=partitions, beside=beside))
+            sources.append(source_of(self.fs, entry, self.manifests.shards.get(entry.name), partitions, beside))
         return sources
 
     def entries(self, name: str) -> list[Entry]:
@@ -292,7 +291,7 @@ class _Search:
         for entry in files:
             by_folder.setdefault(entry.parent, []).append(entry)
         for folder in sorted(by_folder):
-            self._check_single_family(by_folder[folder], self.fs.display_path(folder.rstrip("/") or folder))
+            self._check_single_family(by_folder[folder], folder.rstrip("/") or folder)
         return self._sorted(files, complete=self.complete)
 
     def _applied(
@@ -304,11 +303,11 @@ class _Search:
             self.listed.update(self.manifests.listed)
         return listing
 
-    def _check_single_family(self, files: Sequence[Entry], path: str) -> None:
+    def _check_single_family(self, files: Sequence[Entry], name: str) -> None:
         """As `check_single_family`; the files of a manifest are one family, whatever their names."""
         families = {self.manifests.family(entry.name): entry for entry in reversed(files)}
         if len(families) > 1:
-            check_single_family(self.fs, list(families.values()), path)
+            check_single_family(self.fs, list(families.values()), self.fs.display_path(name))
 
     def _manifests_above(self, directories: Iterable[str]) -> list[Entry]:
         """The manifest of the dataset that partition folders belong to, which is next to the first of them."""
@@ -430,7 +429,7 @@ class _Search:
             raise _nothing(self.fs, name, "; ".join(filter(None, [text, others])))
         best = min(s.stems.index(base) for _, s in fitting)
         family = [e for e, s in fitting if s.stems.index(base) == best or s.id]
-        self._check_single_family(family, self.fs.display_path(name))
+        self._check_single_family(family, name)
         return self._sorted(family, complete=not self.allow_missing)
 
     def _unlisted_spec(self, name: str, stem: str, count: int | None) -> list[Entry]:

@@ -351,11 +351,18 @@ def _absolute(path: str) -> str:
     return os.path.join(os.getcwd(), path)
 
 
-def source_of(fs: FileSystem, entry: Entry) -> Source:
-    """The source of a file in a filesystem."""
+def source_of(
+    fs: FileSystem,
+    entry: Entry,
+    shard: ManifestShard | None = None,
+    partitions: tuple[tuple[str, str | None], ...] = (),
+    beside: Mapping[str, Entry] | None = None,
+) -> Source:
+    """The source of a file in a filesystem, with what its manifest, its folders and their listing tell."""
+    told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
     if isinstance(fs, FsspecFileSystem):
-        return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, _info=entry.info)
-    return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None)
+        return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, _info=entry.info, **told)
+    return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
 
 
 def open_raw(path: str) -> io.FileIO:

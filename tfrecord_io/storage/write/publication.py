@@ -106,6 +106,7 @@ class Publication:
     """
 
     keeps_empty = True  # whether shards without records are published
+    _handed_over: frozenset[str] = frozenset()  # staged files of other processes, which are to be published
     keeps_staged = False  # whether shards that others staged stay if publishing fails
     unite: Unite  # of the schemas of a dataset and of what is added
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
@@ -178,6 +179,9 @@ class Publication:
         if self._place.is_conditional:
             self._note_versions(listing)
         names = [self._name_of(entry) for entry in listing if not entry.directory]
+        for missing in self._handed_over.difference(names):
+            text = "a finished part was removed, perhaps by another process: write the dataset again, which makes it"
+            raise FileNotFoundError(errno.ENOENT, text, self._fs.display_path(self._directory + missing))
         existing = [name for name in names if self._is_shard(name) or name == manifest_name(self._stem)]
         if self.output.directory:
             self._check_no_foreign_files(existing, listing)
@@ -349,6 +353,7 @@ class Publication:
         are published. Old files that cannot be removed are not an error, but `left`: call `warn_of_left`.
         """
         self._has_shards = bool(shards)
+        self._handed_over = frozenset(each.staged for each in shards if each.staged is not None)
         own = self._own_manifest(shards, schema)
         changed = partial(self._changed, own)
         named = [(shard, file.staged or file.path) for shard, file in zip(shards, own.files, strict=True)]
@@ -712,6 +717,8 @@ class Publication:
 
     def _remove_old(self, names: Sequence[str]) -> None:
         """Remove files that were replaced, and their indexes."""
+        if not names:
+            return
         found: list[str] = []
         self._look_beside({os.path.dirname(name) for name in names} if self._grows else set())
         for name in names:
@@ -733,6 +740,8 @@ class Publication:
 
     def _remove_files(self, names: Sequence[str]) -> None:
         """Remove files; those whose names another writer may give again, only if they are what the last look found."""
+        if not names:
+            return
         seen = [name for name in names if self._is_numbered(name) and name in self._versions]
         others = self._place.remove_many([name for name in names if not self._is_numbered(name)])
         self._each(partial(self._try_to_remove, name) for name in (*seen, *others))

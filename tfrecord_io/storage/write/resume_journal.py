@@ -25,12 +25,13 @@ from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable, say
 from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import ID, journal_name, parse_part, part_name
 from tfrecord_io.storage.paths.resolve_output import Output, without_query
 from tfrecord_io.storage.read.random_access_file import open_random_access
-from tfrecord_io.storage.read.source import Source, checksum, read_manifest, source_of
+from tfrecord_io.storage.read.source import Source, read_manifest, source_of
 from tfrecord_io.storage.write.atomic import open_output, remove_file
 from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS, directory_of, folder_of
 
@@ -78,10 +79,11 @@ class ResumeJournal:
         CorruptRecordError
             The journal is damaged.
         """
-        _, directory = directory_of(self.output, self.storage)
-        document = self._document(directory + self._name)
-        if document is None:
+        fs, directory = directory_of(self.output, self.storage)
+        entry = fs.entry(directory + self._name, is_file=True)
+        if entry is None:
             return None
+        document = self._document(fs, entry)
         id, settings, sources = (document.get(name) for name in ("id", "settings", "sources"))
         is_known = document.get("format") == FORMAT and document.get("version") == VERSION
         has_id = isinstance(id, str) and ID.fullmatch(id) is not None
@@ -126,44 +128,32 @@ class ResumeJournal:
         with open_output(folder_of(self.output) + part_name(staged), self.storage, looks=False) as file:
             file.write(_as_json({**document, "staged": staged}))
 
-    def parts(self, id: str) -> Iterator[Document]:
-        """The descriptions of the parts of a writing, in the order of their names; damaged ones are left out."""
+    def parts(self, id: str) -> Iterator[tuple[Document, Source]]:
+        """The descriptions of the parts of a writing, and their files; those that are damaged or gone are left out."""
         fs, directory = directory_of(self.output, self.storage)
-        names = sorted(entry.basename for entry in fs.listing(directory))
-        for name in names:
-            if (staged := parse_part(name)) is not None and name.startswith(f"_{id[:JOB_DIGITS]}"):
-                with suppress(CorruptRecordError):
-                    document = self._document(directory + name) or {}
+        entries = {entry.basename: entry for entry in fs.listing(directory)}
+        for name in sorted(entries):
+            staged = parse_part(name)
+            if staged in entries and name.startswith(f"_{id[:JOB_DIGITS]}"):
+                with suppress(CorruptRecordError, FileNotFoundError):
+                    document = self._document(fs, entries[name])
                     if document.get("staged") == staged:
-                        yield document
+                        yield document, source_of(fs, entries[staged])
 
-    def staged(self, name: str, size: int, crc: int) -> Source | None:
-        """A staged file; None unless it exists and has this size and checksum."""
-        fs, directory = directory_of(self.output, self.storage)
-        entry = fs.entry(directory + name)
-        if entry is None or entry.size != size:
-            return None
-        source = source_of(fs, entry)
-        return source if checksum(source, crc32c) == (size, crc) else None
-
-    def _document(self, name: str) -> Document | None:
-        """The JSON object in a file; None if it does not exist."""
-        fs, _ = directory_of(self.output, self.storage)
-        entry = fs.entry(name)
-        if entry is None:
-            return None
+    def _document(self, fs: FileSystem, entry: Entry) -> Document:
+        """The JSON object in a file."""
+        path = fs.display_path(entry.name)
         try:
             document = json.loads(read_manifest(fs, entry))
         except (ValueError, RecursionError) as error:
             reason = f"it is not JSON ({printable(type(error).__name__)})"
-            raise CorruptRecordError(reason, path=fs.display_path(name), advice=_ADVICE) from error
+            raise CorruptRecordError(reason, path=path, advice=_ADVICE) from error
         stated = document.pop(_CHECKSUM, None) if isinstance(document, dict) else None
         if stated is None:
             reason = "it has no checksum, so it is damaged, or was written by an older release"
-            raise CorruptRecordError(reason, path=fs.display_path(name), advice=_ADVICE)
+            raise CorruptRecordError(reason, path=path, advice=_ADVICE)
         if stated != _checksum(document):
-            reason = "it is damaged: its checksum does not match"
-            raise CorruptRecordError(reason, path=fs.display_path(name), advice=_ADVICE)
+            raise CorruptRecordError("it is damaged: its checksum does not match", path=path, advice=_ADVICE)
         return dict(document)
 
 

@@ -141,8 +141,6 @@ class DistributedTarget:
         Returns where they are, and those that were published: without records, a dataset that grows needs none.
         """
         output = replace(self.output, count=len(shards))
-        if self.resumable:
-            self._check_attempts(shards)
         writer = self._writer(output)
         writer.keeps_staged, writer.sources_without_rows = self.resumable, tuple(sources_without_rows)
         if unite is not None:
@@ -217,15 +215,6 @@ class DistributedTarget:
     def _prefix(self) -> str:
         """What the staged names of all attempts begin with."""
         return f"_{self.id[:JOB_DIGITS]}"
-
-    def _check_attempts(self, shards: Sequence[WrittenShard]) -> None:
-        """Raise OSError if the file of a shard, which an earlier process may have written, was removed meanwhile."""
-        fs, directory = directory_of(self.output, self.storage)
-        existing = set(self._attempts())
-        for name in (str(shard.staged) for shard in shards):
-            if name not in existing:
-                text = "a finished part was removed, perhaps by another process; convert again, which makes it again"
-                raise OSError(errno.ENOENT, text, fs.display_path(directory + name))
 
     def _attempts(self) -> Iterator[str]:
         """Names of staged files of this writing, and of temporary files of attempts that were killed."""
