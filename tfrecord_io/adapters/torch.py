@@ -460,7 +460,7 @@ def _stream_class() -> type[Any]:
 # ---- rows by number
 
 
-class _BatchRows(Sequence[dict[str, Any]]):
+class _LazyBatch(Sequence[dict[str, Any]]):
     """The rows of a batch, which are made once one is asked for; `_collate` asks for none."""
 
     def __init__(self, tensors: dict[str, Any], count: int) -> None:
@@ -479,7 +479,7 @@ class _BatchRows(Sequence[dict[str, Any]]):
 
 def _collate(rows: Any) -> dict[str, Any]:
     """The batch that rows are those of, as to_torch makes it: a `collate_fn` that copies nothing."""
-    if not isinstance(rows, _BatchRows):
+    if not isinstance(rows, _LazyBatch):
         reason = say(
             "it takes the rows that a DataLoader gets of to_torch_map by one call, with {batch_size=} of the loader"
         )
@@ -519,7 +519,7 @@ def _map_class() -> type[Any]:
             """The rows of a batch, for a DataLoader."""
             if isinstance(self.rows, BatchesByNumber):
                 return list(map(_tensors, self.rows.take(numbers)))
-            return _BatchRows(_tensors(self.rows.arrays(numbers)), len(numbers))
+            return _LazyBatch(_tensors(self.rows.arrays(numbers)), len(numbers))
 
         collate_fn = staticmethod(_collate)
 

@@ -20,7 +20,7 @@ from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries, row_values
-from tfrecord_io.plugins.report.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
+from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
@@ -136,7 +136,7 @@ def dataset_statistics(
     reader = SampleReader(scan, limits)
     random = np.random.default_rng(limits.seed)
     columns = Columns(scan, random)
-    rows = RowSampler(SAMPLED_ROWS, random)
+    rows = Reservoir(SAMPLED_ROWS, random)
     with ProgressMeter(wanted, reader.expected, "records") as progress:
         for batch in reader:
             columns.add(batch)

@@ -102,7 +102,7 @@ def _error(reader: Reader, row: int, reason: str, feature: str | None, advice: s
 
 
 @dataclass(slots=True)
-class AnnotatedRows:
+class AnnotatedRecords:
     """The records of files that annotated images are made of; an iterator, once."""
 
     source: Any
@@ -115,7 +115,7 @@ class AnnotatedRows:
     @classmethod
     def plan(
         cls, source: Any, options: ExportOptions, columns: Any, class_names: Sequence[str] | None
-    ) -> AnnotatedRows:
+    ) -> AnnotatedRecords:
         """Find the columns.
 
         Raises
@@ -310,7 +310,7 @@ class ClassNames:
             raise row.error(f"the label {label} has two names, {names}", OBJECT + _CLASS)
         return int(label)
 
-    def number_all(self, rows: AnnotatedRows) -> None:
+    def number_all(self, rows: AnnotatedRecords) -> None:
         """Number the classes from 0: as they are given, or in the order of their labels, or names."""
         if self.given is not None:
             self.numbered = [*self.given]
