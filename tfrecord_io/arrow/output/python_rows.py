@@ -116,22 +116,20 @@ def _added(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.A
         return [ObjectForm(name, slots[field.feature], np.ascontiguousarray(form), dtype)]
 
     if form[0] == Value.OTHER:
-        if not _is_bare(field):
+        if not (field.default is None and field.empty is None and field.part == CONTEXT):
             return None
         if t.is_dictionary(type_) and is_text(type_.value_type) and field.encoding == LIST:
             known = None if dictionary is None else frozenset(dictionary.to_pylist())
             return as_is(_TEXT), [] if known is None else [partial(_check_category, name, known)]
         return _tensor(field, slots)
     if not is_list_like(type_):
-        return as_is(form), [partial(_convert, name, partial(_of_number, type_))] if t.is_temporal(type_) else []
+        if not t.is_temporal(type_):
+            return as_is(form), []
+        return as_is(form), [partial(_convert, name, lambda number: python_value(pa.scalar(number, type_)))]  # a time
     dtype = _dtype_of(type_.value_type)
     if dtype is None and not (is_text(type_.value_type) or is_bytes(type_.value_type)):
         return None
-    return as_is(form, dtype), [partial(_convert, name, _objects)] if dtype is None else []
-
-
-def _is_bare(field: Field) -> bool:
-    return field.default is None and field.empty is None and field.part == CONTEXT
+    return as_is(form, dtype), [partial(_convert, name, partial(np.fromiter, dtype=object))] if dtype is None else []
 
 
 def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
@@ -183,17 +181,6 @@ def _dtype_of(type_: pa.DataType) -> np.dtype[Any] | None:
     """The dtype of the array that a list of numbers becomes."""
     is_number = t.is_integer(type_) or t.is_floating(type_) or t.is_boolean(type_)
     return np.dtype(type_.to_pandas_dtype()) if is_number else None
-
-
-def _of_number(type_: pa.DataType, number: int) -> Any:
-    """A time as Python has it."""
-    return python_value(pa.scalar(number, type_))
-
-
-def _objects(values: list[Any]) -> Array:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
 
 
 _TEXT = np.array(Form(Value.TEXT), np.int64)
