@@ -487,11 +487,6 @@ def _collate(rows: Any) -> dict[str, Any]:
     return rows.tensors
 
 
-def _of_row(value: Any) -> Any:
-    """A value of one row as that of a row of tensors."""
-    return _tensor(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
-
-
 @cache
 def _map_class() -> type[Any]:
     import torch
@@ -513,7 +508,10 @@ def _map_class() -> type[Any]:
                 return list(self.__getitems__(number))
             if (row := self.rows.row(operator.index(number))) is None:
                 return self.__getitems__([number])[0]
-            return {name: _of_row(value) for name, value in row.items()}
+            return {
+                name: _tensor(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+                for name, value in row.items()
+            }
 
         def __getitems__(self, numbers: Sequence[int]) -> Sequence[dict[str, Any]]:
             """The rows of a batch, for a DataLoader."""

@@ -471,13 +471,8 @@ class _Yolo(_Target):
             text = f"object {each.number} has {count} key points, those before {self._points}"
             raise row.error(text, "image/object/keypoint/x")
         self._points = count
-        return (
-            x,
-            y,
-            width,
-            height,
-            *(value for p in each.keypoints for value in (shortest(p.x), shortest(p.y), p.visibility)),
-        )
+        points = (value for p in each.keypoints for value in (shortest(p.x), shortest(p.y), p.visibility))
+        return x, y, width, height, *points
 
     def _polygon(self, each: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
         segmentation = _segmentation(each, row)
