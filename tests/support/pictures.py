@@ -22,6 +22,15 @@ def encoded(pixels: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
+def jpeg(width: int = 40, height: int = 20, form: str = "JPEG") -> bytes:
+    """A black image."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (width, height)).save(file, form)
+    return file.getvalue()
+
+
 def written_pictures(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Write a file; returns the schema to read it with, and the arrays of all rows, in the order of the column n."""
     rng = np.random.default_rng(0)

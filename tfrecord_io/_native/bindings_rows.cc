@@ -63,7 +63,7 @@ struct RowForms {
   Numpy numpy;
 };
 
-// `columns`: a `RowForm` (engine/contract.py) of each; `api`: NumPy's capsule _ARRAY_API.
+// `columns`: a `ObjectForm` (engine/contract.py) of each; `api`: NumPy's capsule _ARRAY_API.
 void make_row_forms(RowForms* place, const nb::list& columns, const nb::capsule& api) {
   new (place) RowForms{{}, Numpy(api)};
   for (nb::handle item : columns) {

@@ -150,7 +150,8 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 _check_case(paths[:i], name)
                 scan = plan_dataset(name, options if is_url(name) else local)
                 connection.register(name, _arrow_dataset(scan, streams))
-            for url in {_protocol(url): url for url in urls}.values() if options.storage_options is not None else ():
+            of_protocols = {url.partition("://")[0]: url for url in urls if options.storage_options is not None}
+            for url in of_protocols.values():
                 filesystem, _ = locate(url, options.storage)
                 if isinstance(filesystem, FsspecFileSystem):
                     connection.register_filesystem(filesystem.fsspec)
@@ -258,10 +259,6 @@ def _texts_in(node: Any) -> list[str]:
         return [node]
     children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
     return [text for child in children for text in _texts_in(child)]
-
-
-def _protocol(url: str) -> str:
-    return url.partition("://")[0]
 
 
 def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[Any, frozenset[bytes]]]:

@@ -251,12 +251,11 @@ def _decoded(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, pie
 
 def _plain(table: pa.Table) -> pa.Table:
     """A table with the types that datasets has."""
-    columns = [pa.chunked_array([_plain_array(c) for c in column.chunks], _plain_type(column.type)) for column in table]
+    columns = [
+        pa.chunked_array([_plain_array(c) for c in column.chunks], _plain_array(pa.nulls(0, column.type)).type)
+        for column in table
+    ]
     return pa.table(dict(zip(table.column_names, columns, strict=True)))
-
-
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    return _plain_array(pa.nulls(0, type_)).type
 
 
 def _plain_array(array: pa.Array) -> pa.Array:

@@ -460,7 +460,7 @@ def _stream_class() -> type[Any]:
 # ---- rows by number
 
 
-class _BatchRows(Sequence[dict[str, Any]]):
+class _LazyBatch(Sequence[dict[str, Any]]):
     """The rows of a batch, which are made once one is asked for; `_collate` asks for none."""
 
     def __init__(self, tensors: dict[str, Any], count: int) -> None:
@@ -479,17 +479,12 @@ class _BatchRows(Sequence[dict[str, Any]]):
 
 def _collate(rows: Any) -> dict[str, Any]:
     """The batch that rows are those of, as to_torch makes it: a `collate_fn` that copies nothing."""
-    if not isinstance(rows, _BatchRows):
+    if not isinstance(rows, _LazyBatch):
         reason = say(
             "it takes the rows that a DataLoader gets of to_torch_map by one call, with {batch_size=} of the loader"
         )
         raise TypeError(say("collate_fn: {}", reason) & f"got {type(rows).__name__}")
     return rows.tensors
-
-
-def _of_row(value: Any) -> Any:
-    """A value of one row as that of a row of tensors."""
-    return _tensor(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
 
 
 @cache
@@ -513,13 +508,16 @@ def _map_class() -> type[Any]:
                 return list(self.__getitems__(number))
             if (row := self.rows.row(operator.index(number))) is None:
                 return self.__getitems__([number])[0]
-            return {name: _of_row(value) for name, value in row.items()}
+            return {
+                name: _tensor(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+                for name, value in row.items()
+            }
 
         def __getitems__(self, numbers: Sequence[int]) -> Sequence[dict[str, Any]]:
             """The rows of a batch, for a DataLoader."""
             if isinstance(self.rows, BatchesByNumber):
                 return list(map(_tensors, self.rows.take(numbers)))
-            return _BatchRows(_tensors(self.rows.arrays(numbers)), len(numbers))
+            return _LazyBatch(_tensors(self.rows.arrays(numbers)), len(numbers))
 
         collate_fn = staticmethod(_collate)
 

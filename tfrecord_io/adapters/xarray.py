@@ -50,7 +50,7 @@ def to_xarray(scan: Scan) -> xr.Dataset:
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
     is_part = bool(scan.chooses_rows) or any(source.derived is not None for source in scan.sources)
-    rows = _TableRows(read_scan(scan)) if is_part else _rows(scan)
+    rows = _TableRecords(read_scan(scan)) if is_part else _rows(scan)
     variables = {}
     sizes = {RECORD: len(rows)}
     for column in scan.schema.names:
@@ -69,7 +69,7 @@ def to_xarray(scan: Scan) -> xr.Dataset:
 # ---- records by number
 
 
-class _TableRows:
+class _TableRecords:
     """The rows of a table."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -87,7 +87,7 @@ class _TableRows:
 
 
 @dataclass(slots=True)
-class _IndexedRows:
+class _IndexedRecords:
     """The records of plain files."""
 
     files: IndexedFiles
@@ -107,7 +107,7 @@ class _IndexedRows:
 
 
 @dataclass(slots=True)
-class _SequentialRows:
+class _SequentialRecords:
     """The records of files of which some are compressed: those before the first one are skipped."""
 
     scan: Scan
@@ -125,14 +125,14 @@ class _SequentialRows:
         return None, number
 
 
-def _rows(scan: Scan) -> _IndexedRows | _SequentialRows:
+def _rows(scan: Scan) -> _IndexedRecords | _SequentialRecords:
     sources = list(scan.sources)
     compression = scan.options.compression
     if compression not in (None, "infer") or (compression and any(map(_is_compressed, sources))):
-        return _SequentialRows(scan, count_scan(scan))
+        return _SequentialRecords(scan, count_scan(scan))
     files = IndexedFiles(sources, find_indexes(sources), scan.options.limits.record_bytes)
     files.forget()
-    return _IndexedRows(files, scan)
+    return _IndexedRecords(files, scan)
 
 
 def _is_compressed(source: Source) -> bool:

@@ -92,10 +92,8 @@ class ImageColumns:
         missing = array.is_null() if array.null_count else None
         if is_fixed:
             size = array.type.list_size
-            images, offsets = (
-                array.values.slice(array.offset * size, len(array) * size),
-                np.arange(len(array) + 1) * size,
-            )
+            images = array.values.slice(array.offset * size, len(array) * size)
+            offsets = np.arange(len(array) + 1) * size
         else:
             images, offsets = array.flatten(), offsets_of(list_lengths(array))
         try:

@@ -33,7 +33,7 @@ _PLAIN = ColumnLayout()
 _TEXT = (t.is_string, t.is_large_string, t.is_binary, t.is_large_binary)
 
 
-class RowLookup(ABC):
+class Lookup(ABC):
     """The rows of a dataset, or of what is made of some, by number. It can be pickled.
 
     Attributes
@@ -67,7 +67,7 @@ class RowLookup(ABC):
         """An array of numbers of all rows, which `measure` finds of batches with these columns."""
 
 
-class PartLookup(RowLookup):
+class PartLookup(Lookup):
     """The rows of a dataset, from which those of balanced mixtures are drawn."""
 
     @abstractmethod
@@ -181,14 +181,14 @@ class ArraysByNumber:
 
     Parameters
     ----------
-    rows : RowLookup
+    rows : Lookup
     options : RepresentationOptions
         How rows become arrays.
     lengths : dict of str to int, optional
         The columns of lists that are stacked; see `TableRepresentation`.
     """
 
-    def __init__(self, rows: RowLookup, options: RepresentationOptions, lengths: dict[str, int] | None = None) -> None:
+    def __init__(self, rows: Lookup, options: RepresentationOptions, lengths: dict[str, int] | None = None) -> None:
         self.rows, self._options, self._lengths = rows, options, lengths
 
     def __len__(self) -> int:

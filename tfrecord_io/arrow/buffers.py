@@ -193,7 +193,8 @@ def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
     if column.layout is Layout.NULL:
         part.null_count = part.rows
     part.first_row, part.list_row, part.binary_row = (
-        _row_within(row, begin, end) for row in (column.first_row, column.list_row, column.binary_row)
+        row - begin if begin <= row < end else -1  # not observed
+        for row in (column.first_row, column.list_row, column.binary_row)
     )
     return part
 
@@ -214,8 +215,3 @@ def _cut_values(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
 def _cut_offsets(offsets: Array, begin: int, end: int) -> tuple[Array, int, int]:
     first, last = int(offsets[begin]), int(offsets[end])
     return offsets[begin : end + 1] - offsets[begin], first, last
-
-
-def _row_within(row: int, begin: int, end: int) -> int:
-    """The number of an observed row counted from `begin`; −1 (not observed) where it is outside."""
-    return row - begin if begin <= row < end else -1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, variable_width
-from tfrecord_io.arrow.row_fault import RowFault, first_refused
+from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.schema.nested import nested_handed
@@ -44,9 +43,11 @@ def value_cast(type_: pa.DataType, dictionary: pa.Array | None = None) -> Cast:
         The categories of a dictionary type; without it they are those that occur.
     """
     if t.is_dictionary(type_):
-        return _dictionary(type_, dictionary)
+        decode, encode = value_cast(type_.value_type), category_encode(type_, dictionary, rounded=True)
+        return lambda *run: encode(decode(*run))
     if isinstance(type_, pa.BaseExtensionType):
-        return _extension(type_)
+        storage = value_cast(type_.storage_type)
+        return lambda *run: pa.ExtensionArray.from_storage(type_, storage(*run))
     return {Kind.INT64: _from_int64, Kind.FLOAT: _from_float, Kind.BYTES: _from_bytes}[kind_of(type_)](type_)
 
 
@@ -107,9 +108,9 @@ def _from_float(type_: pa.DataType) -> Cast:
 
 def _from_bytes(type_: pa.DataType) -> Cast:
     if t.is_decimal(type_):
-        return _decimal(type_)
+        return partial(_decimal, type_)
     if t.is_fixed_size_binary(type_):
-        return _fixed_size(type_)
+        return partial(_fixed_size, type_)
 
     def cast(count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None) -> pa.Array:
         assert offsets is not None
@@ -118,21 +119,17 @@ def _from_bytes(type_: pa.DataType) -> Cast:
     return cast
 
 
-def _fixed_size(type_: pa.DataType) -> Cast:
-    width = type_.byte_width
-
-    def cast(count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None) -> pa.Array:
-        assert offsets is not None
-        mask = mask_of(validity if nulls else None, count)
-        sizes = np.diff(offsets)
-        if np.any(bad := (sizes != width) & mask):
-            row = int(bad.argmax())
-            reason = f"a {type_} needs {width} bytes, the value has {sizes[row]}"
-            raise RowFault(row, reason, expected=width, got=int(sizes[row]))
-        data = scatter(values.reshape(-1, width), mask).reshape(-1) if nulls and width else values
-        return fixed_width(type_, count, nulls, validity, data)
-
-    return cast
+def _fixed_size(
+    type_: pa.DataType, count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None
+) -> pa.Array:
+    assert offsets is not None
+    width, mask, sizes = type_.byte_width, mask_of(validity if nulls else None, count), np.diff(offsets)
+    if np.any(bad := (sizes != width) & mask):
+        row = int(bad.argmax())
+        reason = f"a {type_} needs {width} bytes, the value has {sizes[row]}"
+        raise RowFault(row, reason, expected=width, got=int(sizes[row]))
+    data = scatter(values.reshape(-1, width), mask).reshape(-1) if nulls and width else values
+    return fixed_width(type_, count, nulls, validity, data)
 
 
 def number_array(type_: pa.DataType, data: Array) -> pa.Array:
@@ -145,16 +142,14 @@ def number_array(type_: pa.DataType, data: Array) -> pa.Array:
     return fixed_width(type_, len(data) // width, 0, None, data)
 
 
-def _decimal(type_: pa.DataType) -> Cast:
+def _decimal(
+    type_: pa.DataType, count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None
+) -> pa.Array:
     """From text; from integers; or from float32: the nearest decimal of the scale."""
-
-    def cast(count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None) -> pa.Array:
-        if offsets is None:
-            numbers = pa.int64() if values.dtype == np.int64 else pa.float32()
-            return checked_cast(fixed_width(numbers, count, nulls, validity, values), type_)
-        return checked_cast(variable_width(pa.binary(), count, nulls, validity, offsets, values), type_)
-
-    return cast
+    if offsets is None:
+        numbers = pa.int64() if values.dtype == np.int64 else pa.float32()
+        return checked_cast(fixed_width(numbers, count, nulls, validity, values), type_)
+    return checked_cast(variable_width(pa.binary(), count, nulls, validity, offsets, values), type_)
 
 
 def other_kinds(type_: pa.DataType) -> tuple[Kind, ...]:
@@ -184,17 +179,10 @@ def checked_cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
             array = array.cast(pa.float64()).cast(wide)
         return array.cast(type_)
 
-    def refuses(begin: int, end: int) -> bool:
-        try:
-            cast(values[begin:end])
-        except _REFUSED:
-            return True
-        return False
-
     try:
         return cast(values)
     except _REFUSED:
-        row = first_refused(len(values), refuses)
+        row = first_failing(len(values), lambda begin, end: cast(values[begin:end]), _REFUSED)
         if is_text:
             raise RowFault(row, f"the bytes are not a valid {type_}", expected=str(type_)) from None
         got = values[row].as_py()
@@ -229,17 +217,6 @@ def _plain_decimal(text: str, whole: int, fraction: int) -> str:
     return f"{match['sign']}{padded[: max(point, 1)]}.{padded[max(point, 1) :]}"
 
 
-def _dictionary(type_: pa.DictionaryType, given: pa.Array | None) -> Cast:
-    decode = value_cast(type_.value_type)
-    encode = category_encode(type_, given, rounded=True)
-    return lambda *run: encode(decode(*run))
-
-
-def _extension(type_: Any) -> Cast:
-    storage = value_cast(type_.storage_type)
-    return lambda *run: pa.ExtensionArray.from_storage(type_, storage(*run))
-
-
 def _bad_value(bad: Array, values: Array, type_: pa.DataType) -> RowFault:
     row = int(bad.argmax())
     got = values[row].item()
@@ -263,7 +240,8 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
     keys, order = _keys(known, rounded)
 
     def encode(plain: pa.Array) -> pa.DictionaryArray:
-        indices = pc.index_in(_keys_of_values(plain, rounded), value_set=keys, skip_nulls=True)
+        own = plain.cast(pa.float32()) if rounded and t.is_float64(plain.type) else hashable(plain)
+        indices = pc.index_in(own, value_set=keys, skip_nulls=True)
         if indices.null_count != plain.null_count:
             unknown = np.asarray(pc.and_(pc.is_null(indices), pc.is_valid(plain)))
             reason = f"the value is not one of the {len(known)} categories"
@@ -302,10 +280,6 @@ def _of_values(plain: pa.Array, type_: pa.DictionaryType) -> pa.DictionaryArray:
     encoded = hashable(plain).dictionary_encode()
     dictionary = encoded.dictionary.cast(plain.type)
     return pa.DictionaryArray.from_arrays(_indices(encoded.indices, type_), dictionary, ordered=type_.ordered)
-
-
-def _keys_of_values(plain: pa.Array, rounded: bool) -> pa.Array:
-    return plain.cast(pa.float32()) if rounded and t.is_float64(plain.type) else hashable(plain)
 
 
 def _keys(categories: pa.Array, rounded: bool) -> tuple[pa.Array, pa.Array | None]:

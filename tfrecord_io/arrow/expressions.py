@@ -182,7 +182,8 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
         members = days.filter(pc.equal(days.cast(values.type), values).fill_null(True))
     else:
         members = exact_members(values, field.type)
-    if t.is_floating(field.type) and _has_zero(own := values if members is None else members):
+    own = values if members is None else members
+    if t.is_floating(field.type) and t.is_floating(own.type) and 0.0 in own.to_pylist():
         zeros = np.array([0.0, -0.0], own.type.to_pandas_dtype())  # which are equal, but not as members
         members = pa.concat_arrays([own, pa.array(zeros, own.type)])
     if members is None:
@@ -193,10 +194,6 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
     return Condition(
         "call", part.name, value=pa.StructArray.from_arrays(arrays, list(children))[0], arguments=part.arguments
     )
-
-
-def _has_zero(values: pa.Array) -> bool:
-    return t.is_floating(values.type) and bool((values.drop_null().to_numpy(zero_copy_only=False) == 0).any())
 
 
 def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:

@@ -175,15 +175,11 @@ def _list_offsets(array: pa.Array) -> Array:
 
 def _plain(array: pa.Array, rows: Rows) -> pa.Array:
     """The values of a leaf, one for each slot, as a type whose buffers are read easily."""
-    if t.is_dictionary(array.type):
-        return _decode(array, rows)
-    if rows.index is not None:
-        return large(array).take(pa.array(rows.index))
-    is_view = t.is_string_view(array.type) or t.is_binary_view(array.type)
-    return large(array) if is_view else array
-
-
-def _decode(array: pa.DictionaryArray, rows: Rows) -> pa.Array:
+    if not t.is_dictionary(array.type):
+        if rows.index is not None:
+            return large(array).take(pa.array(rows.index))
+        is_view = t.is_string_view(array.type) or t.is_binary_view(array.type)
+        return large(array) if is_view else array
     indices = array.indices
     if rows.index is not None:
         indices = indices.take(pa.array(rows.index))

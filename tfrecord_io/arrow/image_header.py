@@ -71,9 +71,8 @@ def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHea
     except images.DecompressionBombError as error:
         reason = "its header declares more pixels than twice PIL.Image.MAX_IMAGE_PIXELS"
         advice = "raise that limit if the image is genuine"
-        raise DecodeError(
-            reason, path=path, feature=feature, expected=images.MAX_IMAGE_PIXELS, advice=advice
-        ) from error
+        most = images.MAX_IMAGE_PIXELS
+        raise DecodeError(reason, path=path, feature=feature, expected=most, advice=advice) from error
     except MemoryError:
         raise
     except Exception as error:  # Pillow's readers raise exceptions of any type, some with the image's bytes
@@ -82,9 +81,8 @@ def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHea
             form = looks_like(data)
             reason = f"its {len(data)} bytes are not an image of a known format"
             reason = reason if form is None else f"{reason}; they look like {form}"
-            raise DecodeError(
-                reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=type(error).__name__
-            ) from None
+            got = type(error).__name__
+            raise DecodeError(reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=got) from None
         header = ImageHeader("tiff", *known[:2], "TIFF", *known[2:])
     if header.height < 1 or header.width < 1:
         reason = f"its header declares {header.width}×{header.height} pixels"
@@ -132,7 +130,9 @@ def _without_orientation(data: bytes, images: Any) -> bytes:
     if at >= 0:
         _set_upright(changed, at)
     if data.startswith(_PNG):
-        _sum_up(changed)
+        for _, begin, end in list(_png_chunks(changed)):
+            if end + 4 <= len(changed):  # else it is truncated
+                changed[end : end + 4] = zlib.crc32(changed[begin:end]).to_bytes(4)
     return bytes(changed)
 
 
@@ -147,13 +147,6 @@ def _set_upright(data: bytearray, at: int) -> None:
         tag, type_ = struct.unpack_from(f"{order}HH", data, entry)
         if tag == _ORIENTATION and type_ == _SHORT:
             struct.pack_into(f"{order}H", data, entry + 8, 1)
-
-
-def _sum_up(data: bytearray) -> None:
-    """Correct the checksums of the chunks of a PNG."""
-    for _, begin, end in list(_png_chunks(data)):
-        if end + 4 <= len(data):  # else it is truncated
-            data[end : end + 4] = zlib.crc32(data[begin:end]).to_bytes(4)
 
 
 def _png_chunks(data: bytes | bytearray) -> Iterator[tuple[bytes, int, int]]:

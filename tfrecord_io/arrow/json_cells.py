@@ -9,20 +9,20 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import valid_mask
 from tfrecord_io.arrow.nested_arrays import nested_array
 from tfrecord_io.arrow.nested_columns import nested_columns
-from tfrecord_io.arrow.row_fault import RowFault, first_refused
+from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.schema.nested import Node
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
 
-_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError)
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError, RowFault)
 
 
 def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
@@ -52,20 +52,15 @@ def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
         absent = column is None
         parts.append(pa.nulls(len(array), target.type) if absent else _to_json(column, stored.type, target.type))
     values, rows = nested_array(as_json, parts, len(array)).to_pylist(), []
+    dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for row, value in enumerate(values):
         try:
-            rows.append(None if value is None else _text(value))
+            rows.append(None if value is None else dumps(value))
         except ValueError:
-            reason, advice = (
-                "JSON has no NaN and no infinity",
-                "make it null" | say('leave out {column_encoding="json"}'),
-            )
+            reason = "JSON has no NaN and no infinity"
+            advice = "make it null" | say('leave out {column_encoding="json"}')
             raise EncodeError(reason, feature=tree.feature, record=row_base + row, advice=advice) from None
     return pa.array(rows, pa.string())
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
@@ -87,17 +82,10 @@ def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
         arrays = [_of_json(part, stored.type, source.type) for stored, source, part in needed]
         return nested_array(own, arrays, end - begin)
 
-    def refuses(begin: int, end: int) -> bool:
-        try:
-            made(begin, end)
-        except (*_MISFITS, RowFault):
-            return True
-        return False
-
     try:
         return made(0, len(values))
-    except (*_MISFITS, RowFault) as error:
-        row = first_refused(len(values), refuses)
+    except _MISFITS as error:
+        row = first_failing(len(values), made, _MISFITS)
         reason = f"its JSON is not a value of {tree.type} ({error})"
         raise RowFault(row, reason, feature=tree.feature, expected=str(tree.type)) from None
 
@@ -107,8 +95,7 @@ def array_of_json(column: pa.Array, tree: Node) -> pa.Array:
 
 def _to_json(column: pa.Array, type_: pa.DataType, target: pa.DataType) -> pa.Array:
     if is_list_like(type_):
-        values = _to_json(column.values, type_.value_type, target.value_type)
-        return _relisted(column, values)
+        return _relisted(column, _to_json(column.values, type_.value_type, target.value_type))
     if column.type == target:
         return column
     if t.is_temporal(type_):
@@ -121,8 +108,7 @@ def _to_json(column: pa.Array, type_: pa.DataType, target: pa.DataType) -> pa.Ar
 
 def _of_json(column: pa.Array, type_: pa.DataType, source: pa.DataType) -> pa.Array:
     if is_list_like(type_):
-        values = _of_json(column.values, type_.value_type, source.value_type)
-        return _relisted(column, values)
+        return _relisted(column, _of_json(column.values, type_.value_type, source.value_type))
     if column.type == type_:
         return column
     if t.is_temporal(type_):
@@ -134,13 +120,9 @@ def _of_json(column: pa.Array, type_: pa.DataType, source: pa.DataType) -> pa.Ar
             raise ValueError(f"not base64: {error}") from None
         return pa.array(data, type_)
     if t.is_floating(type_) and type_.bit_width < column.type.bit_width:
-        return pa.array(np.asarray(column.fill_null(0.0)).astype(type_.to_pandas_dtype()), mask=_missing(column))
+        floats = np.asarray(column.fill_null(0.0)).astype(type_.to_pandas_dtype())
+        return pa.array(floats, mask=np.asarray(column.is_null()))
     return column.cast(type_)
-
-
-def _missing(column: pa.Array) -> np.ndarray | None:
-    valid = valid_mask(column)
-    return None if valid is None else ~valid
 
 
 def _relisted(column: pa.Array, values: pa.Array) -> pa.Array:

@@ -127,8 +127,9 @@ class _Parts:
                 valid = slots.alive if valid is None else slots.alive & valid
             bad = lengths != size if valid is None else (lengths != size) & valid
             self._refuse(bad, lengths, slots, feature, f"is the length of a list of {size}")
-            if valid is not None:
-                values = _spread(values, offsets, valid, size)
+            if valid is not None:  # the values of a list that is null are nulls
+                index = (offsets[:-1, None] + np.arange(size)).reshape(-1)
+                values = values.take(pa.array(index, mask=np.repeat(~valid, size)))
             return pa.Array.from_buffers(type_, slots.count, [_bitmap(valid)], children=[values]), valid
         width = np.int64 if t.is_large_list(type_) else np.int32
         self._refuse(offsets[1:] > np.iinfo(width).max, offsets[1:], slots, feature, "is too many items for one batch")
@@ -271,23 +272,13 @@ def _bitmap(valid: Array | None) -> pa.Buffer | None:
     return None if valid is None else pa.py_buffer(bitmap_of(valid))
 
 
-def _spread(values: pa.Array, offsets: Array, valid: Array, size: int) -> pa.Array:
-    """The values of lists of one size, nulls for the lists that are null."""
-    index = (offsets[:-1, None] + np.arange(size)).reshape(-1)
-    return values.take(pa.array(index, mask=np.repeat(~valid, size)))
-
-
 # ---- types that are stored as other ones
 
 
 def _map(type_: pa.DataType, lists: pa.Array) -> pa.Array:
     entries = lists.values
-    structs = pa.Array.from_buffers(
-        pa.struct([type_.key_field, type_.item_field]),
-        len(entries),
-        [None],
-        children=[entries.field(0), entries.field(1)],
-    )
+    struct, children = pa.struct([type_.key_field, type_.item_field]), [entries.field(0), entries.field(1)]
+    structs = pa.Array.from_buffers(struct, len(entries), [None], children=children)
     return pa.Array.from_buffers(type_, len(lists), lists.buffers()[:2], children=[structs])
 
 
@@ -322,8 +313,7 @@ def _distinct(values: pa.Array) -> tuple[pa.Array, pa.Array]:
         pc.binary_join_element_wise(*keys, pa.scalar(b"", pa.large_binary())).dictionary_encode().indices
     )
     valid = None if t.is_union(type_) else valid_mask(values)
-    known, first, codes = np.unique(codes if valid is None else codes[valid], return_index=True, return_inverse=True)
-    del known
+    _, first, codes = np.unique(codes if valid is None else codes[valid], return_index=True, return_inverse=True)
     at = first if valid is None else np.flatnonzero(valid)[first]
     indices = np.zeros(len(values), np.int32)
     indices[slice(None) if valid is None else valid] = codes

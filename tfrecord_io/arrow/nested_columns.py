@@ -178,10 +178,6 @@ def _store_union(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
 # ---- types that are stored as other ones
 
 
-def _storage(items: _Items, _: _Slots) -> _Items:
-    return replace(items, array=items.array.storage)
-
-
 def _decoded(items: _Items, slots: _Slots) -> _Items:
     array = items.array
     valid = _both(items.mask(), slots.alive)  # where nothing is written, an index may be any number
@@ -215,7 +211,7 @@ def _interval_parts(items: _Items, _: _Slots) -> _Items:
 
 
 _OPENED: dict[str, Callable[[_Items, _Slots], _Items]] = {  # by the name of the representation
-    "extension": _storage,
+    "extension": lambda items, _: replace(items, array=items.array.storage),
     "dictionary": _decoded,
     "run_ends": _without_runs,
     "map": _entries,

@@ -150,10 +150,9 @@ class PixelReader:
         elif self.form.mode == INDEX:
             if image.mode not in _INDEX_MODES:
                 got = f"{image.mode}, of {bits_of(image, data)} bits"
-                reason = (
-                    f"its pixels are not numbers of classes: expected a palette, or grey of at most 8 bits, got {got}"
-                )
-                raise fault(reason, expected="a palette, or grey of at most 8 bits", got=got)
+                expected = "a palette, or grey of at most 8 bits"
+                reason = f"its pixels are not numbers of classes: expected {expected}, got {got}"
+                raise fault(reason, expected=expected, got=got)
         elif image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
             of = "floats" if image.mode == "F" else "integers of 32 bits"
             reason = f"its pixels are {of}, which have no 8 bits to take"

@@ -79,3 +79,18 @@ def first_refused(count: int, refuses: Callable[[int, int], bool]) -> int:
         middle = (good + bad) // 2
         good, bad = (good, middle) if refuses(good, middle) else (middle, bad)
     return good
+
+
+def first_failing(
+    count: int, attempt: Callable[[int, int], object], errors: type[Exception] | tuple[type[Exception], ...]
+) -> int:
+    """`first_refused`, where `attempt` raises one of `errors` for values that are refused."""
+
+    def refuses(begin: int, end: int) -> bool:
+        try:
+            attempt(begin, end)
+        except errors:
+            return True
+        return False
+
+    return first_refused(count, refuses)

@@ -436,7 +436,7 @@ def _variable(tensors: TensorValues, rows: int, type_: pa.DataType | None = None
     axes = np.concatenate([matrix, inner], axis=1).astype(np.int32)
     if type_ is None:
         type_ = variable_shape_tensor(element.arrow, (None,) * tensors.rank + element.inner)
-    counts = np.diff(tensors.offsets) // max(element.arrow.bit_width // 8, 1)
+    counts = np.diff(tensors.offsets) // _width(element)
     if valid is not None:
         counts, axes = scatter(counts, valid), scatter(axes, valid)
     offsets = offsets_of(counts)
@@ -458,7 +458,7 @@ def _tensors(type_: pa.DataType, rows: int, valid: Array | None, children: list[
 
 def _values(element: Element, data: Array) -> pa.Array:
     """The Arrow array of values whose bytes are `data`."""
-    width = max(element.arrow.bit_width // 8, 1)
+    width = _width(element)
     if data.ctypes.data % min(width, 8) and not pa.types.is_fixed_size_binary(element.arrow):
         data = data.copy()
     return fixed_width(element.arrow, data.size // width, 0, None, data)

@@ -334,7 +334,7 @@ class Decoder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RowForm:
+class ObjectForm:
     """How the value of a column in one record becomes a Python object."""
 
     name: str
@@ -343,7 +343,7 @@ class RowForm:
     dtype: Any  # of the array that a list of numbers becomes; None: a list
 
 
-class RowDecoder(Protocol):
+class ObjectDecoder(Protocol):
     """Decodes single records as Python objects. Used by one thread at a time."""
 
     def row(self, data: Any) -> dict[str, Any] | None:
@@ -486,7 +486,7 @@ class Engine(Protocol):
 
     def decoder(self, plan: Plan) -> Decoder: ...
 
-    def row_decoder(self, plan: Plan, forms: Sequence[RowForm]) -> RowDecoder | None:
+    def row_decoder(self, plan: Plan, forms: Sequence[ObjectForm]) -> ObjectDecoder | None:
         """A decoder of single records with these columns; None if the engine has none."""
 
     def key_table(self, data: Any, offsets: Any, valid: Any) -> KeyTable:

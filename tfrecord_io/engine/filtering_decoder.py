@@ -120,12 +120,11 @@ class FilteringDecoder:
         self._engine, self._plan, self._prefilter = engine, plan, prefilter
         others = {column.name for column in plan.columns} - prefilter.features
         columns = tuple(column for column in plan.columns if column.name in prefilter.features)
-        self._moved = len(plan.columns) - len(columns)
         self._filter_plan = replace(
             plan,
             columns=columns,
             ignored=plan.ignored | others,
-            max_features=max(0, plan.max_features - self._moved),
+            max_features=max(0, plan.max_features - len(plan.columns) + len(columns)),
             max_expansion=None,
             keep_lengths=True,
         )
@@ -247,7 +246,9 @@ class FilteringDecoder:
 
     def _step(self, block: Array, at: int, most: int, limit: int, final: bool, *, must_filter: bool) -> _Step:
         """Decode records in one of the ways; at most so many, and up to so many payload bytes of all rows held."""
-        self._share_types()
+        if self._main.sequence and not self._filter.sequence:  # once a record was one, all that follow are
+            self._filter = self._engine.decoder(replace(self._filter_plan, record_type=RecordType.SEQUENCE_EXAMPLE))
+            self._filter.know(self._names)
         in_two_steps, size = self._prefilter.choice.next(len(block) - at)
         if must_filter or (self._filter.sequence and not self._main.sequence):
             in_two_steps, size = True, None
@@ -263,18 +264,9 @@ class FilteringDecoder:
 
     def _next_length(self, block: Array, at: int) -> int:
         """Payload bytes of the next record; 0 if that is faulty or truncated."""
-        frames, _ = self._scan(block, at, 1)
-        return int(frames.lengths.sum())
-
-    def _scan(self, block: Array, at: int, records: int) -> tuple[Frames, Fault | None]:
         limit = self._plan.max_record_bytes
-        return self._engine.scan(block, at, max_records=records, check_crc=False, max_record_bytes=limit, final=False)
-
-    def _share_types(self) -> None:
-        """Once a record was a SequenceExample, all that follow are."""
-        if self._main.sequence and not self._filter.sequence:
-            self._filter = self._engine.decoder(replace(self._filter_plan, record_type=RecordType.SEQUENCE_EXAMPLE))
-            self._filter.know(self._names)
+        frames, _ = self._engine.scan(block, at, max_records=1, check_crc=False, max_record_bytes=limit, final=False)
+        return int(frames.lengths.sum())
 
     def _share_names(self, met: Decoder, other: Decoder) -> None:
         """Count the names that one decoder met first in the other, too."""
@@ -370,4 +362,5 @@ class FilteringDecoder:
         """A fault of the filter's decoder, with the number of names that the plan allows."""
         if fault is None or fault.code is not FaultCode.TOO_MANY_FEATURES:
             return fault
-        return replace(fault, expected=fault.expected + self._moved, got=fault.got + self._moved)
+        moved = len(self._plan.columns) - len(self._filter_plan.columns)
+        return replace(fault, expected=fault.expected + moved, got=fault.got + moved)

@@ -29,11 +29,11 @@ from tfrecord_io.engine.contract import (
     KeyTable,
     Members,
     MessageFields,
+    ObjectForm,
     PlainForm,
     Plan,
     Progress,
     RecordCounts,
-    RowForm,
 )
 from tfrecord_io.engine.decoded_columns import ColumnNames, Fact, LazyColumns
 from tfrecord_io.engine.numpy_output import NUMPY_API
@@ -245,10 +245,10 @@ class NativeDecoder:
         self.rows = 0
 
 
-class NativeRowDecoder:
-    """See `tfrecord_io.engine.contract.RowDecoder`."""
+class NativeObjectDecoder:
+    """See `tfrecord_io.engine.contract.ObjectDecoder`."""
 
-    def __init__(self, plan: Plan, forms: Sequence[RowForm]) -> None:
+    def __init__(self, plan: Plan, forms: Sequence[ObjectForm]) -> None:
         self._plan = replace(plan, stop_at_embedded=True)
         self._forms = _kernel.RowForms(list(forms), NUMPY_API)
         self._decoder = NativeDecoder(self._plan)
@@ -373,8 +373,8 @@ class NativeEngine:
     def decoder(self, plan: Plan) -> Decoder:
         return NativeDecoder(plan)
 
-    def row_decoder(self, plan: Plan, forms: Sequence[RowForm]) -> NativeRowDecoder:
-        return NativeRowDecoder(plan, forms)
+    def row_decoder(self, plan: Plan, forms: Sequence[ObjectForm]) -> NativeObjectDecoder:
+        return NativeObjectDecoder(plan, forms)
 
     def key_table(self, data: Any, offsets: Any, valid: Any) -> KeyTable:
         return cast(KeyTable, _kernel.KeyTable(data, offsets, valid))

@@ -146,18 +146,14 @@ def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], thread
             column.values[:] = [number for part in parts for number in part.fill_null(0).to_numpy()]
         return
     arrays = [batch.__arrow_c_array__()[1] for batch in batches]
-    fields = np.array([_fields(column) for column in columns], np.int64).reshape(-1, 4)
+    joined = [(c.number, c.values.itemsize, _address(c.values), _address(c.missing)) for c in columns]  # JoinedNumbers
+    fields = np.array(joined, np.int64).reshape(-1, 4)
     sizes = np.cumsum([column.values.nbytes for column in columns])
     count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= LIMITS.shared_bytes else 1
     ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
     calls = (partial(kernel.join_numbers, arrays, part) for part in np.split(fields, ends))
     for _ in ordered(calls, count, "numbers"):
         pass
-
-
-def _fields(column: NumberColumn) -> tuple[int, int, int, int]:
-    """Those of JoinedNumbers in the kernel."""
-    return column.number, column.values.itemsize, _address(column.values), _address(column.missing)
 
 
 def _address(array: Array | None) -> int:

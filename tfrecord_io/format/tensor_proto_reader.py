@@ -238,8 +238,7 @@ def _listed(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
             raise DecodeError(reason, expected=storage.field, got=other_fields[0])
         return np.full(count, b"", object) if name == STRING else np.zeros(count, dtype)
     if name == STRING:
-        given = np.empty(len(stored), object)
-        given[:] = list(stored)
+        given = np.fromiter(stored, object, len(stored))
     else:
         given = _as_bits(np.fromiter(stored, storage.unit, len(stored)), dtype)
     if len(given) > count:

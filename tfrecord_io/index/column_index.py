@@ -84,11 +84,6 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
     return _VIEWS.get(value, value)
 
 
-def can_be_stored(type_: pa.DataType) -> bool:
-    """Whether a `stored_type` is one of single values with simple buffers."""
-    return t.is_primitive(type_) or t.is_decimal(type_) or t.is_fixed_size_binary(type_) or is_variable(type_)
-
-
 def is_variable(type_: pa.DataType) -> bool:
     """Whether the values of a `stored_type` are texts or bytes of any length."""
     return (is_text(type_) or is_bytes(type_)) and not t.is_fixed_size_binary(type_)
@@ -103,7 +98,7 @@ def pack_chunk(values: pa.Array) -> tuple[bytes, ChunkShape]:
     else:
         distinct, buffers = -1, _buffers(values)
         if _is_integer(values.type) and len(values) >= _ALIGNMENT:  # so that each width has another size
-            buffers[-1] = _narrowed(np.frombuffer(buffers[-1], _integer(values.type)))
+            buffers[-1] = _narrowed(np.frombuffer(buffers[-1], np.dtype(f"<i{values.type.bit_width // 8}")))
     raw = b"".join(part.ljust(_padded(len(part)), b"\0") for part in buffers)
     stored: bytes = pa.compress(raw, codec=_CODEC, asbytes=True) if raw else b""
     return stored, ChunkShape(len(values), values.null_count, distinct, len(raw))
@@ -125,10 +120,6 @@ def _is_integer(type_: pa.DataType) -> bool:
     """Whether the values of a `stored_type` are integers of more than a byte, as those of times are."""
     is_other = t.is_floating(type_) or t.is_decimal(type_) or t.is_fixed_size_binary(type_) or t.is_interval(type_)
     return t.is_primitive(type_) and not is_other and type_.bit_width > 8
-
-
-def _integer(type_: pa.DataType) -> np.dtype[Any]:
-    return np.dtype(f"<i{type_.bit_width // 8}")
 
 
 def _narrowed(values: Array) -> bytes:
@@ -232,7 +223,9 @@ _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowErr
 def is_indexable(field: pa.Field) -> bool:
     """Whether an index can have a column of single values."""
     stored = stored_type(field.type)
-    return not is_any_tensor(stored) and can_be_stored(stored)
+    return not is_any_tensor(stored) and (
+        t.is_primitive(stored) or t.is_decimal(stored) or t.is_fixed_size_binary(stored) or is_variable(stored)
+    )
 
 
 def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:

@@ -29,13 +29,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access_file import (
-    LocalRandomAccessFile,
-    RandomAccessFile,
-    RemoteRandomAccessFile,
-    open_random_access,
-    requests_for_ranges,
-)
+from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access, requests_for_ranges
 from tfrecord_io.storage.read.source import Origin, Source, source_of_file_object
 
 _THREADS = 16
@@ -375,14 +369,10 @@ class _Origins:
         return byte
 
 
-def _kind(source: Source) -> type[RandomAccessFile]:
-    return LocalRandomAccessFile if source.remote is None else RemoteRandomAccessFile
-
-
 def _ranges(found: FileMatches) -> Array:
     """The number of the range that each record is read with; ranges are joined where they are near each other."""
     offsets, ends = found.index.bounds[found.records], found.index.bounds[found.records + 1]
-    apart = offsets[1:] - ends[:-1] > LIMITS.gap_bytes[_kind(found.file).is_local]
+    apart = offsets[1:] - ends[:-1] > LIMITS.gap_bytes[found.file.remote is None]
     return np.concatenate([np.zeros(min(1, len(offsets)), np.int64), np.cumsum(apart)])
 
 

@@ -245,10 +245,8 @@ def _check_records(index: RecordIndex, index_source: Source, source: Source, fil
     """Raise CorruptRecordError if a text index does not match its file."""
 
     def mismatch(reason: str, expected: Any = None, got: Any = None) -> CorruptRecordError:
-        text, advice = (
-            say("the index does not match {}: {}", printable(source.path), reason),
-            f"{REWRITE}, or delete it",
-        )
+        text = say("the index does not match {}: {}", printable(source.path), reason)
+        advice = f"{REWRITE}, or delete it"
         return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, advice=advice)
 
     if index.end != file.size:
@@ -324,12 +322,12 @@ class KnownCounts:
 
     def indexes(self, sources: Sequence[Source]) -> Sequence[Source | None]:
         """The index file next to each file; none for compressed files, and those whose number is known without one."""
-        is_asked = [self.may_be_plain and not self._is_stated(source) for source in sources]
+        is_asked = [
+            self.may_be_plain and source.records is None and (source.shard is None or source.span is not None)
+            for source in sources
+        ]
         found = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
         return [next(found) if asked else None for asked in is_asked]
-
-    def _is_stated(self, source: Source) -> bool:
-        return source.records is not None or (source.shard is not None and source.span is None)
 
     def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.

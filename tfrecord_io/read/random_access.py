@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
-from tfrecord_io.arrow.output.python_rows import PayloadRows, RecordDicts
+from tfrecord_io.arrow.output.python_rows import PayloadDicts, RecordDicts
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
@@ -274,12 +274,12 @@ class RandomAccess(Closing, Shared):
         return _cells(batch)
 
     @cached_property
-    def _python_rows(self) -> RecordDicts | PayloadRows | None:
+    def _python_rows(self) -> RecordDicts | PayloadDicts | None:
         builder, settings = self._scan.compiled.builder, self._scan.settings
         if not isinstance(builder, BatchBuilder) or settings.prefilter is not None:
             return None
         if settings.as_bytes:
-            return PayloadRows(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
+            return PayloadDicts(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
         return RecordDicts.from_builder(builder, settings.plan)
 
     @cached_property

@@ -141,10 +141,6 @@ class Representation:
     stored: Callable[[pa.DataType], pa.DataType]
 
 
-def _is_extension(type_: pa.DataType) -> bool:
-    return isinstance(type_, pa.BaseExtensionType)
-
-
 def map_entries(type_: pa.MapType) -> pa.DataType:
     """The list of structs that a map is.
 
@@ -169,7 +165,9 @@ def _union_struct(type_: pa.UnionType) -> pa.DataType:
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("nanoseconds", pa.int64())])
 
 REPRESENTATIONS = (
-    Representation("extension", _is_extension, lambda type_: type_.storage_type),
+    Representation(
+        "extension", lambda type_: isinstance(type_, pa.BaseExtensionType), lambda type_: type_.storage_type
+    ),
     Representation("dictionary", t.is_dictionary, lambda type_: type_.value_type),
     Representation("run_ends", t.is_run_end_encoded, lambda type_: type_.value_type),
     Representation("map", t.is_map, map_entries),

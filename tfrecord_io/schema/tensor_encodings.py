@@ -63,7 +63,7 @@ class EncodingRules(ABC):
             raise ValueError(f'the encoding "{self.name}" does not store {what}')
 
 
-class _Row(Row, Protocol):
+class _Registered(Row, Protocol):
     @property
     def rules(self) -> EncodingRules: ...
 
@@ -109,7 +109,9 @@ _OWN = (  # a new encoding is a row here
     _Composed(NESTED),
     _Composed(JSON),
 )
-TENSOR_ENCODINGS: Registry[_Row] = Registry("tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings")
+TENSOR_ENCODINGS: Registry[_Registered] = Registry(
+    "tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings"
+)
 
 
 def encoding_rules(name: str) -> EncodingRules:

@@ -176,9 +176,9 @@ def dtype_metadata(element: Element) -> dict[bytes, bytes]:
     return {DTYPE_KEY: element.name.encode()} if element.marked else {}
 
 
-def tensor_field(name: str, element: Element, shape: Shape, *, nullable: bool = True) -> pa.Field:
+def tensor_field(name: str, element: Element, shape: Shape) -> pa.Field:
     """The field of a column of tensors."""
-    return pa.field(name, tensor_type(element, shape), nullable=nullable, metadata=dtype_metadata(element) or None)
+    return pa.field(name, tensor_type(element, shape), metadata=dtype_metadata(element) or None)
 
 
 def element_and_shape(field: pa.Field) -> tuple[Element, Shape]:

@@ -115,7 +115,7 @@ class ReadIdentity:
             It is not a state, or one of other files, other options or another seed.
         """
         _check_state(state)
-        if not _are_same(state["files"], self.files):
+        if any(of != self.files[name] for name, of in state["files"].items() if name in self.files):
             before, now = (
                 f"{files['count']} files of {files['bytes']} bytes in all" for files in (state["files"], self.files)
             )
@@ -141,11 +141,6 @@ class ReadIdentity:
                 )
         numbers = (state["epoch"], state["given"], state["next"])
         return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_HELD, []))
-
-
-def _are_same(files: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Whether two descriptions of files are equal, in what both have."""
-    return all(files[name] == others[name] for name in files if name in others)
 
 
 def _is_of_shared_files(state: Mapping[str, Any]) -> bool:

@@ -93,9 +93,8 @@ def _check_field(schema: pa.Schema, column: str) -> None:
     field = schema.field(column)
     type_ = _value_type(field.type)
     if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):
-        reason = (
-            f"classes are integers, bools, text or bytes, one for each row, not {logical_name(type_, field.metadata)}"
-        )
+        got = logical_name(type_, field.metadata)
+        reason = f"classes are integers, bools, text or bytes, one for each row, not {got}"
         raise SchemaError(reason, feature=column, got=str(type_), advice=say("name another column by {balance=}"))
 
 

@@ -93,8 +93,6 @@ class ArrayIterator(Closing, Shared):
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
-        self._warnings: list[str] = []
-        self._left_out: list[str] = []
         self._epochs: Epochs | None = None
         self._share()
         self._begin(IteratorPosition(epoch, 0, 0))
@@ -257,10 +255,11 @@ class ArrayIterator(Closing, Shared):
 
     def _issue_warnings(self) -> None:
         """Issue the warnings of the thread that reads, at the line that takes the batch."""
-        while self._warnings:
-            warn_of_schema(self._warnings.pop())
-        while self._left_out:
-            warn(self._left_out.pop(), DamagedDataWarning)
+        assert self._epochs is not None
+        while self._epochs.warnings:
+            warn_of_schema(self._epochs.warnings.pop())
+        while self._epochs.damage:
+            warn(self._epochs.damage.pop(), DamagedDataWarning)
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
@@ -272,9 +271,8 @@ class ArrayIterator(Closing, Shared):
 
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
-            self._epochs = epochs = self._source.epochs(self.options, self.seed, self._counts)
-            self._warnings, self._left_out = epochs.warnings, epochs.damage
-            batching = Batching(epochs, self._representation, self.options, self.seed)
+            self._epochs = self._source.epochs(self.options, self.seed, self._counts)
+            batching = Batching(self._epochs, self._representation, self.options, self.seed)
             make = partial(batching.chunks, self._position)
             self._chunks = make() if self.options.thread_count == 1 else BackgroundGenerator(make, _READY)
         return self._chunks

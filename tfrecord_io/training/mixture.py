@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import RowLookup
+from tfrecord_io.arrays.random_rows import Lookup
 from tfrecord_io.arrow.buffers import int64_array, offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.arrow.row_fault import RowFault
@@ -175,7 +175,7 @@ class Mixture(RowSource):
             raise ValueError(say('{stop="never"}: a mixture without an end is not a table'))
         return pa.Table.from_batches(self.batches(), self.schema)
 
-    def rows_of(self, lookups: Sequence[RowLookup], datasets: Array, rows: Array) -> pa.Table:
+    def rows_of(self, lookups: Sequence[Lookup], datasets: Array, rows: Array) -> pa.Table:
         """The rows that datasets have at some numbers."""
         used = np.unique(datasets) if len(datasets) else np.zeros(1, np.int64)
         places = [np.flatnonzero(datasets == dataset) for dataset in used]
@@ -341,7 +341,7 @@ class Choices:
             raise ValueError(say("{stop=}: dataset {} of the mixture has no rows", list(rows).index(0), stop=self.stop))
 
 
-class MixtureLookup(RowLookup):
+class MixtureLookup(Lookup):
     """The rows of a mixture by number."""
 
     def __init__(self, mixture: Mixture) -> None:

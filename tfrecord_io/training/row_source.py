@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import RowLookup
+from tfrecord_io.arrays.random_rows import Lookup
 from tfrecord_io.options import IterOptions, ReadOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -108,7 +108,7 @@ class RowSource(ABC):
         """The number of rows of an epoch; files without an index or a manifest are read for it."""
 
     @abstractmethod
-    def lookup(self) -> RowLookup:
+    def lookup(self) -> Lookup:
         """The rows by number."""
 
     @abstractmethod

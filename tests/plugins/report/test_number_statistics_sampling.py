@@ -10,7 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.plugins.report.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
+from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read.open_scan import plan_dataset
 
 RECORDS = 20_000
@@ -95,14 +95,14 @@ def test_limits_are_checked(name: str) -> None:
 
 
 def test_rows_are_kept_at_random_and_large_ones_are_not() -> None:
-    sampler = RowSampler(5, np.random.default_rng(0), max_bytes=1000)
+    sampler = Reservoir(5, np.random.default_rng(0), max_bytes=1000)
     for i in range(10):
         sampler.add(pa.RecordBatch.from_pydict({"n": list(range(i * 100, i * 100 + 100))}))
     rows = [row["n"][0].as_py() for row in sampler.rows]
     assert len(set(rows)) == 5
     assert rows == sorted(rows)
     assert len({n // 100 for n in rows}) > 2
-    large = RowSampler(5, np.random.default_rng(0), max_bytes=1000)
+    large = Reservoir(5, np.random.default_rng(0), max_bytes=1000)
     large.add(pa.RecordBatch.from_pydict({"b": [b"x" * 5000, b"y"]}))
     assert [row["b"][0].as_py() for row in large.rows] == [b"y"]
     assert large.large == 1

@@ -18,15 +18,10 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from limited import set_limits
+from pictures import jpeg
 from servers import Bucket
 
 Coco = dict[str, Any]
-
-
-def jpeg(width: int = 40, height: int = 20, form: str = "jpeg") -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", (width, height)).save(file, form)
-    return file.getvalue()
 
 
 def annotation(id_: int = 1, **fields: Any) -> Coco:

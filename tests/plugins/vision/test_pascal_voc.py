@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -14,20 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 import tfrecord_io as tfr
 from limited import set_limits
+from pictures import jpeg
 from servers import Bucket
 from tfrecord_io.plugins.vision import pascal_voc
 
 BOX = (10.0, 5.0, 30.0, 15.0)
-
-
-def jpeg(width: int = 40, height: int = 20) -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", (width, height)).save(file, "jpeg")
-    return file.getvalue()
 
 
 def element(name: str, content: Any) -> str:

@@ -15,15 +15,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import tfrecord_io as tfr
+from pictures import jpeg
 from servers import Bucket
 
 DATA = "train: images\nval: images\nnames:\n  0: cat\n  1: 'dog'\n"
-
-
-def jpeg(width: int = 40, height: int = 20) -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", (width, height)).save(file, "jpeg")
-    return file.getvalue()
 
 
 def write(folder: Path, labels: dict[str, str | None], data: str | None = DATA, images: str = "images") -> Path:

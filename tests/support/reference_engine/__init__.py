@@ -13,7 +13,7 @@ from typing import Any
 from reference_engine import frames, members
 from reference_engine.decoder import ReferenceDecoder
 from reference_engine.encoder import ReferenceEncoder
-from tfrecord_io.engine.contract import Engine, PlainForm, Plan, RowForm
+from tfrecord_io.engine.contract import Engine, ObjectForm, PlainForm, Plan
 
 
 class ReferenceKeyTable:
@@ -60,7 +60,7 @@ class ReferenceEngine:
 
     key_table = ReferenceKeyTable
 
-    def row_decoder(self, plan: Plan, forms: Sequence[RowForm]) -> None:
+    def row_decoder(self, plan: Plan, forms: Sequence[ObjectForm]) -> None:
         return None
 
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> None:

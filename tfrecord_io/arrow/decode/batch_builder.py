@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import zip_longest
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
@@ -21,7 +21,7 @@ from tfrecord_io.arrow.casts import category_encode, integer_range, with_one_dic
 from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
 from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, handed_type, reads_companions
-from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_restore, without_empties
+from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_array, without_empties
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
@@ -45,15 +45,10 @@ Maker = Callable[[Columns, int], pa.Array]
 """Makes the column of some decoded rows; raises RowFault."""
 
 
-def _from_lists(feature: str, make: Maker) -> Maker:
-    """The maker of a feature list, for which a name in both parts is that of the feature list."""
-    names = (feature, *companions(feature))
-
-    def restore(columns: Columns, rows: int) -> pa.Array:
-        marked = {name: columns[name + LIST_MARK] for name in names if name + LIST_MARK in columns}
-        return make({**columns, **marked} if marked else columns, rows)
-
-    return restore
+def _from_lists(names: tuple[str, ...], make: Maker, columns: Columns, rows: int) -> pa.Array:
+    """The array of a feature list, for which a name in both parts is that of the feature list."""
+    marked = {name: columns[name + LIST_MARK] for name in names if name + LIST_MARK in columns}
+    return make({**columns, **marked} if marked else columns, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,14 +276,14 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
     elif is_any_tensor(field.value):
         (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
         tensors = TensorColumn(field.feature, field.tensor, field.encoding, own)
-        restore = tensors.array if field.part != FEATURE_LIST else _steps_of_tensors(field, leaf, tensors)
+        restore = tensors.array if field.part != FEATURE_LIST else partial(_steps_of_tensors, field, leaf, tensors)
     else:
         restore = _plain(field, dictionaries, own)
     if tree is None or isinstance(tree, PlainStruct | PlainLists):
         if field.empty is not None:
             restore = _empty_as_null(field, restore)
         if field.part == FEATURE_LIST:
-            restore = _from_lists(field.feature, restore)
+            restore = partial(_from_lists, (field.feature, *companions(field.feature)), restore)
     if field.default is None:
         return restore
     default = field.default_array()
@@ -322,7 +317,7 @@ def _plain(field: Field, dictionaries: Dictionaries, companions: Companions | No
         assert whole is not None
         return whole.array
     step = field_leaves(field, in_steps=True)[0]
-    as_steps = _Leaf(step, feature_list_restore(field.type, _leaf(field, step, dictionary).restore))
+    as_steps = _Leaf(step, partial(feature_list_array, field.type, _leaf(field, step, dictionary).restore))
 
     def restore(columns: Columns, rows: int) -> pa.Array:
         column = columns.get(field.feature)
@@ -332,11 +327,8 @@ def _plain(field: Field, dictionaries: Dictionaries, companions: Companions | No
     return restore
 
 
-def _steps_of_tensors(field: Field, leaf: Leaf, tensors: TensorColumn) -> Maker:
-    def restore(columns: Columns, rows: int) -> pa.Array:
-        return _Leaf(leaf, feature_list_restore(field.type, tensors.steps(columns))).array(columns, rows)
-
-    return restore
+def _steps_of_tensors(field: Field, leaf: Leaf, tensors: TensorColumn, columns: Columns, rows: int) -> pa.Array:
+    return _Leaf(leaf, partial(feature_list_array, field.type, tensors.steps(columns))).array(columns, rows)
 
 
 def _of_features(field: Field, tree: Node, dictionaries: Dictionaries) -> Maker:
@@ -413,14 +405,9 @@ def fill(array: pa.Array, default: pa.Array) -> pa.Array:
     """`array` with the one value of `default` in place of its nulls."""
     if not array.null_count:
         return array
-    if t.is_dictionary(array.type):
-        return _fill_dictionary(array, default)
-    rows = len(array)
-    positions = pc.if_else(array.is_valid(), np.arange(rows), rows)
-    return pa.concat_arrays([array, default]).take(positions)
-
-
-def _fill_dictionary(array: pa.DictionaryArray, default: pa.Array) -> pa.Array:
+    if not t.is_dictionary(array.type):
+        rows = len(array)
+        return pa.concat_arrays([array, default]).take(pc.if_else(array.is_valid(), np.arange(rows), rows))
     dictionary = array.dictionary
     at = pc.index_in(default, value_set=dictionary)[0].as_py()
     if at is None:

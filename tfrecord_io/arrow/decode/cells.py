@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -30,40 +31,33 @@ from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
 def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None = None) -> Restore:
     """How the feature of a leaf that is not a tensor becomes an array; a list's number of values must fit `shape`."""
     encoding = tensor_encoding(leaf.encoding)
+    restore: Restore
     if encoding.adaptive:
-        numbers = leaf_restore(leaf, dictionary)
         raw = _cell_restore(leaf, tensor_encoding(RAW), dictionary)
-        restore = _by_kind(raw, numbers)
+        restore = partial(_by_kind, raw, leaf_restore(leaf, dictionary))
     elif encoding.one_value_per_cell:
         restore = _cell_restore(leaf, encoding, dictionary)
     else:
         restore = leaf_restore(leaf, dictionary)
-    is_counted = shape is not None and is_list_like(leaf.type) and not t.is_fixed_size_list(leaf.type)
-    return _counted(restore, shape) if is_counted else restore  # type: ignore[arg-type]  # a counted shape is not None
+    if shape is None or not is_list_like(leaf.type) or t.is_fixed_size_list(leaf.type):
+        return restore
+    return partial(_counted, restore, shape)
 
 
-def _by_kind(raw: Restore, numbers: Restore) -> Restore:
-    """How rows become an array each of which has bytes, or numbers."""
-
-    def restore(column: ColumnBuffers) -> pa.Array:
-        if column.others:
-            return from_kinds(column, restore)
-        return (raw if column.kind is Kind.BYTES else numbers)(column)
-
-    return restore
+def _by_kind(raw: Restore, numbers: Restore, column: ColumnBuffers) -> pa.Array:
+    """The array of rows each of which has bytes, or numbers."""
+    if column.others:
+        return from_kinds(column, partial(_by_kind, raw, numbers))
+    return (raw if column.kind is Kind.BYTES else numbers)(column)
 
 
-def _counted(restore: Restore, shape: Shape) -> Restore:
-    """Refuse rows whose number of values does not fit the shape."""
-
-    def counted(column: ColumnBuffers) -> pa.Array:
-        array = restore(column)
-        counts, mask = np.diff(np.asarray(array.offsets)), valid_mask(array)
-        with faults_of_rows(mask):
-            check_counts(counts if mask is None else counts[mask], shape)
-        return array
-
-    return counted
+def _counted(restore: Restore, shape: Shape, column: ColumnBuffers) -> pa.Array:
+    """The array of rows; one whose number of values does not fit the shape is refused."""
+    array = restore(column)
+    counts, mask = np.diff(np.asarray(array.offsets)), valid_mask(array)
+    with faults_of_rows(mask):
+        check_counts(counts if mask is None else counts[mask], shape)
+    return array
 
 
 def decode_cells(
@@ -110,10 +104,9 @@ def _cell_restore(leaf: Leaf, encoding: TensorEncoding, dictionary: pa.Array | N
     shape: Shape = (None,) if is_list else ()
     decode: Callable[[ColumnBuffers, Array], tuple[Array, pa.Array]]
     if is_text_or_bytes(type_):
-        decode = lambda column, mask: _text(encoding, column, mask, type_, shape)  # noqa: E731
+        decode = partial(_text, encoding, type_, shape)
     else:
-        element = element_of(type_)
-        decode = lambda column, mask: _numbers(encoding, column, mask, element, type_, shape)  # noqa: E731
+        decode = partial(_numbers, encoding, element_of(type_), type_, shape)
 
     def restore(column: ColumnBuffers) -> pa.Array:
         if is_nothing(column):
@@ -143,7 +136,7 @@ def _nulls(rows: int, type_: pa.DataType, no_values: pa.Array) -> pa.Array:
 
 
 def _numbers(
-    encoding: TensorEncoding, column: ColumnBuffers, mask: Array, element: Element, type_: pa.DataType, shape: Shape
+    encoding: TensorEncoding, element: Element, type_: pa.DataType, shape: Shape, column: ColumnBuffers, mask: Array
 ) -> tuple[Array, pa.Array]:
     cells = decode_cells(encoding, column, mask, element, shape)
     width = element.itemsize
@@ -159,7 +152,7 @@ def _numbers(
 
 
 def _text(
-    encoding: TensorEncoding, column: ColumnBuffers, mask: Array, type_: pa.DataType, shape: Shape
+    encoding: TensorEncoding, type_: pa.DataType, shape: Shape, column: ColumnBuffers, mask: Array
 ) -> tuple[Array, pa.Array]:
     offsets, data = slots(column)
     with faults_of_rows(mask):

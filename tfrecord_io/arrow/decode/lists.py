@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -42,14 +43,11 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
     """How a feature whose values are those of the leaf (not encoded) becomes an array of the leaf's type."""
     kind, layout = leaf.kind, leaf.layout
     if kind is Kind.NONE:
-        return _nothing(leaf.type)
-    if not is_list_like(leaf.type):
-        plain = _scalars(leaf.type, value_cast(leaf.type, dictionary))
-    else:
-        plain = _lists(leaf.type, value_cast(leaf.type.value_type, dictionary))
-
-    # Arrow makes no array of nulls of an extension type, and one of a dictionary type lacks the categories.
+        return partial(_nothing, leaf.type)
     value = leaf.type.value_type if is_list_like(leaf.type) else leaf.type
+    text, cast = _holds_text(value), value_cast(value, dictionary)
+    plain = partial(_scalars, text, cast) if value is leaf.type else partial(_lists, leaf.type, text, cast)
+    # Arrow makes no array of nulls of an extension type, and one of a dictionary type lacks the categories.
     kinds = (kind, *other_kinds(leaf.type))
     nulls_are_plain = not (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType))
 
@@ -80,22 +78,18 @@ def from_kinds(column: ColumnBuffers, restore: Restore) -> pa.Array:
     return pa.concat_arrays(arrays).take(pa.array(rows))
 
 
-def feature_list_restore(type_: pa.DataType, step: Restore) -> Restore:
-    """How a feature list becomes an array of the list `type_`, whose values are steps."""
-
-    def restore(column: ColumnBuffers) -> pa.Array:
-        if column.null_count == column.rows:
-            return pa.nulls(column.rows, type_)
-        if column.steps is None or column.offsets is None:
-            reason = "it is a context feature, not a feature list"
-            raise RowFault(first_valid(column), reason, expected="a feature list")
-        try:
-            values = step(column.steps)
-        except RowFault as fault:
-            raise fault.in_row_of(column.offsets) from None
-        return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
-
-    return restore
+def feature_list_array(type_: pa.DataType, step: Restore, column: ColumnBuffers) -> pa.Array:
+    """A feature list as an array of the list `type_`, whose values are steps."""
+    if column.null_count == column.rows:
+        return pa.nulls(column.rows, type_)
+    if column.steps is None or column.offsets is None:
+        reason = "it is a context feature, not a feature list"
+        raise RowFault(first_valid(column), reason, expected="a feature list")
+    try:
+        values = step(column.steps)
+    except RowFault as fault:
+        raise fault.in_row_of(column.offsets) from None
+    return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
 
 
 def wrap(
@@ -138,14 +132,11 @@ def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
     )
 
 
-def _nothing(type_: pa.DataType) -> Restore:
-    def restore(column: ColumnBuffers) -> pa.Array:
-        if not is_nothing(column):
-            reason = "expected no value in a column of nulls"
-            raise RowFault(first_valid(column), reason, expected="NONE", got=column.kind.name)
-        return pa.nulls(column.rows, type_)
-
-    return restore
+def _nothing(type_: pa.DataType, column: ColumnBuffers) -> pa.Array:
+    if not is_nothing(column):
+        reason = "expected no value in a column of nulls"
+        raise RowFault(first_valid(column), reason, expected="NONE", got=column.kind.name)
+    return pa.nulls(column.rows, type_)
 
 
 def _holds_text(type_: pa.DataType) -> bool:
@@ -157,36 +148,25 @@ def _holds_text(type_: pa.DataType) -> bool:
     return bool(t.is_string(type_) or t.is_large_string(type_))
 
 
-def _scalars(type_: pa.DataType, cast: Cast) -> Restore:
-    text = _holds_text(type_)
+def _scalars(text: bool, cast: Cast, column: ColumnBuffers) -> pa.Array:
+    assert column.values is not None
+    run = (column.rows, column.null_count, column.validity, column.values, column.value_offsets)
+    if text and _unproven(column):
+        _check_text(*run)
+    return cast(*run)
 
-    def restore(column: ColumnBuffers) -> pa.Array:
-        assert column.values is not None
-        run = (column.rows, column.null_count, column.validity, column.values, column.value_offsets)
+
+def _lists(type_: pa.DataType, text: bool, cast: Cast, column: ColumnBuffers) -> pa.Array:
+    assert column.values is not None
+    assert column.offsets is not None
+    count = len(column.values) if column.value_offsets is None else len(column.value_offsets) - 1
+    try:
         if text and _unproven(column):
-            _check_text(*run)
-        return cast(*run)
-
-    return restore
-
-
-def _lists(type_: pa.DataType, cast: Cast) -> Restore:
-    value = type_.value_type
-    text = _holds_text(value)
-
-    def restore(column: ColumnBuffers) -> pa.Array:
-        assert column.values is not None
-        assert column.offsets is not None
-        count = len(column.values) if column.value_offsets is None else len(column.value_offsets) - 1
-        try:
-            if text and _unproven(column):
-                _check_text(count, 0, None, column.values, column.value_offsets)
-            values = cast(count, 0, None, column.values, column.value_offsets)
-        except RowFault as fault:
-            raise fault.in_row_of(column.offsets) from None
-        return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
-
-    return restore
+            _check_text(count, 0, None, column.values, column.value_offsets)
+        values = cast(count, 0, None, column.values, column.value_offsets)
+    except RowFault as fault:
+        raise fault.in_row_of(column.offsets) from None
+    return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
 
 
 def _unproven(column: ColumnBuffers) -> bool:

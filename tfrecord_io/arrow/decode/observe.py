@@ -25,15 +25,12 @@ from tfrecord_io.format.kinds import Kind, Layout, companions, feature_of_compan
 from tfrecord_io.schema.observation import KindCount, Observation, RecordRef, earliest, join, join_columns
 
 _NO_ROWS = np.zeros(0, np.int64)
+_OF_NO_FILE = partial(RecordRef, None)
 _MOST_AXES = 32  # of NumPy before version 2
 _MOST_NAME = 40  # bytes of a dtype's name
 
 
-def _of_no_file(row: int) -> RecordRef:
-    return RecordRef(None, row)
-
-
-def observe(column: ColumnBuffers, record_of: Callable[[int], RecordRef] = _of_no_file) -> Observation:
+def observe(column: ColumnBuffers, record_of: Callable[[int], RecordRef] = _OF_NO_FILE) -> Observation:
     """What `column` shows, with evidence: `record_of` a row is the record that it was decoded from.
 
     Raises
@@ -227,7 +224,8 @@ def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], 
     nulls = steps.null_count > 0 or (steps.layout is Layout.NULL and steps.rows > 0)
     if steps.layout is Layout.NULL or steps.null_count == steps.rows:
         return Observation(nulls=nulls)
-    return _observation(steps, nulls, of_step)
+    rows = offsets.searchsorted
+    return _observation(steps, nulls, lambda step: where(int(rows(step, side="right")) - 1) if step >= 0 else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,8 +156,7 @@ def _text_cells(rows: Rows, values: pa.Array) -> list[Array]:
     if is_text(values.type):
         refuse_invalid_text(values, bytes_values(values)[0], rows)
         values = values.cast(pa.large_binary())
-    plain = np.empty(len(values), object)
-    plain[:] = values.to_pylist()
+    plain = np.fromiter(values.to_pylist(), object, len(values))
     present = np.arange(rows.count) if rows.valid is None else np.flatnonzero(rows.valid)
     if rows.offsets is None:
         return [np.array(plain[row], object) for row in present.tolist()]

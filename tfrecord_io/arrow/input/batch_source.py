@@ -27,7 +27,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     table_of_rows,
 )
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
-from tfrecord_io.arrow.input.from_xarray import LabelledRows, labelled_rows
+from tfrecord_io.arrow.input.from_xarray import LabelledColumns, labelled_rows
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.arrow.nested_columns import loses
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
@@ -332,7 +332,7 @@ def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource
     return BatchSource(schema, cut(columns.batches(LIMITS.input_bytes)), table.num_rows, part)
 
 
-def _of_labelled(rows: LabelledRows, options: _InputOptions, row_base: int) -> BatchSource:
+def _of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -> BatchSource:
     """The rows of objects of xarray, block by block. Columns of objects are converted at once: all decide the type."""
     whole = _of_columns(rows.objects, options, row_base)
     objects = pa.Table.from_batches([b.replace_schema_metadata() for b in whole.batches] or [], whole.schema)

@@ -268,11 +268,8 @@ def _refuse_lost_times(name: str, cells: Iterable[Any], classes: set[type], type
         reason = "times with and without a time zone are mixed"
         raise EncodeError(reason, feature=name, advice="convert all to one of both")
     if zones == {True} and pa.types.is_time(type_):
-        reason, advice = (
-            "a time of day has a time zone, which Arrow does not have",
-            say("pass {v.replace(tzinfo=None)}"),
-        )
-        raise EncodeError(reason, feature=name, advice=advice)
+        reason = "a time of day has a time zone, which Arrow does not have"
+        raise EncodeError(reason, feature=name, advice=say("pass {v.replace(tzinfo=None)}"))
 
 
 def no_arrow_form(name: str, values: Any) -> EncodeError:
@@ -304,7 +301,7 @@ def _refused_value(name: str, values: Any, types: list[str]) -> EncodeError | No
         if types == ["Decimal"] and isinstance(cell, Decimal) and not cell.is_finite():
             reason = "a Decimal that is NaN or infinite cannot be stored in a TFRecord"
             return EncodeError(reason, record=row, feature=name, advice="pass None for a missing value, or floats")
-        if types == ["str"] and isinstance(cell, str) and _has_surrogate(cell):
+        if types == ["str"] and isinstance(cell, str) and any("\ud800" <= character <= "\udfff" for character in cell):
             reason = "a text with a lone surrogate cannot be encoded as UTF-8"
             advice = 'pass bytes, for example v.encode("utf-8", "surrogatepass"), or replace it'
             return EncodeError(reason, record=row, feature=name, advice=advice)
@@ -314,10 +311,6 @@ def _refused_value(name: str, values: Any, types: list[str]) -> EncodeError | No
     if set(types) <= {"list", "tuple"}:
         return _refused_item(name, values)
     return None
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _refused_item(name: str, rows: Any) -> EncodeError | None:

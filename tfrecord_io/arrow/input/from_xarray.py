@@ -19,7 +19,7 @@ _CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
 _DROP = "leave it out, as by dataset.drop_vars; or repeat it along the dimension by expand_dims"
 
 
-class LabelledRows:
+class LabelledColumns:
     """The columns of a Dataset, a DataArray or a mapping of DataArrays: any rows of them can be read.
 
     Variables that have the dimension of the rows are columns, with their other axes in order. Coordinates and single
@@ -93,7 +93,7 @@ def _without_nan(values: Array) -> Array:
     return values
 
 
-def labelled_rows(data: Any, record_dim: str | None) -> LabelledRows | None:
+def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
     """The rows of objects of xarray; None if `data` is something else.
 
     Raises
@@ -131,7 +131,7 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledRows | None:
     levels = [dim for dim in dataset.dims if dim in dataset.indexes and dataset.indexes[dim].nlevels > 1]
     dataset = dataset.reset_index(levels) if levels else dataset  # of which the levels are coordinates, too
     names = dict.fromkeys([*(name for name in dataset.coords if name not in given), *given])
-    return LabelledRows(dataset, plain, names, record_dim)
+    return LabelledColumns(dataset, plain, names, record_dim)
 
 
 def record_dimension(

@@ -389,9 +389,6 @@ def unmasked_rows(values: np.ma.MaskedArray[Any, Any]) -> np.ndarray[Any, Any]:
     some, whole = mask.any(axis=axes), mask.all(axis=axes) & (mask.size > 0)
     if (partly := some & ~whole).any():
         reason = "part of its array is masked, but only a whole array can be null"
-        raise EncodeError(
-            reason,
-            record=int(partly.argmax()),
-            advice="fill the masked values (numpy.ma.filled), or mask all of the row",
-        )
+        advice = "fill the masked values (numpy.ma.filled), or mask all of the row"
+        raise EncodeError(reason, record=int(partly.argmax()), advice=advice)
     return np.asarray(~whole)

@@ -11,7 +11,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, offset_view, valid_mask
 from tfrecord_io.arrow.messages.message_tree import MessageField, is_required, message_tree
-from tfrecord_io.arrow.row_fault import RowFault, first_refused
+from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.options.record_types import MessageType
@@ -80,19 +80,12 @@ class Conformer:
         return self._cast(column, type_, field)
 
     def _cast(self, column: pa.Array, type_: pa.DataType, field: MessageField) -> pa.Array:
-        def refuses(begin: int, end: int) -> bool:
-            try:
-                column.slice(begin, end - begin).cast(type_)
-            except pa.ArrowException:
-                return True
-            return False
-
         try:
             cast = column.cast(type_)
         except pa.ArrowNotImplementedError:
             raise _other_type(column.type, type_, field) from None
         except pa.ArrowInvalid as error:
-            row = first_refused(len(column), refuses)
+            row = first_failing(len(column), lambda begin, end: column[begin:end].cast(type_), pa.ArrowException)
             reason = f"a value of {column.type} does not fit {type_} ({error})"
             raise RowFault(row, reason, feature=field.path, error=EncodeError, expected=str(type_)) from None
         if t.is_floating(type_) and t.is_floating(column.type) and type_.bit_width < column.type.bit_width:

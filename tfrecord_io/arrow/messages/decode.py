@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, variable_width
 from tfrecord_io.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar
 from tfrecord_io.arrow.messages.well_known import json_texts, time_numbers
-from tfrecord_io.arrow.row_fault import RowFault, first_refused
+from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array, Engine, FieldValues, Frames
 from tfrecord_io.engine.fault_messages import wire_reason
 from tfrecord_io.errors import say
@@ -233,19 +233,12 @@ def _enum_names(numbers: Array, names: dict[int, str], mask: Array | None) -> pa
 
 
 def _check_text(array: pa.Array, field: MessageField) -> None:
-    def refuses(begin: int, end: int) -> bool:
-        try:
-            array.slice(begin, end - begin).validate(full=True)
-        except pa.ArrowInvalid:
-            return True
-        return False
-
-    if refuses(0, len(array)):
-        row = first_refused(len(array), refuses)
-        reason = "expected UTF-8, got other bytes"
-        raise RowFault(
-            row, reason, feature=field.path, expected="UTF-8", advice=say("leave the column out with {columns=}")
-        )
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        row = first_failing(len(array), lambda begin, end: array[begin:end].validate(full=True), pa.ArrowInvalid)
+        reason, advice = "expected UTF-8, got other bytes", say("leave the column out with {columns=}")
+        raise RowFault(row, reason, feature=field.path, expected="UTF-8", advice=advice) from None
 
 
 def _last_of_each_key(keys: pa.Array, rows: Array) -> Array | None:

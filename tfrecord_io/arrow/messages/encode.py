@@ -277,14 +277,11 @@ def _children(node: MessageNode, column: pa.Array) -> list[tuple[MessageField, p
     elif node.is_wrapper:
         parts = [_without_nulls(column)]
     else:
-        parts = [_under(column.field(at), column) for at in range(len(node.fields))]
+        mask = valid_mask(column)  # below a null there may be anything
+        at = None if mask is None else pa.array(np.arange(len(column)), mask=~mask)
+        children = [column.field(number) for number in range(len(node.fields))]
+        parts = children if at is None else [child.take(at) for child in children]
     return list(zip(node.fields, parts, strict=True))
-
-
-def _under(child: pa.Array, parent: pa.Array) -> pa.Array:
-    """A child of a struct: null where the struct is, as what is there may be anything."""
-    mask = valid_mask(parent)
-    return child if mask is None else child.take(pa.array(np.arange(len(child)), mask=~mask))
 
 
 def _without_nulls(column: pa.Array) -> pa.Array:

@@ -264,7 +264,8 @@ class _Builder:
             repeated=repeated,
             is_map=is_map,
             is_group=one.type == _GROUP_TYPE,
-            presence=not repeated and (one.has_presence and not _is_entry(one)),
+            # the key or the value of a map has its default where it is absent
+            presence=not repeated and one.has_presence and not one.containing_type.GetOptions().map_entry,
             required=is_required(one),
             packed=repeated and is_packed(one),
             oneof=oneof,
@@ -279,11 +280,6 @@ class _Builder:
             numbers = {value.name: value.number for value in descriptor.values}
             self._enums[descriptor.full_name] = EnumNames(names, numbers, is_closed(descriptor))
         return self._enums[descriptor.full_name]
-
-
-def _is_entry(one: Any) -> bool:
-    """Whether it is the key or the value of a map: where it is absent, it has its default."""
-    return bool(one.containing_type.GetOptions().map_entry)
 
 
 def _is_repeated(one: Any) -> bool:

@@ -81,16 +81,14 @@ def json_messages(name: str, path: str, texts: pa.Array) -> list[bytes]:
     message_class, messages = _class(name), []
     for row, text in enumerate(texts.to_pylist()):
         try:
-            parsed = message_class() if text is None else ParseDict(_parsed(text), message_class())
-            messages.append(parsed.SerializeToString(deterministic=True))
+            message = message_class()
+            if text is not None:
+                ParseDict(json.loads(text, parse_constant=_refuse), message)
+            messages.append(message.SerializeToString(deterministic=True))
         except _not_json() as error:
             reason = f"the text is not the JSON of a {name} ({error})"
             raise RowFault(row, reason, feature=path, expected=name) from None
     return messages
-
-
-def _parsed(text: str) -> Any:
-    return json.loads(text, parse_constant=_refuse)
 
 
 def _refuse(constant: str) -> Any:

@@ -13,7 +13,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Form, Nesting, Value
 from tfrecord_io.arrow.output.to_python import python_value
-from tfrecord_io.engine.contract import Array, Plan, RowDecoder, RowForm
+from tfrecord_io.engine.contract import Array, ObjectDecoder, ObjectForm, Plan
 from tfrecord_io.engine.decoded_columns import LIST_MARK
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
@@ -35,17 +35,17 @@ class RecordDicts:
     ----------
     plan : Plan
         Of the decoder.
-    forms : sequence of RowForm
+    forms : sequence of ObjectForm
     finish : sequence of callable
         What makes the values of some columns, in the dict of a record, those of their types; `_General` if they are
         not plainly of these.
     """
 
     def __init__(
-        self, plan: Plan, forms: Sequence[RowForm], finish: Sequence[Callable[[dict[str, Any]], None]]
+        self, plan: Plan, forms: Sequence[ObjectForm], finish: Sequence[Callable[[dict[str, Any]], None]]
     ) -> None:
         self._plan, self._forms, self._finish = plan, forms, finish
-        self._idle: list[RowDecoder] = []
+        self._idle: list[ObjectDecoder] = []
 
     @classmethod
     def from_builder(cls, builder: BatchBuilder, plan: Plan) -> RecordDicts | None:
@@ -54,7 +54,7 @@ class RecordDicts:
         columns = builder.column_forms()
         if len(columns) < len(builder.schema) or len(slots) < len(plan.columns):
             return None
-        forms: list[RowForm] = []
+        forms: list[ObjectForm] = []
         finish: list[Callable[[dict[str, Any]], None]] = []
         for field, form in columns:
             added = _added(field, form, slots, builder.dictionaries.get(field.feature))
@@ -88,7 +88,7 @@ class RecordDicts:
         return row
 
 
-class PayloadRows:
+class PayloadDicts:
     """The same, of records that are read as bytes, in a column of this name."""
 
     def __init__(self, plan: Plan, name: str) -> None:
@@ -103,7 +103,7 @@ class PayloadRows:
         return {self._name: frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()}
 
 
-_Added = tuple[list[RowForm], list[Callable[[dict[str, Any]], None]]]
+_Added = tuple[list[ObjectForm], list[Callable[[dict[str, Any]], None]]]
 
 
 def _added(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.Array | None) -> _Added | None:
@@ -112,26 +112,24 @@ def _added(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.A
     if field.feature not in slots:
         return None
 
-    def as_is(form: Array, dtype: np.dtype[Any] | None = None) -> list[RowForm]:
-        return [RowForm(name, slots[field.feature], np.ascontiguousarray(form), dtype)]
+    def as_is(form: Array, dtype: np.dtype[Any] | None = None) -> list[ObjectForm]:
+        return [ObjectForm(name, slots[field.feature], np.ascontiguousarray(form), dtype)]
 
     if form[0] == Value.OTHER:
-        if not _is_bare(field):
+        if not (field.default is None and field.empty is None and field.part == CONTEXT):
             return None
         if t.is_dictionary(type_) and is_text(type_.value_type) and field.encoding == LIST:
             known = None if dictionary is None else frozenset(dictionary.to_pylist())
             return as_is(_TEXT), [] if known is None else [partial(_check_category, name, known)]
         return _tensor(field, slots)
     if not is_list_like(type_):
-        return as_is(form), [partial(_convert, name, partial(_of_number, type_))] if t.is_temporal(type_) else []
+        if not t.is_temporal(type_):
+            return as_is(form), []
+        return as_is(form), [partial(_convert, name, lambda number: python_value(pa.scalar(number, type_)))]  # a time
     dtype = _dtype_of(type_.value_type)
     if dtype is None and not (is_text(type_.value_type) or is_bytes(type_.value_type)):
         return None
-    return as_is(form, dtype), [partial(_convert, name, _objects)] if dtype is None else []
-
-
-def _is_bare(field: Field) -> bool:
-    return field.default is None and field.empty is None and field.part == CONTEXT
+    return as_is(form, dtype), [partial(_convert, name, partial(np.fromiter, dtype=object))] if dtype is None else []
 
 
 def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
@@ -144,9 +142,9 @@ def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
     if not is_plain or not shape or len(hidden) not in (0, 2):
         return None
     of_shape = _INTEGERS if len(shape) > 1 else _INTEGER  # a feature with one value in each record is not a list
-    forms = [RowForm(field.column, slots[field.feature], _BINARY, None)]
+    forms = [ObjectForm(field.column, slots[field.feature], _BINARY, None)]
     forms += [
-        RowForm(feature + LIST_MARK, slot, form, dtype)
+        ObjectForm(feature + LIST_MARK, slot, form, dtype)
         for (feature, slot), form, dtype in zip(hidden, (of_shape, _BINARY), (np.dtype(np.int64), None), strict=False)
     ]
     stated = tuple(feature + LIST_MARK for feature, _ in hidden)
@@ -183,17 +181,6 @@ def _dtype_of(type_: pa.DataType) -> np.dtype[Any] | None:
     """The dtype of the array that a list of numbers becomes."""
     is_number = t.is_integer(type_) or t.is_floating(type_) or t.is_boolean(type_)
     return np.dtype(type_.to_pandas_dtype()) if is_number else None
-
-
-def _of_number(type_: pa.DataType, number: int) -> Any:
-    """A time as Python has it."""
-    return python_value(pa.scalar(number, type_))
-
-
-def _objects(values: list[Any]) -> Array:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
 
 
 _TEXT = np.array(Form(Value.TEXT), np.int64)

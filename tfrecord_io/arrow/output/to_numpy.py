@@ -96,9 +96,6 @@ class Ragged:
         if self.shapes is None and is_plain(self.values):
             valid = None if self.valid is None else self.valid[begin:end]
             return row_views(self.values, self.offsets[begin : end + 1], valid)
-        return self._slices(begin, end)
-
-    def _slices(self, begin: int, end: int) -> Array:
         rows = np.empty(end - begin, object)
         at = self.offsets[begin : end + 1].tolist()
         present = [True] * len(rows) if self.valid is None else self.valid[begin:end].tolist()
@@ -429,16 +426,14 @@ def _scalars(array: pa.Array) -> Dense:
     if t.is_null(type_):
         return Dense(np.full(len(array), None, object))
     if t.is_string(type_) or t.is_large_string(type_):
-        return Dense(_text(array))
+        return Dense(text(*_slots(array)))
     if t.is_boolean(type_):
         return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), _valid(array))
     dtype = numpy_dtype(type_)
     if is_bytes(type_):
         return bytes_rows([array])
     if dtype is None:  # decimals and others
-        values = np.empty(len(array), object)
-        values[:] = array.to_pylist()
-        return Dense(values)
+        return Dense(np.fromiter(array.to_pylist(), object, len(array)))
     valid, values = valid_mask(array), number_view(array)
     values = values.view(dtype) if values.dtype.itemsize == dtype.itemsize else values.astype(dtype)
     return Dense(_blank(values, valid), valid)
@@ -447,11 +442,6 @@ def _scalars(array: pa.Array) -> Dense:
 def bytes_rows(arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
     """The rows of arrays of bytes, as objects."""
     return Dense(bytes_objects([_slots(array) for array in arrays], threads))
-
-
-def _text(array: pa.Array) -> Array:
-    """Text as NumPy's StringDType, which has None if any value is missing."""
-    return text(*_slots(array))
 
 
 def _slots(array: pa.Array) -> BytesSlots:

@@ -99,15 +99,12 @@ def _range(stated: Mapping[str, Any], rows: int) -> pd.RangeIndex | None:
             break
     else:
         return None
-    ends: list[Any] = list(filter(_is_end, map(described.get, ("start", "stop", "step"))))
+    given = map(described.get, ("start", "stop", "step"))
+    ends: list[Any] = [end for end in given if isinstance(end, int) and abs(end) < _FAR]
     if len(ends) < 3 or ends[2] == 0:
         return None
     values, name = range(*ends), described.get("name")
     return pd.RangeIndex(values, name=name if isinstance(name, str | int) else None) if len(values) == rows else None
-
-
-def _is_end(end: object) -> bool:
-    return isinstance(end, int) and abs(end) < _FAR
 
 
 def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.Index:
@@ -274,7 +271,8 @@ def _own_columns(
     for at in others:
         field, column = table.schema.field(at), table.column(at)
         if _holds_tensors(field.type):
-            own[at] = _without_axes(table, at) if _has_no_axes(field) else _cells(table, at)
+            is_scalar = is_any_tensor(field.type) and not element_and_shape(field)[1]
+            own[at] = _without_axes(table, at) if is_scalar else _cells(table, at)
         elif backend == "pyarrow" or _is_restored(field, stated):
             continue
         elif t.is_dictionary(field.type) and t.is_timestamp(field.type.value_type) and field.type.value_type.tz:
@@ -371,15 +369,12 @@ def _list_values(array: pa.Array) -> pa.Array:
 
 def _exact_cells(table: pa.Table, at: int) -> Array:
     """The cells of a column of lists or structs that `is_changed`."""
-    chunks, cells = table.column(at).chunks, np.empty(table.num_rows, object)
     try:
         with memory_errors():
-            values = [value for chunk in chunks for value in _exact_values(chunk)]
+            values = [value for chunk in table.column(at).chunks for value in _exact_values(chunk)]
     except NO_PYTHON_FORM:
         return _cells(table, at)
-    for row, value in enumerate(values):  # NumPy would make one array of lists of one length
-        cells[row] = value
-    return cells
+    return np.fromiter(values, object, len(values))  # np.array would make one array of lists of one length
 
 
 def _exact_values(array: pa.Array) -> list[Any]:
@@ -408,9 +403,7 @@ def _exact_lists(array: pa.Array) -> list[Array]:
     offsets = np.concatenate(([0], ends))
     if not _is_changed_inside(values, False):
         return list(pa.LargeListArray.from_arrays(pa.array(offsets), values).to_pandas())
-    objects = np.empty(len(values), object)
-    for at, value in enumerate(_exact_values(values)):
-        objects[at] = value
+    objects = np.fromiter(_exact_values(values), object, len(values))
     rows = [objects[begin:end] for begin, end in pairwise(offsets.tolist())]
     if t.is_integer(values.type):
         dtype, missing = values.type.to_pandas_dtype(), np.concatenate(([0], np.cumsum(np.asarray(values.is_null()))))
@@ -425,10 +418,6 @@ def _holds_tensors(type_: pa.DataType) -> bool:
     if t.is_struct(type_):
         return any(_holds_tensors(child.type) for child in type_)
     return is_list_like(type_) and _holds_tensors(type_.value_type)
-
-
-def _has_no_axes(field: pa.Field) -> bool:
-    return is_any_tensor(field.type) and not element_and_shape(field)[1]
 
 
 def _without_axes(table: pa.Table, at: int) -> Array | pd.Series:
@@ -451,10 +440,8 @@ def _cells(table: pa.Table, at: int) -> Array:
     field, chunks = table.schema.field(at), table.column(at).chunks
     if is_any_tensor(field.type) or is_list_of_tensors(field.type):
         return np.concatenate([np.empty(0, object), *(tensor_cells(chunk, field) for chunk in chunks)])
-    nested = np.empty(table.num_rows, object)
-    for number, value in enumerate(cell(chunk, row, field) for chunk in chunks for row in range(len(chunk))):
-        nested[number] = value
-    return nested
+    values = (cell(chunk, row, field) for chunk in chunks for row in range(len(chunk)))
+    return np.fromiter(values, object, table.num_rows)
 
 
 def _lists_of_numbers(table: pa.Table, columns: Iterable[int], stated: Mapping[str, Any]) -> dict[int, Array]:

@@ -90,17 +90,13 @@ def python_value(scalar: pa.Scalar) -> Any:
         return python_values(scalar.values)
     if t.is_struct(type_):
         return {child.name: python_value(scalar[at]) for at, child in enumerate(type_)}
-    if not t.is_time64(type_) or not _is_finer_than_python(scalar):
+    if not t.is_time64(type_) or type_.unit != "ns" or scalar.value % _THOUSAND == 0:
         try:
             return scalar.as_py()
         except NO_PYTHON_FORM:
             if not t.is_temporal(type_):
                 raise
     return _numpy_scalar(scalar)
-
-
-def _is_finer_than_python(time: pa.Scalar) -> bool:
-    return time.type.unit == "ns" and time.value % _THOUSAND != 0
 
 
 def _has_nanoseconds(type_: pa.DataType) -> bool:
@@ -130,10 +126,7 @@ def _owned(tensor: Any) -> Any:
         return tensor
     if tensor.dtype != object:
         return tensor.copy()
-    copies = np.empty(tensor.shape, object)
-    for i, item in enumerate(tensor):
-        copies[i] = _owned(item)
-    return copies
+    return np.fromiter(map(_owned, tensor), object, len(tensor))
 
 
 def _items(values: pa.Array) -> Any:
@@ -144,10 +137,7 @@ def _items(values: pa.Array) -> Any:
             return np.array(values.to_numpy(zero_copy_only=False))
         numbers, dtype = number_view(values), numpy_dtype(values.type)
         return numbers.astype(np.int64).astype(dtype)
-    out = np.empty(len(values), object)
-    for at in range(len(values)):
-        out[at] = cell(values, at)
-    return out
+    return np.fromiter((cell(values, at) for at in range(len(values))), object, len(values))
 
 
 def json_value(value: Any) -> Any:

@@ -291,7 +291,8 @@ def _understood(keyword: str, value: Any) -> Any:
     ('bytes', 'gzip')
     """
     if keyword == "path":
-        paths = [each.removeprefix("file:") if _LOCAL.match(each) else each for each in _listed(value)]
+        listed = value if isinstance(value, list) else [value]
+        paths = [each.removeprefix("file:") if _LOCAL.match(each) else each for each in listed]
         return paths if isinstance(value, list) else paths[0]
     if keyword == "record_type" and isinstance(value, str):
         return _RECORD_TYPES.get(value.lower(), value)
@@ -305,10 +306,6 @@ def _understood(keyword: str, value: Any) -> Any:
     if keyword == "schema" and isinstance(value, dict) and isinstance(value.get("version"), int):
         return Schema.from_json(json.dumps(value))
     return value
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, dict[str, Any]]:

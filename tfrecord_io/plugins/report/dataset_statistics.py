@@ -20,7 +20,7 @@ from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries, row_values
-from tfrecord_io.plugins.report.number_statistics import RowSampler, SampleLimits, SampleReader, Sampling
+from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
@@ -136,7 +136,7 @@ def dataset_statistics(
     reader = SampleReader(scan, limits)
     random = np.random.default_rng(limits.seed)
     columns = Columns(scan, random)
-    rows = RowSampler(SAMPLED_ROWS, random)
+    rows = Reservoir(SAMPLED_ROWS, random)
     with ProgressMeter(wanted, reader.expected, "records") as progress:
         for batch in reader:
             columns.add(batch)
@@ -148,7 +148,8 @@ def dataset_statistics(
     hidden = {gallery.feature for gallery in shown}
     texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
     statuses, checks = _checks(path, options, check)
-    files = tuple(_entry(source, statuses) for source in _sources(scan)[:SHOWN_FILES])
+    by_path = {source.path: source for source in scan.sources}
+    files = tuple(_entry(source, statuses) for source in list(by_path.values())[:SHOWN_FILES])
     return DatasetStatistics(
         files,
         len(scan.files),
@@ -173,7 +174,8 @@ class Columns:
     """
 
     def __init__(self, scan: Scan, random: np.random.Generator) -> None:
-        empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in scan.schema], schema=_nullable(scan.schema))
+        nullable = pa.schema([column.with_nullable(True) for column in scan.schema])
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in nullable], schema=nullable)
         self.fields = [column for column, _ in leaves(empty)]
         self._accumulators = [
             FeatureAccumulator(column, *_kind_and_part(scan, column), random) for column in self.fields
@@ -185,10 +187,6 @@ class Columns:
 
     def result(self) -> tuple[FeatureStatistics, ...]:
         return tuple(accumulator.result() for accumulator in self._accumulators)
-
-
-def _nullable(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([column.with_nullable(True) for column in schema])
 
 
 def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
@@ -260,11 +258,6 @@ def _cell(value: Any) -> str | None:
         values = ", ".join(map(short, value.reshape(-1)[:_FIRST_VALUES].tolist()))
         return f"{' × '.join(map(str, value.shape)) or 'scalar'}: {values}{more}"
     return None if value is None else short(value, 60)
-
-
-def _sources(scan: Scan) -> list[Source]:
-    """One for each file."""
-    return list({source.path: source for source in scan.sources}.values())
 
 
 def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:

@@ -284,14 +284,9 @@ def gallery_frame(gallery: Gallery, content: str) -> str:
 def _figure(sample: MediaSample, content: str) -> str:
     if sample.data is None:
         content = element("div", text(sample.problem or "no data", 300), class_="broken")
-    captions = [element("b", text(value, 80), title=name) for name, value in _safe_names(sample)]
+    captions = [element("b", text(value, 80), title=printable(name)) for name, value in sample.captions]
     note = [element("span", text(sample.note, 120))] if sample.note else []
     return element("figure", element("div", content, class_="frame") + element("figcaption", "".join(captions + note)))
-
-
-def _safe_names(sample: MediaSample) -> list[tuple[str, str]]:
-    """Captions; their features as tooltips, without control characters."""
-    return [(printable(name), value) for name, value in sample.captions]
 
 
 def _picture(sample: MediaSample) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,33 +83,16 @@ def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDr
     if a is None or b is None:
         return known
     if a.is_categorical and b.is_categorical and a.counts is not None and b.counts is not None:
-        return _of_categories(known, a, b)
+        left, right = a.counts.counts, b.counts.counts
+        if not (a.counts.exact and b.counts.exact):
+            return known
+        known = replace(known, measure="L-infinity", distance=l_infinity(left, right))
+        new, lost = _only(right, left), _only(left, right)
+        known = replace(known, new_values=tuple(new[:NEW_VALUES]), new_count=len(new))
+        return replace(known, lost_values=tuple(lost[:NEW_VALUES]), lost_count=len(lost))
     if a.numbers is None or b.numbers is None or not (len(a.numbers.kept) and len(b.numbers.kept)):
         return known
-    distance = jensen_shannon(a.numbers, b.numbers)
-    return FeatureDrift(name, known.types, known.presence, known.means, "Jensen-Shannon", distance)
-
-
-def _of_categories(known: FeatureDrift, a: FeatureStatistics, b: FeatureStatistics) -> FeatureDrift:
-    assert a.counts is not None
-    assert b.counts is not None
-    if not (a.counts.exact and b.counts.exact):
-        return known
-    left, right = a.counts.counts, b.counts.counts
-    distance = l_infinity(left, right)
-    new, lost = _only(right, left), _only(left, right)
-    return FeatureDrift(
-        known.name,
-        known.types,
-        known.presence,
-        known.means,
-        "L-infinity",
-        distance,
-        tuple(new[:NEW_VALUES]),
-        len(new),
-        tuple(lost[:NEW_VALUES]),
-        len(lost),
-    )
+    return replace(known, measure="Jensen-Shannon", distance=jensen_shannon(a.numbers, b.numbers))
 
 
 def _only(one: dict[Any, int], other: dict[Any, int]) -> list[Any]:

@@ -129,7 +129,7 @@ class FeatureAccumulator:
                 )
             while is_list_like(values.type):
                 values = plain(values.flatten().drop_null())
-            if is_countable(values.type):
+            if is_text_or_bytes(values.type) or pa.types.is_boolean(values.type) or pa.types.is_integer(values.type):
                 self._counter.add(values)
         if is_text_or_bytes(values.type):
             lengths = pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values)
@@ -253,8 +253,3 @@ class ValueCounter:
             return None
         distinct = len(self._counts) if self._exact else MOST_DISTINCT
         return ValueCounts(self._total, distinct, self._exact, dict(self._counts))
-
-
-def is_countable(type_: pa.DataType) -> bool:
-    """Whether values of a type are counted one by one."""
-    return is_text_or_bytes(type_) or pa.types.is_boolean(type_) or pa.types.is_integer(type_)

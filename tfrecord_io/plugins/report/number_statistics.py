@@ -363,7 +363,7 @@ class SampleReader:
         return f"A sample: {read}, from {pieces}, chosen at random (seed {self._limits.seed})."
 
 
-class RowSampler:
+class Reservoir:
     """Keeps a few rows of all batches, each row equally likely.
 
     Parameters

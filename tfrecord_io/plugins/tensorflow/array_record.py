@@ -58,7 +58,7 @@ def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source
     """The records of ArrayRecord files as those of one TFRecord file, and the keywords with which it is to be read."""
     options = ReadOptions.from_keywords(keywords)
     sources = resolve_inputs(paths, options.storage, allow_missing_shards=options.allow_missing_shards)
-    rows = ArrayRecordRows(sources, options)
+    rows = ArrayRecordFiles(sources, options)
     changed = {
         "compression": None,
         "check_crc": False,
@@ -69,7 +69,7 @@ def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source
     return [Source(sources[0].path, None, False, origin=rows, derived=rows)], {**keywords, **changed}
 
 
-class ArrayRecordRows:
+class ArrayRecordFiles:
     """The records of ArrayRecord files; see `tfrecord_io.storage.read.source.DerivedContent`."""
 
     can_be_read_again = False

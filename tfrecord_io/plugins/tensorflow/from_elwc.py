@@ -233,13 +233,13 @@ class FeatureNames:
         framed = engine.frame_extents(block.data, block.part_starts, block.part_lengths, 1)
         if (fault := contexts.feed(framed, len(block.parts))) is not None:
             at, start = int(block.parts[fault.record]), int(block.part_starts[fault.record])
-            faults.append(ListFault(int(block.rows_before[at]), at, _moved(fault, block, at, start)))
+            faults.append(ListFault(block.first_row(at), at, _moved(fault, block, at, start)))
         framed = engine.frame_extents(block.data, block.starts, block.lengths, 1)
         if (fault := examples.feed(framed, block.rows)) is not None:
             row = fault.record
             at = int(block.lists[row])
             moved = _moved(fault, block, at, int(block.starts[row]))
-            faults.append(ListFault(row, at, moved, row - int(block.rows_before[at])))
+            faults.append(ListFault(row, at, moved, row - block.first_row(at)))
         return faults
 
     def _twice(self, contexts: set[str], examples: set[str]) -> set[str]:
@@ -254,7 +254,7 @@ class FeatureNames:
             self._feed(own[0], own[1], block.only(at))
             contexts, examples = contexts | own[0].names, examples | own[1].names
             if twice := self._twice(contexts, examples):
-                return ListFault(int(block.rows_before[at]), at, name=min(twice))
+                return ListFault(block.first_row(at), at, name=min(twice))
         raise AssertionError
 
 

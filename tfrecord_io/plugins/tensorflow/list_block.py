@@ -32,7 +32,6 @@ class ListBlock:
     context_starts: Array  # by list, in `contexts`
     context_lengths: Array
     context_at: Array  # by list: the first byte of its only context in the payload; −1 if there is not exactly one
-    rows_before: Array  # by list
     lists: Array  # by row: the number of its list in the block,
     starts: Array  # its example, in `data`
     lengths: Array
@@ -51,13 +50,9 @@ class ListBlock:
         context_at[part_lists] = part_starts - payloads[part_lists]
         context_at[np.bincount(part_lists, minlength=count) != 1] = -1
         context_starts = np.cumsum(context_lengths) - context_lengths
+        lists, starts, lengths = (array[members.fields == EXAMPLES] for array in fields)
         if part == "context":
-            lists, rows = np.arange(count), np.ones(count, np.int64)
-            starts = lengths = np.zeros(count, np.int64)
-        else:
-            is_example = members.fields == EXAMPLES
-            lists, starts, lengths = (array[is_example] for array in fields)
-            rows = np.bincount(lists, minlength=count)
+            lists, starts, lengths = np.arange(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
         return cls(
             data=data,
             payloads=payloads,
@@ -68,7 +63,6 @@ class ListBlock:
             context_starts=context_starts,
             context_lengths=context_lengths,
             context_at=context_at,
-            rows_before=np.cumsum(rows) - rows,
             lists=lists,
             starts=starts,
             lengths=lengths,
@@ -77,6 +71,10 @@ class ListBlock:
     @property
     def rows(self) -> int:
         return len(self.lists)
+
+    def first_row(self, at: int) -> int:
+        """The number of the first row of a list in the block."""
+        return int(self.lists.searchsorted(at))
 
     def only(self, at: int) -> ListBlock:
         """One of the lists."""
@@ -92,7 +90,6 @@ class ListBlock:
             context_starts=context_starts,
             context_lengths=context_lengths,
             context_at=context_at,
-            rows_before=np.zeros(1, np.int64),
             lists=np.zeros(int(rows.sum()), np.int64),
             starts=self.starts[rows],
             lengths=self.lengths[rows],
@@ -102,7 +99,7 @@ class ListBlock:
         """The features of each row with its numbers, where the block begins with the list `first` of all files."""
         columns = {RECORD: self.lists + first}
         if part != "context":
-            columns[POSITION] = np.arange(self.rows) - self.rows_before[self.lists]
+            columns[POSITION] = np.arange(self.rows) - self.lists.searchsorted(self.lists)
         return number_features(columns)
 
     def sizes(self, numbers: Array) -> Array:

@@ -58,10 +58,8 @@ class DecodedImages:
         except DecodeError as error:
             raise EncodeError(error.reason, feature=self.name, record=row, expected=error.expected) from None
         if header.format not in _DECODED:
-            found, advice = (
-                f"is a {header.format.upper()}",
-                "encode it as PNG" | say("leave the column out of {images=}"),
-            )
+            found = f"is a {header.format.upper()}"
+            advice = "encode it as PNG" | say("leave the column out of {images=}")
             raise self._error(row, found, "JPEG, PNG or BMP", advice)
         if header.has_palette and self.mode not in MODE_OF.values():
             found = "has a palette, whose numbers TFDS replaces by colours"
@@ -78,10 +76,8 @@ class DecodedImages:
         own = 3 if header.mode == "CMYK" else header.channels
         channels = own if self.mode in (None, INDEX) else CHANNELS[self.mode or ""]
         if channels not in MODE_OF or not _is_decoded(header, channels):
-            found, expected = (
-                f"is a {header.format.upper()} of {header.mode}",
-                f"what TFDS decodes to {channels} channels",
-            )
+            found = f"is a {header.format.upper()} of {header.mode}"
+            expected = f"what TFDS decodes to {channels} channels"
             advice = "convert it" | say("pass another mode by {images=}", images=Written(f'{{"{self.name}": mode}}'))
             raise self._error(row, found, expected, advice)
         before = self.channels or channels
@@ -159,10 +155,6 @@ def _feature(class_name: str, **content: Any) -> Json:
 
 def _dimensions(shape: Sequence[int | None]) -> Json:
     return {"dimensions": [str(-1 if size is None else size) for size in shape]} if shape else {}
-
-
-def _dict(features: Mapping[str, Json]) -> Json:
-    return _feature("features_dict.FeaturesDict", featuresDict={"features": dict(sorted(features.items()))})
 
 
 def _sequence(feature: Json, kind: str = "sequence_feature.Sequence") -> Json:
@@ -243,7 +235,8 @@ class TfdsColumns:
         if isinstance(node, list):
             return _sequence(self._described(node[0]))
         if isinstance(node, dict):
-            return _dict({key: self._described(child) for key, child in node.items()})
+            features = {key: self._described(node[key]) for key in sorted(node)}
+            return _feature("features_dict.FeaturesDict", featuresDict={"features": features})
         return self.leaves[node].feature()
 
     def _node(self, column: pa.Field, name: str, levels: int) -> Any:

@@ -153,12 +153,7 @@ def to_tfx(fields: Iterable[Field]) -> str:
             _add_components(field, message)
             _add_representation(field, message)
     text = text_format.MessageToString(message, as_utf8=True)
-    return "".join(c if c.isprintable() or c == "\n" else _octal(c) for c in text)
-
-
-def _octal(character: str) -> str:
-    """A character of a string as the text format escapes its bytes."""
-    return "".join(f"\\{byte:03o}" for byte in character.encode())
+    return "".join(c if c.isprintable() or c == "\n" else "".join(f"\\{byte:03o}" for byte in c.encode()) for c in text)
 
 
 def _add_feature(field: Field, message: Any) -> Any:
@@ -319,8 +314,9 @@ class TfxSchemaReader:
                 continue
             claimed.add(key)
             fields[key] = replace(_reshaped(fields[key], representations[name]), column=name, feature=key[1])
-            for feature_name in _length_features(tensor_) if which == "ragged_tensor" else ():
-                fields.pop((CONTEXT, feature_name), None)
+            for partition in tensor_.partition if which == "ragged_tensor" else ():
+                if partition.WhichOneof("kind") == "row_length":
+                    fields.pop((CONTEXT, partition.row_length), None)
 
 
 def _reshaped(field: Field, representation: Any) -> Field:
@@ -445,10 +441,6 @@ _RESHAPE: dict[str, Callable[[Field, Any], Field]] = {
     "varlen_sparse_tensor": _as_list,
     "ragged_tensor": _as_ragged,
 }
-
-
-def _length_features(kind: Any) -> list[str]:
-    return [partition.row_length for partition in kind.partition if partition.WhichOneof("kind") == "row_length"]
 
 
 def _tagged(feature: Any, part: str) -> Field | None:

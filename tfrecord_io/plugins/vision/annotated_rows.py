@@ -102,7 +102,7 @@ def _error(reader: Reader, row: int, reason: str, feature: str | None, advice: s
 
 
 @dataclass(slots=True)
-class AnnotatedRows:
+class AnnotatedRecords:
     """The records of files that annotated images are made of; an iterator, once."""
 
     source: Any
@@ -115,7 +115,7 @@ class AnnotatedRows:
     @classmethod
     def plan(
         cls, source: Any, options: ExportOptions, columns: Any, class_names: Sequence[str] | None
-    ) -> AnnotatedRows:
+    ) -> AnnotatedRecords:
         """Find the columns.
 
         Raises
@@ -160,22 +160,19 @@ class AnnotatedRows:
         )
         with open_path(self.source, options) as reader:
             for batch in reader:
-                flat = [
-                    batch.column(name).flatten().to_pylist() if name in columns else None
+                of_labels, of_names = (
+                    batch.column(name).flatten().to_pylist() if name in columns else ()
                     for name in (OBJECT + _LABEL, OBJECT + _CLASS)
-                ]
-                yield from itertools.zip_longest(*(values or () for values in flat))
+                )
+                yield from itertools.zip_longest(of_labels, of_names)
 
     def warn(self, title: str, held: frozenset[str]) -> None:
         """Warn of what the files of a format do not hold."""
-        lost = self.others + [name for name in self.columns if self._is_lost(name.removeprefix(OBJECT), held)]
+        possible = _OBJECTS.keys() - held - _NEVER_LOST
+        lost = self.others + [name for name in self.columns if name.removeprefix(OBJECT) in possible]
         if lost:
             warn(f"{title} files do not hold these columns, left out: {printable(', '.join(lost), 400)}", UserWarning)
         self.left_out.warn(title)
-
-    @staticmethod
-    def _is_lost(name: str, held: frozenset[str]) -> bool:
-        return name in _OBJECTS and name not in held and name not in _NEVER_LOST
 
     def error(self, reason: str, advice: str) -> EncodeError:
         return EncodeError(reason, path=printable(self.source), advice=advice)
@@ -310,7 +307,7 @@ class ClassNames:
             raise row.error(f"the label {label} has two names, {names}", OBJECT + _CLASS)
         return int(label)
 
-    def number_all(self, rows: AnnotatedRows) -> None:
+    def number_all(self, rows: AnnotatedRecords) -> None:
         """Number the classes from 0: as they are given, or in the order of their labels, or names."""
         if self.given is not None:
             self.numbered = [*self.given]

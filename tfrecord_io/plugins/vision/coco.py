@@ -248,8 +248,8 @@ class _Coco:
 
     def _add_objects(self, images: Mapping[int | str, AnnotatedImage], *, skip_unknown: bool) -> None:
         categories = self._categories()
-        names = self._keypoint_names()
-        supercategories = self._supercategories()
+        names = self._names_of_categories("keypoints", [], "are not names", "a list of text")
+        supercategories = self._names_of_categories("supercategory", "", "is not a name", "text")
         annotations = self._document["annotations"]
         left_out = LeftOut("annotations", len(annotations))
         for at, annotation in enumerate(annotations):
@@ -287,25 +287,15 @@ class _Coco:
             categories[id_] = self._text(category, "name", f"category {id_}")
         return categories
 
-    def _supercategories(self) -> dict[int | str, str]:
-        """The name of the group of each category, or nothing."""
+    def _names_of_categories(self, key: str, nothing: Any, refusal: str, expected: str) -> dict[int | str, Any]:
+        """The text, or the list of texts, that each category has under a key; `nothing` where it has none."""
         names = {}
         for category in self._document["categories"]:
-            found = category.get("supercategory") or ""
-            if not isinstance(found, str) or not _is_unicode(found):
+            found = category.get(key) or nothing
+            texts = [found] if nothing == "" else found
+            if not isinstance(texts, list) or not all(isinstance(name, str) and _is_unicode(name) for name in texts):
                 where = f"category {printable(category['id'], 40)}"
-                raise self._error(f"{where}: 'supercategory' is not a name", expected="text", got=found)
-            names[category["id"]] = found
-        return names
-
-    def _keypoint_names(self) -> dict[int | str, list[str]]:
-        """The names of the key points of each category."""
-        names = {}
-        for category in self._document["categories"]:
-            found = category.get("keypoints") or []
-            if not isinstance(found, list) or not all(isinstance(name, str) and _is_unicode(name) for name in found):
-                where = f"category {printable(category['id'], 40)}"
-                raise self._error(f"{where}: 'keypoints' are not names", expected="a list of text", got=found)
+                raise self._error(f"{where}: '{key}' {refusal}", expected=expected, got=found)
             names[category["id"]] = found
         return names
 
@@ -349,15 +339,11 @@ class _Coco:
         return int(value or 0)
 
     def _id(self, fields: Any, name: str, where: str) -> int | str:
-        value = fields.get(name) if isinstance(fields, dict) else None
-        if isinstance(value, bool) or not isinstance(value, int | str) or not self._fits(value):
+        value: Any = fields.get(name) if isinstance(fields, dict) else None
+        if not (_is_int64(value) or (isinstance(value, str) and _is_unicode(value))):
             got = fields.get(name) if isinstance(fields, dict) else type(fields).__name__
             raise self._error(f"{where} has no valid '{name}'", expected="an integer or text", got=got)
         return value
-
-    @staticmethod
-    def _fits(value: int | str) -> bool:
-        return _is_unicode(value) if isinstance(value, str) else -(2**63) <= value < 2**63
 
     def _size(self, image: Mapping[str, Any], name: str, where: str) -> int | None:
         value = image.get(name)

@@ -326,21 +326,20 @@ class _Frames:
         """The writer of the file that the next episodes are written to."""
         from pyarrow import parquet
 
-        if self._writer is None or self._size() > _FILE_MB * MIB:
+        if self._writer is None or self._path().stat().st_size > _FILE_MB * MIB:
             self._close_file()
             self._file += 1
-            place = _FILE.format(chunk=self._file // _FILES_IN_CHUNK, file=self._file % _FILES_IN_CHUNK)
-            self._path = self._local(f"data/{place}")
-            self._writer = parquet.ParquetWriter(self._path, self._schema())
+            self._writer = parquet.ParquetWriter(self._path(), self._schema())
         return self._writer
 
-    def _size(self) -> int:
-        return self._path.stat().st_size
+    def _path(self) -> LocalPath:
+        place = _FILE.format(chunk=self._file // _FILES_IN_CHUNK, file=self._file % _FILES_IN_CHUNK)
+        return self._local(f"data/{place}")
 
     def _close_file(self) -> None:
         if self._writer is not None:
             self._writer.close()
-            self.bytes += self._size()
+            self.bytes += self._path().stat().st_size
             self._writer = None
 
     def _local(self, name: str) -> LocalPath:

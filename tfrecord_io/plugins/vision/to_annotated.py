@@ -20,7 +20,13 @@ from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS
 from tfrecord_io.options import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
-from tfrecord_io.plugins.vision.annotated_rows import AnnotatedRow, AnnotatedRows, DetectedObject, pixels_of, shortest
+from tfrecord_io.plugins.vision.annotated_rows import (
+    AnnotatedRecords,
+    AnnotatedRow,
+    DetectedObject,
+    pixels_of,
+    shortest,
+)
 from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMAGES, SETS
 from tfrecord_io.plugins.vision.shapes import check_segmentation, encode_mask, mask_of_png
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
@@ -121,7 +127,7 @@ def _write(
     options = ExportOptions.from_keywords(keywords, None, source)
     if isinstance(source, Scan):  # it is read under the types that images need
         source, options = selection_of(source, options)
-    rows = AnnotatedRows.plan(source, options, columns, class_names)
+    rows = AnnotatedRecords.plan(source, options, columns, class_names)
     with ExitStack() as opened:
         folder = opened.enter_context(new_folder(_folder_name(target), options.target))
         written = opened.enter_context(make(rows, folder, options))
@@ -143,7 +149,7 @@ def _folder_name(target: Path) -> str:
     return name
 
 
-def _tasks(rows: AnnotatedRows, target: _Target, folder: NewFolder) -> Iterator[Callable[[], None]]:
+def _tasks(rows: AnnotatedRecords, target: _Target, folder: NewFolder) -> Iterator[Callable[[], None]]:
     """What writes the files of each image."""
     for row in rows:
         files = target.add(row)
@@ -178,7 +184,7 @@ class _Target(ABC):
     images: ClassVar[str]  # the folder of the images
     columns: ClassVar[frozenset[str]]  # of objects that it holds, besides boxes and classes
 
-    def __init__(self, rows: AnnotatedRows, folder: NewFolder, options: ExportOptions) -> None:
+    def __init__(self, rows: AnnotatedRecords, folder: NewFolder, options: ExportOptions) -> None:
         self._folder, self._names = folder, rows.names
 
     def __enter__(self) -> _Target:
@@ -205,7 +211,7 @@ class _Coco(_Target):
         | {f"keypoint/{name}" for name in "x y num visibility text".split()}
     )
 
-    def __init__(self, rows: AnnotatedRows, folder: NewFolder, options: ExportOptions) -> None:
+    def __init__(self, rows: AnnotatedRecords, folder: NewFolder, options: ExportOptions) -> None:
         super().__init__(rows, folder, options)
         self._output = open_output(folder.table(INSTANCES), options.target)
         self._images: list[str] = []
@@ -361,7 +367,7 @@ class _Voc(_Target):
     title, images = VOC.title, JPEG_IMAGES
     columns = frozenset({"difficult", "truncated", "view", "occluded", "part"})
 
-    def __init__(self, rows: AnnotatedRows, folder: NewFolder, options: ExportOptions, *, image_set: str) -> None:
+    def __init__(self, rows: AnnotatedRecords, folder: NewFolder, options: ExportOptions, *, image_set: str) -> None:
         super().__init__(rows, folder, options)
         self._set = image_set
         self._stems: list[str] = []
@@ -422,7 +428,7 @@ class _Yolo(_Target):
     title, images = YOLO.title, IMAGES
     columns = frozenset({"segmentation"} | {f"keypoint/{name}" for name in "x y num visibility".split()})
 
-    def __init__(self, rows: AnnotatedRows, folder: NewFolder, options: ExportOptions) -> None:
+    def __init__(self, rows: AnnotatedRecords, folder: NewFolder, options: ExportOptions) -> None:
         super().__init__(rows, folder, options)
         self._names.number_all(rows)
         self._has_masks = "image/object/segmentation" in rows.columns
@@ -465,13 +471,8 @@ class _Yolo(_Target):
             text = f"object {each.number} has {count} key points, those before {self._points}"
             raise row.error(text, "image/object/keypoint/x")
         self._points = count
-        return (
-            x,
-            y,
-            width,
-            height,
-            *(value for p in each.keypoints for value in (shortest(p.x), shortest(p.y), p.visibility)),
-        )
+        points = (value for p in each.keypoints for value in (shortest(p.x), shortest(p.y), p.visibility))
+        return x, y, width, height, *points
 
     def _polygon(self, each: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
         segmentation = _segmentation(each, row)

@@ -334,7 +334,8 @@ class _Archive:
             else:
                 self._apply(info, lasting | stated)
                 stated = {}
-                self._begin(info.size if _has_content(info) else 0)
+                has_content = info.isreg() or info.type not in tarfile.SUPPORTED_TYPES  # whatever size a link states
+                self._begin(info.size if has_content else 0)
                 yield Member(info, self)
                 self._skip()
         if stated:
@@ -430,8 +431,3 @@ class _Archive:
     def _error(self, reason: str, **numbers: Any) -> DecodeError:
         numbers = {"expected": TAR.name, **numbers}
         return DecodeError("damaged" | say("not a tar archive: {}", reason), path=self._path, **numbers)
-
-
-def _has_content(info: tarfile.TarInfo) -> bool:
-    """Whether content follows the header: not that of a link, directory or device, whatever size it states."""
-    return info.isreg() or info.type not in tarfile.SUPPORTED_TYPES

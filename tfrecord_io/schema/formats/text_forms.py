@@ -17,7 +17,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema import field_makers as makers
 from tfrecord_io.schema.default_values import CONVERSION_ERRORS, from_json_value, json_text, to_json_value
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.image_form import ImageForm, image_form, is_image
+from tfrecord_io.schema.image_form import image_form, is_image
 from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, shape_of
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name
@@ -81,7 +81,7 @@ def _call(f: Field) -> _Call:
     keywords |= {"feature": f.feature} if f.feature != f.column else {}
     keywords |= {"empty": f.empty} if f.empty is not None else {}
     form = image_form(f)
-    image = None if form is None else _image(form)
+    image = None if form is None else _Call(makers.image, () if form.shape is None else (form.shape,), form.keywords())
     if f.part == FEATURE_LIST:
         if image is not None:
             return _Call(makers.sequence, (image,), keywords)
@@ -102,10 +102,6 @@ def _call(f: Field) -> _Call:
     if f.encoding == BY_WIRE:
         return _Call(makers.tensor, (_name(f.type), ()), keywords)
     return _Call(makers.scalar, (_name(f.type),), _encoded(f, keywords, LIST))
-
-
-def _image(form: ImageForm) -> _Call:
-    return _Call(makers.image, () if form.shape is None else (form.shape,), form.keywords())
 
 
 def _encoded(f: Field, keywords: dict[str, Any], default: str) -> dict[str, Any]:
