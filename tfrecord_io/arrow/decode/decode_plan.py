@@ -27,6 +27,7 @@ from tfrecord_io.schema.types import (
     is_list_view,
     is_text,
     plain_kind,
+    plain_list_kind,
     types_within,
     value_type,
 )
@@ -216,7 +217,7 @@ def _of_the_schema(field: Field) -> Iterator[None]:
 
 def handed_type(type_: pa.DataType) -> pa.DataType:
     """The type of the column in the result: without views, run-ends and permuted axes, which few consumers support."""
-    if plain_kind(type_) is not None:
+    if plain_kind(type_) is not None or plain_list_kind(type_) is not None:
         return type_
     if is_any_tensor(type_):
         return without_permutation(type_)

@@ -323,11 +323,24 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         values = values.reshape(len(array), *(declared_shape(field) or (size,)), *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
+        if (rows := _lists_of_numbers(array, field)) is not None:
+            return rows
         counts, valid = list_lengths(array), _valid(array)
         values = _items(array.flatten(), _value_field(field))
         present, shape = counts if valid is None else counts[valid], declared_shape(field)
         return Ragged.of_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
     return _scalars(array)
+
+
+def _lists_of_numbers(array: pa.Array, field: pa.Field) -> Ragged | None:
+    """The rows of lists of numbers, of which none is null, as views; None of other lists."""
+    type_, dtype = array.type, number_dtype(array.type.value_type)
+    is_plain = dtype is not None and (t.is_list(type_) or t.is_large_list(type_)) and declared_shape(field) is None
+    if not is_plain or array.null_count or (values := array.values).null_count:
+        return None
+    offsets = offset_view(array, np.dtype(np.int64 if t.is_large_list(type_) else np.int32))
+    begin, end = offsets[[0, -1]].tolist()
+    return Ragged(number_items(values, dtype)[begin:end], offsets.astype(np.int64) - begin)
 
 
 def plain_numbers(array: pa.Array) -> Array | None:
