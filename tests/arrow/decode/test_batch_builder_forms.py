@@ -146,6 +146,15 @@ def test_lists_of_common_types_are_handed_over_as_they_are(value: pa.DataType) -
         assert handed_type(type_) is type_
 
 
+@pytest.mark.parametrize("value", MADE, ids=str)
+@pytest.mark.parametrize("text", [Text.UTF8, Text.STRICT])
+@pytest.mark.parametrize("promoted", [None, lambda column: False], ids=["promoted", "not promoted"])
+def test_lists_are_planned_as_those_of_other_layouts(value: pa.DataType, text: Text, promoted: Any) -> None:
+    fields = [Field("x", make(value), required=True) for make in (pa.list_, pa.large_list, pa.list_view)]
+    *plain, view = (plan_columns(Schema([field]), text=text, promoted=promoted) for field in fields)
+    assert plain == [view, view]
+
+
 def test_a_schema_of_common_types_has_the_forms_of_its_fields() -> None:
     types = [t for t in MADE if plain_kind(t) is not None]
     columns = Schema.of_common_types([f"c{at}" for at in range(2 * len(types))], [*types, *types[::-1]])

@@ -119,12 +119,16 @@ def _takes_other_kinds(leaf: Leaf, promoted: bool) -> bool:
 
 
 def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None:
-    """The one feature of a column of a common type, None for any other column."""
-    kind = plain_kind(field.type)
+    """The one feature of a column of a common type or of lists of one, None for any other column."""
+    kind, value = plain_kind(field.type), field.type
+    layout = Layout.SCALAR if field.empty is None else Layout.ANY
+    if kind is None and not in_steps and (kind := plain_list_kind(field.type)) is not None:
+        layout, value = Layout.LIST, field.type.value_type
+        if field.type.value_field.metadata:  # which may have an encoding
+            return None
     if kind is None or field.encoding != LIST or COMPOSITE_KEY in field.metadata:
         return None
-    layout = Layout.SCALAR if field.empty is None else Layout.ANY
-    check = text if is_text(field.type) else Text.NO
+    check = text if is_text(value) else Text.NO
     return PlanColumn(field.feature, kind, layout, check, bool(field.required) and field.default is None, in_steps)
 
 

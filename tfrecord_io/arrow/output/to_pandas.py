@@ -290,18 +290,22 @@ def _with_columns(frame: pd.DataFrame, columns: Mapping[int, tuple[str, Array | 
     """The frame with further columns, by their position."""
     import pandas as pd
 
-    made = {
-        name: values if isinstance(values, pd.Series) else pd.Series(values, frame.index, object, copy=False)
-        for name, values in columns.values()
-    }
-    if len(made) <= _MOST_INSERTED and frame.size >= _LEAST_SHARED:  # which pandas 2 copies when it joins frames
-        for at, (name, _) in sorted(columns.items()):
-            frame.insert(at, name, made[name])
+    if len(columns) <= _MOST_INSERTED and frame.size >= _LEAST_SHARED:  # which pandas 2 copies when it joins frames
+        for at, (name, values) in sorted(columns.items()):
+            frame.insert(at, name, _series(values, frame.index))
         return frame
-    added = pd.DataFrame(made, frame.index, copy=False)
+    are_objects = all(isinstance(values, np.ndarray) for _, values in columns.values())
+    made = {name: values if are_objects else _series(values, frame.index) for name, values in columns.values()}
+    added = pd.DataFrame(made, frame.index, dtype=object if are_objects else None, copy=False)
     others = [at for at in range(frame.shape[1] + len(columns)) if at not in columns]
     joined = pd.concat([frame, added], axis=1) if others else added
     return joined.take(np.argsort([*others, *columns]), axis=1)
+
+
+def _series(values: Array | pd.Series, index: pd.Index) -> pd.Series:
+    import pandas as pd
+
+    return values if isinstance(values, pd.Series) else pd.Series(values, index, object, copy=False)
 
 
 def _zoned_categories(table: pa.Table) -> pd.Series:
