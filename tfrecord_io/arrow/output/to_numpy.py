@@ -336,8 +336,9 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
 def _lists_of_numbers(array: pa.Array, field: pa.Field) -> Ragged | None:
     """The rows of lists of numbers, of which none is null, as views; None of other lists."""
     type_, dtype = array.type, number_dtype(array.type.value_type)
-    is_plain = dtype is not None and (t.is_list(type_) or t.is_large_list(type_)) and declared_shape(field) is None
-    if not is_plain or array.null_count or (values := array.values).null_count:
+    if dtype is None or not (t.is_list(type_) or t.is_large_list(type_)) or declared_shape(field) is not None:
+        return None
+    if array.null_count or (values := array.values).null_count:
         return None
     offsets = offset_view(array, np.dtype(np.int64 if t.is_large_list(type_) else np.int32))
     begin, end = offsets[[0, -1]].tolist()
