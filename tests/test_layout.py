@@ -238,10 +238,12 @@ def test_a_read_of_a_local_file_imports_only_what_it_needs(tmp_path: Path) -> No
     """The first read of a process waits for these imports: what other reads need is imported in functions."""
     tfr.write_tfrecord({"x": [1, 2], "word": ["a", "b"]}, tmp_path / "a.tfrecord")
     code = f"import sys, tfrecord_io; tfrecord_io.read_table({str(tmp_path / 'a.tfrecord')!r}); print(*sys.modules)"
-    loaded = {name.removeprefix("tfrecord_io.") for name in run_python(code).split() if name.startswith("tfrecord_io.")}
+    names = run_python(code).split()
+    assert "pyarrow.compute" not in names  # which takes half as long as all others
+    loaded = {name.removeprefix("tfrecord_io.") for name in names if name.startswith("tfrecord_io.")}
     others = ("index", "write", "storage.write", "schema.formats", "arrow.output", "read.splitting", "tools", "cli")
     assert [name for name in sorted(loaded) if name.startswith(others)] == []
-    assert len(loaded) <= 145
+    assert len(loaded) <= 135
 
 
 def test_command_line_starts_without_rich_and_pandas() -> None:

@@ -17,7 +17,6 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.typing import (
     Compression,
     DtypeBackend,
@@ -366,6 +365,7 @@ def write_tfrecord(
     SchemaWarning
         Data without rows was written to one file, which cannot keep the columns; a sharded dataset can.
     """
+    from tfrecord_io.storage.paths.resolve_output import check_outside
     from tfrecord_io.write.writer import write  # for a program that only reads, it would be half of what is imported
 
     options = WriteOptions.of_call(write_tfrecord, locals())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -52,6 +50,8 @@ class Summary(NamedTuple):
 
     def html(self) -> str:
         """The same as HTML, everything escaped."""
+        import html
+
         table = html_table(self.headings, self.rows) if self.rows else ""
         lines = (f"<div>{html.escape(_line(line))}</div>" for line in (self.title, *self.lines) if line)
         title = next(lines, "") if self.title else ""
@@ -109,6 +109,8 @@ def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = 
     >>> did_you_mean("lable", ["label", "image"]), did_you_mean("x", ["label"])
     ("did you mean 'label'?", '')
     """
+    from difflib import get_close_matches
+
     by_key = {known.casefold(): known for known in names}
     key = name.casefold()
     similar = get_close_matches(key, by_key, 1, _SIMILARITY)
@@ -150,6 +152,8 @@ def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     >>> html_table(["name", "note"], [["<a>", ""]])
     '<table><thead><tr><th>name</th></tr></thead><tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>'
     """
+    import html
+
     head, *body = _cells(headings, rows)
     lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in body]
     heads = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)

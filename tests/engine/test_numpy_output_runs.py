@@ -1,4 +1,4 @@
-"""`copy_runs` and `first_fit`: alike in both engines, and like a plain loop."""
+"""`copy_runs`, `padded_rows` and `first_fit`: alike in both engines, and like a plain loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine.numpy_output import copy_runs, first_fit
+from tfrecord_io.engine.numpy_output import copy_runs, first_fit, padded_rows
 from tfrecord_io.engine.select import get_engine
 
 TEXT = ["T"] if hasattr(np.dtypes, "StringDType") else []
@@ -46,6 +46,40 @@ def test_a_run_outside_of_the_arrays_is_refused(begin: int, length: int, place: 
     with pytest.raises(IndexError, match="not within"):
         copy_runs(np.arange(3), *(np.array([n]) for n in (begin, length)), out, np.array([place]))
     assert not out.any()
+
+
+@pytest.mark.usefixtures("engine")
+@given(
+    lengths=st.lists(st.integers(0, 5), max_size=20),
+    dtype=st.sampled_from(["i8", "f4", "u1", "?", "M8[s]", "O", "c16", *TEXT]),
+    inner=st.sampled_from([(), (2,), (2, 0), (3, 1)]),
+    fill=st.sampled_from([0, 1, -1, 7]),
+    more=st.integers(0, 2),
+)
+def test_padded_rows_are_slices_and_then_the_fill(
+    lengths: list[int], dtype: str, inner: tuple[int, ...], fill: int, more: int
+) -> None:
+    offsets = np.cumsum([1, *lengths])
+    values = np.arange((offsets[-1] + 1) * int(np.prod(inner))).reshape(-1 if 0 not in inner else len(offsets), *inner)
+    if 0 in inner:
+        values = np.zeros((int(offsets[-1]) + 1, *inner), np.int64)
+    values = values.astype("M8[s]" if "M" in dtype else dtype)
+    item = np.array(fill).astype(values.dtype)[()]
+    length = max(lengths, default=0) + more
+    expected = np.full((len(lengths), length, *inner), item, values.dtype)
+    for row, (begin, own) in enumerate(zip(offsets[:-1], lengths, strict=True)):
+        expected[row, :own] = values[begin : begin + own]
+    padded = padded_rows(values, offsets, length, item)
+    assert padded.dtype == values.dtype
+    assert padded.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("offsets", [[0, 3], [0, 1, 0], [-1, 1], [3, 5]], ids=str)
+def test_a_row_that_is_longer_or_outside_of_the_values_is_refused(offsets: list[int]) -> None:
+    if get_engine().name != "native":
+        pytest.skip("the kernel checks what it copies")
+    with pytest.raises(IndexError, match="not within"):
+        padded_rows(np.arange(4), np.array(offsets), 2, 0)
 
 
 @pytest.mark.usefixtures("engine")

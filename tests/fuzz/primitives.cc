@@ -261,6 +261,30 @@ void check_runs(const Bytes& data, size_t item) {
   FUZZ_CHECK(std::equal(expected.begin(), expected.end(), out));
 }
 
+// Rows of which some are too long, or not within the values: those before the first such one are padded.
+void check_padding(const Bytes& data, size_t item, size_t length) {
+  size_t rows = data.empty() ? 0 : data.size() - 1, items = data.size() / item;
+  std::vector<int64_t> offsets;
+  for (u8 byte : data) offsets.push_back((offsets.empty() ? 0 : offsets.back()) + (byte < 250 ? byte % 4 : 249 - byte));
+  if (offsets.empty()) return;
+  Exact from(data), to(Bytes(rows * length * item)),
+      fill(Bytes(data.begin(), data.begin() + std::min(item, data.size())));
+  if (fill.size() < item) return;
+  Bytes expected(rows * length * item);
+  size_t good = 0;
+  for (; good < rows; ++good) {
+    int64_t begin = offsets[good], end = offsets[good + 1];
+    if (begin < 0 || end < begin || end > static_cast<int64_t>(items) || end - begin > static_cast<int64_t>(length))
+      break;
+    auto at = expected.begin() + static_cast<int64_t>(good * length * item);
+    for (size_t k = 0; k < length; ++k) std::copy_n(data.begin(), item, at + static_cast<int64_t>(k * item));
+    std::copy_n(data.begin() + begin * static_cast<int64_t>(item), (end - begin) * static_cast<int64_t>(item), at);
+  }
+  u8* out = const_cast<u8*>(to.data());
+  FUZZ_CHECK(pad_rows(from.data(), items, offsets.data(), rows, item, fill.data(), out, length) == good);
+  FUZZ_CHECK(std::equal(expected.begin(), expected.end(), out));
+}
+
 }  // namespace
 
 void run_primitives(const u8* input, size_t size) {
@@ -279,6 +303,7 @@ void run_primitives(const u8* input, size_t size) {
   check_messages(data, cut, static_cast<uint32_t>(bits) * 0x9e3779b9u + static_cast<uint32_t>(cut));
   check_keys(data);
   check_runs(data, cut % 4 + 1);
+  check_padding(data, cut % 4 + 1, cut / 4 % 4 + 1);
   Exact exact(data);
   FUZZ_CHECK(hash_name(exact.data(), exact.size()) == hash_name(data.data(), data.size()));
 }

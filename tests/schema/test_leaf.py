@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
@@ -76,6 +78,12 @@ def test_list_of_structs_is_a_struct_of_lists(make: object) -> None:
         ("s/a", ("a",), make(pa.int8()), Layout.LIST),
         ("s/b/c", ("b", "c"), make(pa.dictionary(pa.int8(), pa.string())), Layout.LIST),
     ]
+
+
+@pytest.mark.parametrize("make", LISTS)
+def test_a_list_has_the_encoding_of_its_values(make: Callable[[pa.Field], pa.DataType]) -> None:
+    (leaf,) = leaves(pa.field("x", make(with_encoding(pa.field("item", pa.int64()), "raw"))))
+    assert (leaf.encoding, leaf.kind, leaf.layout) == ("raw", Kind.BYTES, Layout.SCALAR)
 
 
 def test_null_writes_nothing() -> None:

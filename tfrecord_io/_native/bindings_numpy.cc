@@ -184,6 +184,20 @@ void copy(const Content& values, const Offsets& begins, const Offsets& lengths, 
   if (copied < count) throw nb::index_error("a run is not within the arrays");
 }
 
+// Rows of items of as many bytes as `fill` has, padded to `length` items each.
+void pad(const Content& values, const Offsets& offsets, const Content& fill, const Writable& out, size_t length) {
+  size_t item = fill.size(), rows = offsets.size() == 0 ? 0 : offsets.size() - 1;
+  if (item == 0 || length == 0 || out.size() / item / length != rows || out.size() != rows * length * item) {
+    throw nb::value_error("each row needs room for its items");
+  }
+  size_t padded;
+  {
+    nb::gil_scoped_release release;
+    padded = pad_rows(values.data(), values.size() / item, offsets.data(), rows, item, fill.data(), out.data(), length);
+  }
+  if (padded < rows) throw nb::index_error("a row is not within the arrays");
+}
+
 // The bin of each row is written to `bins_of_rows`; see first_fit.
 std::vector<int64_t> pack(const nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& lengths,
                           const Offsets& capacity, size_t bins,
@@ -203,6 +217,8 @@ void bind_numpy(nb::module_& m) {
   m.def("join_numbers", &join, nb::arg("batches"), nb::arg("columns").noconvert());
   m.def("copy_runs", &copy, nb::arg("values"), nb::arg("begins").noconvert(), nb::arg("lengths").noconvert(),
         nb::arg("item_size"), nb::arg("out").noconvert(), nb::arg("places").noconvert());
+  m.def("pad_rows", &pad, nb::arg("values"), nb::arg("offsets").noconvert(), nb::arg("fill"),
+        nb::arg("out").noconvert(), nb::arg("length"));
   m.def("first_fit", &pack, nb::arg("lengths").noconvert(), nb::arg("capacity").noconvert(), nb::arg("bins"),
         nb::arg("bins_of_rows").noconvert());
   m.def("heap_room", &heap_room, nb::arg("bytes"));

@@ -23,6 +23,25 @@ size_t copy_runs(const u8* values, size_t value_count, const int64_t* begins, co
   return count;
 }
 
+size_t pad_rows(const u8* values, size_t value_count, const int64_t* offsets, size_t rows, size_t item, const u8* fill,
+                u8* out, size_t length) {
+  bool is_one_byte = std::memcmp(fill, fill + 1, item - 1) == 0;  // as zeros and −1 are
+  for (size_t i = 0; i < rows; ++i, out += length * item) {
+    int64_t begin = offsets[i], end = offsets[i + 1];
+    if (begin < 0 || end < begin || !is_within(begin, end - begin, value_count)) return i;
+    size_t count = static_cast<size_t>(end - begin), left = length - count;
+    if (count > length) return i;
+    u8* rest = out + count * item;
+    if (count != 0) std::memcpy(out, values + static_cast<size_t>(begin) * item, count * item);
+    if (is_one_byte) {
+      std::memset(rest, *fill, left * item);
+    } else {
+      for (size_t k = 0; k < left; ++k) std::memcpy(rest + k * item, fill, item);
+    }
+  }
+  return rows;
+}
+
 std::vector<int64_t> first_fit(const int64_t* lengths, size_t rows, size_t columns, const int64_t* capacity,
                                size_t bins, int64_t* bin_of_row) {
   std::vector<int64_t> room(bins * columns), begins;

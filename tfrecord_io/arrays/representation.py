@@ -120,7 +120,7 @@ class ColumnArrays:
             length = form.length
         values = rows.padded(begin, end, self.pad_value, length, layout.multiple)
         padded = self._with_mask(values, rows.valid, begin, end)
-        return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths[begin:end]})}
+        return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths_of(begin, end)})}
 
     def _with_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> dict[str, Array]:
         if not self.masked:

@@ -12,7 +12,6 @@ from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, variable_width
@@ -194,6 +193,8 @@ def _plain_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
     Arrow (26.0) does not check this when it casts text: it wraps around, or reads beyond its table of powers of ten.
     """
+    import pyarrow.compute as pc
+
     fraction, whole = type_.scale, type_.precision - type_.scale
     usual = pc.match_substring_regex(texts, rf"^[+-]?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{fraction}}})?$")
     if pc.all(usual).as_py() is not False:
@@ -236,6 +237,8 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
     """
     if categories is None:
         return lambda plain: _of_values(plain, type_)
+    import pyarrow.compute as pc
+
     known = categories.cast(type_.value_type).drop_null()  # pandas and `unify_dictionaries` take no null
     keys, order = _keys(known, rounded)
 
@@ -254,6 +257,8 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
 
 def has_all(categories: pa.Array, others: pa.Array, *, ordered: bool = False) -> bool:
     """Whether all of `others` but nulls are in `categories`, in the same order if they are `ordered`."""
+    import pyarrow.compute as pc
+
     if others.equals(categories):
         return True
     at = pc.index_in(hashable(others.drop_null()), value_set=hashable(categories))
@@ -296,6 +301,8 @@ def _keys(categories: pa.Array, rounded: bool) -> tuple[pa.Array, pa.Array | Non
 
 
 def _indices(indices: pa.Array, type_: pa.DictionaryType) -> pa.Array:
+    import pyarrow.compute as pc
+
     try:
         return indices.cast(type_.index_type)
     except pa.ArrowInvalid:
@@ -317,6 +324,8 @@ def plain_layout(array: pa.Array) -> pa.Array:
     type_ = nested_handed(array.type)
     if array.type.equals(type_):
         return array
+    import pyarrow.compute as pc
+
     if t.is_run_end_encoded(array.type):
         numbers = pa.array(np.arange(len(array.values)))
         runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, numbers).slice(array.offset, len(array))

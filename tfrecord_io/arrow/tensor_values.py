@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array, number_view, offset_view, offsets_of, scatter
 from tfrecord_io.engine.contract import Array
@@ -177,6 +176,8 @@ def plain_array(values: Array, missing: Array | None = None) -> pa.Array | pa.Ch
     >>> plain_array(np.array([b"a\\0b"]))[0]
     <pyarrow.BinaryScalar: b'a\\x00b'>
     """
+    import pyarrow.compute as pc
+
     column = pa.array(values, mask=missing)
     if values.dtype.kind not in "SU" or not values.itemsize:
         return column

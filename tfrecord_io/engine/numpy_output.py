@@ -6,7 +6,7 @@ They are made by the kernel, or, with the reference engine of the tests, in plai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -38,9 +38,12 @@ class NumberColumn(NamedTuple):
     missing: Array | None  # True where there is a null; None only if there are none
 
 
+_load = cache(import_module)
+
+
 def _kernel() -> Any:
     """The kernel; None with the reference engine of the tests."""
-    return import_module("tfrecord_io._native._kernel") if get_engine().name == "native" else None
+    return _load("tfrecord_io._native._kernel") if get_engine().name == "native" else None
 
 
 def text(data: Array, offsets: Array, valid: Array | None) -> Array:
@@ -88,6 +91,26 @@ def copy_runs(values: Array, begins: Array, lengths: Array, out: Array, places: 
         return
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     out[np.repeat(places, lengths) + within] = values[np.repeat(begins, lengths) + within]
+
+
+def padded_rows(values: Array, offsets: Array, length: int, fill: Any) -> Array:
+    """Rows of `length` items: row i is ``values[offsets[i]:offsets[i + 1]]``, and then items of `fill`.
+
+    The offsets are int64; no row has more items.
+    """
+    rows, inner = len(offsets) - 1, values.shape[1:]
+    shape = (rows, length, *inner)
+    if (kernel := _kernel()) is None or values.dtype.kind in "OT":
+        out = np.full(shape, fill, values.dtype)
+        starts, lengths = offsets[:-1], np.diff(offsets)
+        copy_runs(values, starts, lengths, out.reshape(rows * length, *inner), np.arange(rows) * length)
+        return out
+    out = np.empty(shape, values.dtype)
+    if out.size:
+        item = np.full((1, *inner), fill, values.dtype)
+        values, offsets = np.ascontiguousarray(values), np.ascontiguousarray(offsets)
+        kernel.pad_rows(_bytes_of(values), offsets, _bytes_of(item), _bytes_of(out), length)
+    return out
 
 
 def _bytes_of(array: Array) -> Array:

@@ -18,12 +18,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError, printable
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 DTYPE_KEY = b"tfrecord_io.dtype"  # metadata of a field: the dtype's name, where the Arrow type does not determine it
 

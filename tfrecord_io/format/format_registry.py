@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pkgutil import resolve_name
 from typing import Any
 
 from tfrecord_io import entry_points
@@ -88,6 +87,8 @@ class Format:
 
 def load(code: Code) -> Any:
     """The function that a row names."""
+    from pkgutil import resolve_name
+
     return resolve_name(code) if isinstance(code, str) else code
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -189,6 +188,8 @@ def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> s
 
 def _close_in_dataset(name: str, close: list[str], call: Callable[..., Any] | None) -> list[str]:
     """The keyword of a dataset that a misspelled one is like, if the call has none that is."""
+    import difflib
+
     return (
         []
         if close or call is None or name in OF_DATASETS
@@ -203,6 +204,8 @@ def _name(call: Callable[..., Any]) -> str:
 
 def unknown_attribute(owner: object, name: str, methods: Iterable[str]) -> AttributeError:
     """The error for an attribute that a dataset or a reader does not have, with what does the same."""
+    import difflib
+
     what = type(owner).__name__
     own = _OF_READERS if what == "Reader" else {}
     hint = own.get(name) or (None if own else _METHODS.get(name))
@@ -218,6 +221,8 @@ def unknown_keyword(
 
     What to pass `instead` is the argument of another call, or an option.
     """
+    import difflib
+
     parameters = () if call is None else [*inspect.signature(call).parameters.values()]
     valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty} or known
     of_all_rows = call is not None and _name(call) in _OF_ALL_ROWS

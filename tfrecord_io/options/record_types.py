@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, get_args
@@ -128,6 +127,8 @@ def _descriptors_of(file: Any) -> bytes:
 
 @lru_cache(maxsize=64)
 def _descriptor(type_: MessageType) -> Any:
+    from difflib import get_close_matches
+
     from google.protobuf import descriptor_pb2, descriptor_pool
     from google.protobuf.message import DecodeError
 

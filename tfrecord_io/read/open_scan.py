@@ -18,24 +18,23 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError,
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out
-from tfrecord_io.options.condition import Condition
-from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision, embedded_in
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Planned, Reader, begin, chunk_reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import as_list, given, paths_of, record_sources
 from tfrecord_io.schema.column_selection import entries_of, is_glob
-from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 from tfrecord_io.storage.read.source import ManifestShard, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.index.column_search import ColumnSearch, FileMatches, WantedColumns
     from tfrecord_io.index.indexed_files import IndexedFiles
+    from tfrecord_io.options.condition import Condition
+    from tfrecord_io.read.row_filter import RowFilter
+    from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=ReadOptions)
@@ -253,6 +252,8 @@ def filtered(scan: AnyScan, filters: Any) -> AnyScan:
     SchemaError
         The condition does not apply to the type of a column.
     """
+    from tfrecord_io.options.filters import condition_of
+
     condition = condition_of(filters)
     return Scan.filter(with_columns_of(scan, condition), condition)
 
@@ -394,6 +395,9 @@ def _is_pattern(entry: str) -> bool:
 
 def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumns | None = None) -> ColumnSearch:
     """The search for the columns that are wanted of a scan, or for its rows, in column indexes."""
+    from tfrecord_io.index.column_search import ColumnSearch
+    from tfrecord_io.read.row_filter import RowFilter
+
     conjuncts = () if row_filter is None else row_filter.condition.conjuncts
     parts = [RowFilter(part, part.columns) for part in conjuncts]
     path_column, partitions = scan.options.include_file_paths, scan.partitions
@@ -406,8 +410,6 @@ def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumn
         return of_features.add_to(row, [source], constant, path_column)
 
     fields_of_filter = indexed_fields(scan, () if row_filter is None else row_filter.columns)
-    from tfrecord_io.index.column_search import ColumnSearch
-
     return ColumnSearch(parts, pa.schema(fields_of_filter), constants, wanted)
 
 

@@ -53,7 +53,6 @@ from tfrecord_io.read.record_checks import (
     warn_of_feature_lists,
     warn_of_schema,
 )
-from tfrecord_io.read.row_filter import RowFilter, declares, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.remedies import Caller, Keyword
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
@@ -153,7 +152,7 @@ def plan_scan(
 
 def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
-    if not declares(options) or takes_payloads(options.record_type):
+    if not _declares(options) or takes_payloads(options.record_type):
         return options
     declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
     known = {*declared.names, *partitions, options.include_file_paths}
@@ -178,10 +177,10 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
 
 def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], options: ReadOptions) -> None:
     """Make the error for a column that a filter names list those of the files, not only those that are read."""
-    if options.columns is None and not declares(options):
+    if options.columns is None and not _declares(options):
         return
     if not _can_be_planned_again(sources):
-        if declares(options):
+        if _declares(options):
             error.advice = say(
                 "the source is read once: declare the column in {schema=}, and leave it out by {columns=}"
             )
@@ -194,7 +193,7 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
 
 def _of_the_file(options: ReadOptions) -> ReadOptions:
     """The options to plan a read of all columns, with the types that the files state, or that are inferred."""
-    changes: dict[str, Any] = {"schema": None} if declares(options) else {"schema": options.schema}
+    changes: dict[str, Any] = {"schema": None} if _declares(options) else {"schema": options.schema}
     changes |= {"columns": None, "filters": None, "schema_overrides": None, "offset": 0, "limit": None}
     return options.changed(**changes, progress=False)
 
@@ -215,6 +214,29 @@ class _Sample(NamedTuple):
     error: Exception | None
 
 
+def _declares(options: ReadOptions) -> bool:
+    """Whether ``schema=`` declares the types."""
+    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
+
+
+def _unfiltered(
+    options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
+) -> tuple[ReadOptions, tuple[Source, ...]]:
+    """The options to decode all rows that ``filters=`` is applied to, and the files that can have rows which pass."""
+    from tfrecord_io.read.row_filter import RowFilter, with_filter_columns
+
+    names = options.filters.columns
+    if _declares(options):
+        partitions, _ = partitions.declared(Schema.parse(options.schema), sources)
+    if partitions.fields and not options.offset:  # which counts the records of all files
+        possible = RowFilter(options.filters, names).possible(sources, partitions)
+        sources = possible or sources[:1]  # a file has the schema of no rows
+    columns = options.columns
+    if columns is not None:
+        columns = with_filter_columns(columns, [name for name in names if name != options.include_file_paths])
+    return options.changed(columns=columns, filters=None, limit=None), sources
+
+
 class _Planner:
     """What all attempts at a plan share; it does not change."""
 
@@ -233,7 +255,7 @@ class _Planner:
         self._requested = options if options.filters is None else options.changed(filters=None)
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
         if self._filters is not None:
-            options, self.sources = unfiltered(options, sources, self._partitions)
+            options, self.sources = _unfiltered(options, sources, self._partitions)
         self.options = options
         self._sample_size = "all" if whole else options.sample
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
@@ -383,6 +405,8 @@ class _Planner:
         scan = Scan(self.sources, self.options, resolved, **fields)
         if self._filters is None:
             return scan
+        from tfrecord_io.read.row_filter import RowFilter
+
         are_requested = self._requested.columns == self.options.columns  # then nothing else is compiled
         requested = scan if are_requested else Scan(self.sources, self._requested, resolved, **fields)
         names = requested.schema.names

@@ -19,14 +19,12 @@ from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
-from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import CONTAINS, Condition
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.fitting_parts import columns_of, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.column_selection import entries_of
-from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
@@ -209,27 +207,6 @@ class RowFilter:
             return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(condition)))
         except (pa.ArrowException, SchemaError):  # such as null in place of a feature, whose type is not known
             return True
-
-
-def declares(options: ReadOptions) -> bool:
-    """Whether ``schema=`` declares the types."""
-    return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
-
-
-def unfiltered(
-    options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
-) -> tuple[ReadOptions, tuple[Source, ...]]:
-    """The options to decode all rows that ``filters=`` is applied to, and the files that can have rows which pass."""
-    names = options.filters.columns
-    if declares(options):
-        partitions, _ = partitions.declared(Schema.parse(options.schema), sources)
-    if partitions.fields and not options.offset:  # which counts the records of all files
-        possible = RowFilter(options.filters, names).possible(sources, partitions)
-        sources = possible or sources[:1]  # a file has the schema of no rows
-    columns = options.columns
-    if columns is not None:
-        columns = with_filter_columns(columns, [name for name in names if name != options.include_file_paths])
-    return options.changed(columns=columns, filters=None, limit=None), sources
 
 
 def with_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:

@@ -24,7 +24,6 @@ from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
-from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.schema.column_selection import Projection, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.nested import shown_type
@@ -37,6 +36,7 @@ from tfrecord_io.storage.read.source import Source, total
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
     from tfrecord_io.index.column_search import PickedSource
+    from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.storage.paths.packed_sources import PackedSources
 
 PIECE_BYTES = 128 * MIB
@@ -357,6 +357,8 @@ class Scan(Configured):
 
     def filter(self, filters: Any) -> Self:
         """Only the rows that fulfil a condition, and all earlier ones; see `Dataset.filter`."""
+        from tfrecord_io.read.row_filter import RowFilter
+
         added = RowFilter.for_schema(filters, self.compiled.schema)
         return replace(self, row_filter=added if self.row_filter is None else self.row_filter & added)
 

@@ -28,6 +28,7 @@ from tfrecord_io.schema.types import (
     is_text_or_bytes,
     kind_of,
     plain_kind,
+    plain_list_kind,
     relist,
     supported_element_and_shape,
     without_run_ends,
@@ -121,6 +122,9 @@ def leaves(field: pa.Field) -> list[Leaf]:
     kind = plain_kind(field.type)
     if kind is not None and not field.metadata:
         return [Leaf(field.name, (), field.type, kind, Layout.SCALAR)]
+    kind = plain_list_kind(field.type)
+    if kind is not None and not field.metadata and not field.type.value_field.metadata:
+        return [Leaf(field.name, (), relist(field.type, field.type.value_type), kind, Layout.LIST)]
     collected: list[Leaf] = []
     _collect(field, field.name, (), None, LIST, collected)
     return collected

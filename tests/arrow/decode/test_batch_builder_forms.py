@@ -19,7 +19,7 @@ from records import blobs, entry, field, floats, framed, int64s
 from strategies import float_bits
 from tfrecord_io._native import _kernel
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Value, forms_of
-from tfrecord_io.arrow.decode.decode_plan import plan_columns
+from tfrecord_io.arrow.decode.decode_plan import handed_type, plan_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers, Engine, Plan
 from tfrecord_io.engine.decoded_columns import FeatureColumns, by_feature
@@ -137,6 +137,22 @@ def test_every_common_type_is_made_by_the_engine() -> None:
     assert (forms.distinct[:, 0] != Value.OTHER).all()
     assert len(forms.number) == len(plain) + len(nested) + 1
     assert forms_of([Field("x", t) for t in LEFT]) is None
+
+
+@pytest.mark.parametrize("value", MADE, ids=str)
+def test_lists_of_common_types_are_handed_over_as_they_are(value: pa.DataType) -> None:
+    child = pa.field("element", value, nullable=False, metadata={"of": "the child"})
+    for type_ in (pa.list_(value), pa.large_list(child), pa.list_(child, 3)):
+        assert handed_type(type_) is type_
+
+
+@pytest.mark.parametrize("value", MADE, ids=str)
+@pytest.mark.parametrize("text", [Text.UTF8, Text.STRICT])
+@pytest.mark.parametrize("promoted", [None, lambda column: False], ids=["promoted", "not promoted"])
+def test_lists_are_planned_as_those_of_other_layouts(value: pa.DataType, text: Text, promoted: Any) -> None:
+    fields = [Field("x", make(value), required=True) for make in (pa.list_, pa.large_list, pa.list_view)]
+    *plain, view = (plan_columns(Schema([field]), text=text, promoted=promoted) for field in fields)
+    assert plain == [view, view]
 
 
 def test_a_schema_of_common_types_has_the_forms_of_its_fields() -> None:

@@ -305,6 +305,19 @@ def test_lists_of_numbers_are_arrays_as_pyarrow_makes_them(type_: pa.DataType) -
     assert cells[0].base is not None
 
 
+@pytest.mark.parametrize("rows", [0, 3, 5000], ids=["none", "joined", "inserted"])
+@given(kinds=st.lists(st.sampled_from(["list", "number", "text", "struct"]), min_size=1, max_size=6))
+def test_columns_stand_where_they_do_in_the_table(rows: int, kinds: list[str]) -> None:
+    values = {"list": [[1, 2]], "number": [7], "text": ["a"], "struct": [{"n": [2**60, None]}]}
+    row = pa.table({f"{kind} {at}": values[kind] for at, kind in enumerate(kinds)})
+    table = row.take(np.zeros(rows, np.int64))
+    frame = to_pandas(table)
+    assert list(frame) == table.column_names
+    assert len(frame) == table.num_rows
+    for name in table.column_names:
+        pd.testing.assert_series_equal(frame[name], to_pandas(table.select([name]))[name])
+
+
 def test_lists_with_missing_numbers_and_many_columns_of_lists_are_those_of_pyarrow(
     recwarn: pytest.WarningsRecorder,
 ) -> None:

@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, cut
@@ -115,9 +114,9 @@ class BatchBuilder:
                 field = given if given.is_common else _as_handed(given)
                 fields.append(field)
                 read.append(field if field.is_common and field.feature is field.column else _as_read(field))
-                is_whole = not field.is_common
-                self._compiled.append(_compile(field, self.dictionaries, field.column in folded) if is_whole else None)
-                row_bytes.append(_row_bytes(field) if is_whole else null_bytes(field.type))
+                is_made = field.is_common or _form_of(field) is not OTHER  # by an engine
+                self._compiled.append(None if is_made else _compile(field, self.dictionaries, field.column in folded))
+                row_bytes.append(null_bytes(field.type) if field.is_common else _row_bytes(field))
             changed = any(map(operator.is_not, read, parsed.fields))
             self.schema = (Schema(read, parsed.metadata) if changed else parsed).to_arrow()
             self._features = list(map(attrgetter("feature"), fields))
@@ -177,7 +176,7 @@ class BatchBuilder:
 
     @cached_property
     def _makers(self) -> list[Maker]:
-        """Of the columns; those of common types are compiled when they are needed, as an engine makes most arrays."""
+        """Of the columns; those that an engine makes are compiled when they are needed, as it makes most arrays."""
         return [made or _when_needed(f) for made, f in zip(self._compiled, self._fields, strict=True)]
 
     def _made_by_engine(self, columns: Columns) -> pa.RecordBatch | Sequence[pa.Array | None]:
@@ -257,7 +256,7 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 
 def _when_needed(field: Field) -> Maker:
-    """The maker of a column of a common type, compiled at the first call."""
+    """The maker of a column that an engine makes, too, compiled at the first call."""
     compiled: Maker | None = None
 
     def make(columns: Columns, rows: int) -> pa.Array:
@@ -405,6 +404,8 @@ def fill(array: pa.Array, default: pa.Array) -> pa.Array:
     """`array` with the one value of `default` in place of its nulls."""
     if not array.null_count:
         return array
+    import pyarrow.compute as pc
+
     if not t.is_dictionary(array.type):
         rows = len(array)
         return pa.concat_arrays([array, default]).take(pc.if_else(array.is_valid(), np.arange(rows), rows))

@@ -27,6 +27,7 @@ from tfrecord_io.schema.types import (
     is_list_view,
     is_text,
     plain_kind,
+    plain_list_kind,
     types_within,
     value_type,
 )
@@ -118,12 +119,16 @@ def _takes_other_kinds(leaf: Leaf, promoted: bool) -> bool:
 
 
 def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None:
-    """The one feature of a column of a common type, None for any other column."""
-    kind = plain_kind(field.type)
+    """The one feature of a column of a common type or of lists of one, None for any other column."""
+    kind, value = plain_kind(field.type), field.type
+    layout = Layout.SCALAR if field.empty is None else Layout.ANY
+    if kind is None and not in_steps and (kind := plain_list_kind(field.type)) is not None:
+        layout, value = Layout.LIST, field.type.value_type
+        if field.type.value_field.metadata:  # which may have an encoding
+            return None
     if kind is None or field.encoding != LIST or COMPOSITE_KEY in field.metadata:
         return None
-    layout = Layout.SCALAR if field.empty is None else Layout.ANY
-    check = text if is_text(field.type) else Text.NO
+    check = text if is_text(value) else Text.NO
     return PlanColumn(field.feature, kind, layout, check, bool(field.required) and field.default is None, in_steps)
 
 
@@ -216,7 +221,7 @@ def _of_the_schema(field: Field) -> Iterator[None]:
 
 def handed_type(type_: pa.DataType) -> pa.DataType:
     """The type of the column in the result: without views, run-ends and permuted axes, which few consumers support."""
-    if plain_kind(type_) is not None:
+    if plain_kind(type_) is not None or plain_list_kind(type_) is not None:
         return type_
     if is_any_tensor(type_):
         return without_permutation(type_)

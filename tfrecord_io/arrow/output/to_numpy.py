@@ -22,7 +22,7 @@ from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, scat
 from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.engine.numpy_output import BytesSlots, bytes_objects, copy_runs, row_views, text
+from tfrecord_io.engine.numpy_output import BytesSlots, bytes_objects, copy_runs, padded_rows, row_views, text
 from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.schema.field import SHAPE_KEY
@@ -66,6 +66,10 @@ class Ragged:
     def lengths(self) -> Array:
         """How many values each row has."""
         return np.diff(self.offsets)
+
+    def lengths_of(self, begin: int, end: int) -> Array:
+        """How many values each of the rows [begin, end) has."""
+        return self.offsets[begin + 1 : end + 1] - self.offsets[begin:end]
 
     def common_shape(self) -> tuple[int, ...] | None:
         """The shape of every row that is not missing; None if they differ or all are missing."""
@@ -121,15 +125,12 @@ class Ragged:
         array([[ 0,  1],
                [ 2, -1]])
         """
-        starts, lengths = self.offsets[begin:end], np.diff(self.offsets[begin : end + 1])
-        shapes = lengths[:, None] if self.shapes is None else self.shapes[begin:end]
+        shapes = self.lengths_of(begin, end)[:, None] if self.shapes is None else self.shapes[begin:end]
         longest, *others = shapes.max(axis=0, initial=0).tolist()
         length = -(-longest // multiple) * multiple if length is None else length
-        rows = np.full((len(lengths), length, *others, *self.values.shape[1:]), fill, self.values.dtype)
         if self.shapes is None:
-            items = rows.reshape(len(lengths) * length, *self.values.shape[1:])
-            copy_runs(self.values, starts, lengths, items, np.arange(len(lengths)) * length)
-            return rows
+            return padded_rows(self.values, self.offsets[begin : end + 1], length, fill)
+        rows = np.full((len(shapes), length, *others, *self.values.shape[1:]), fill, self.values.dtype)
         axes = np.ogrid[tuple(map(slice, (1, *rows.shape[1 : shapes.shape[1] + 1])))][1:]
         is_value = np.ones(rows.shape[: shapes.shape[1] + 1], np.bool_)
         for axis, numbers in enumerate(axes):
@@ -320,11 +321,25 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         values = values.reshape(len(array), *(declared_shape(field) or (size,)), *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
+        if (rows := _lists_of_numbers(array, field)) is not None:
+            return rows
         counts, valid = list_lengths(array), _valid(array)
         values = _items(array.flatten(), _value_field(field))
         present, shape = counts if valid is None else counts[valid], declared_shape(field)
         return Ragged.of_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
     return _scalars(array)
+
+
+def _lists_of_numbers(array: pa.Array, field: pa.Field) -> Ragged | None:
+    """The rows of lists of numbers, of which none is null, as views; None of other lists."""
+    type_, dtype = array.type, number_dtype(array.type.value_type)
+    if dtype is None or not (t.is_list(type_) or t.is_large_list(type_)) or declared_shape(field) is not None:
+        return None
+    if array.null_count or (values := array.values).null_count:
+        return None
+    offsets = offset_view(array, np.dtype(np.int64 if t.is_large_list(type_) else np.int32))
+    begin, end = offsets[[0, -1]].tolist()
+    return Ragged(number_items(values, dtype)[begin:end], offsets.astype(np.int64) - begin)
 
 
 def plain_numbers(array: pa.Array) -> Array | None:

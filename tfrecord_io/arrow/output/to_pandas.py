@@ -288,18 +288,22 @@ def _with_columns(frame: pd.DataFrame, columns: Mapping[int, tuple[str, Array | 
     """The frame with further columns, by their position."""
     import pandas as pd
 
-    made = [
-        (at, values if isinstance(values, pd.Series) else pd.Series(values, frame.index, object), name)
-        for at, (name, values) in sorted(columns.items())
-    ]
-    if len(made) <= _MOST_INSERTED:
-        for at, series, name in made:
-            frame.insert(at, name, series)
+    if len(columns) <= _MOST_INSERTED and frame.size >= _LEAST_SHARED:  # which pandas 2 copies when it joins frames
+        for at, (name, values) in sorted(columns.items()):
+            frame.insert(at, name, _series(values, frame.index))
         return frame
-    parts = [frame.iloc[:, at] for at in range(frame.shape[1])]
-    for at, series, name in made:
-        parts.insert(at, series.rename(name))
-    return pd.concat(parts, axis=1)
+    are_objects = all(isinstance(values, np.ndarray) for _, values in columns.values())
+    made = {name: values if are_objects else _series(values, frame.index) for name, values in columns.values()}
+    added = pd.DataFrame(made, frame.index, dtype=object if are_objects else None, copy=False)
+    others = [at for at in range(frame.shape[1] + len(columns)) if at not in columns]
+    joined = pd.concat([frame, added], axis=1) if others else added
+    return joined.take(np.argsort([*others, *columns]), axis=1)
+
+
+def _series(values: Array | pd.Series, index: pd.Index) -> pd.Series:
+    import pandas as pd
+
+    return values if isinstance(values, pd.Series) else pd.Series(values, index, object, copy=False)
 
 
 def _zoned_categories(table: pa.Table) -> pd.Series:
@@ -454,9 +458,10 @@ def _lists_of_numbers(table: pa.Table, columns: Iterable[int], stated: Mapping[s
         chunks = table.column(at).chunks
         if not _stays_object(field, stated):
             continue
-        if any(chunk.flatten().null_count for chunk in chunks):  # floats with NaN, of pyarrow
+        if any(chunk.values.null_count and chunk.flatten().null_count for chunk in chunks):  # NaN, of pyarrow
             continue
-        rows = [to_rows(chunk, pa.field("", field.type)) for chunk in chunks]
+        plain = pa.field("", field.type)
+        rows = [to_rows(chunk, plain) for chunk in chunks]
         cells[at] = joined_objects(rows)  # type: ignore[arg-type]
     return cells if len(cells) <= _MOST_INSERTED else {}
 

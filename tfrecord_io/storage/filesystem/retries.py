@@ -7,7 +7,6 @@ A request is made again by one layer alone: the libraries of S3, GCS and Azure d
 from __future__ import annotations
 
 import errno
-import random
 import re
 import sys
 import time
@@ -131,6 +130,8 @@ def pauses() -> Iterator[float | None]:
 
     They vary, so that many clients that were refused together do not return together.
     """
+    import random
+
     for i in range(LIMITS.tries - 1):
         yield LIMITS.backoff_seconds * 2**i * random.uniform(0.7, 1.3)
         _count(1)

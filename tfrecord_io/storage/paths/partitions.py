@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from urllib.parse import unquote
 
 from tfrecord_io.errors import SchemaError
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-_SPECIAL = re.compile(r"[^a-zA-Z0-9_.~\x80-\U0010ffff-]")
+_SPECIAL = re.compile(r"(?![a-zA-Z0-9_.~-])[\x00-\x7f]")
 _MAGIC = re.compile(r"[*?\[{]")
 
 
@@ -25,6 +24,8 @@ def parse_folder(folder: str) -> tuple[str, str | None] | None:
     name, equals, value = folder.partition("=")
     if not name or not equals or folder.startswith("."):
         return None
+    from urllib.parse import unquote
+
     try:
         return unquote(name, errors="strict"), None if value == _MISSING else unquote(value, errors="strict")
     except UnicodeDecodeError as error:

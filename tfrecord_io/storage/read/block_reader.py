@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tfrecord_io.compression import Stream
 
@@ -16,7 +15,7 @@ FIRST_BYTES = 256 << 10  # of the first block, which may be all that is needed
 PAGE = 4096  # of memory and files
 SPARE = 64  # readable bytes after each block, whose values are not used: kernels load whole vectors
 
-Bytes = npt.NDArray[np.uint8]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _LEAST_MAPPED = 1 << 20
 

@@ -6,7 +6,6 @@ import errno
 import io
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
@@ -30,6 +29,8 @@ from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, OwnedFile, SequentialResponse
 
 if TYPE_CHECKING:
+    import tempfile
+
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
 
 
@@ -483,6 +484,8 @@ class Pipe:
 
     def open(self) -> PipeReader:
         """A reader from the first byte."""
+        import tempfile
+
         with self._lock:
             if self._gone:
                 raise OSError(errno.ESPIPE, "a pipe cannot be read a second time: save it to a file", self.path)
