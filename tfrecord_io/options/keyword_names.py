@@ -152,18 +152,24 @@ def meant_keywords(name: str) -> list[str]:
     return [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
 
 
-_OF_WHOLE_FILES = (
-    *("adopt", "build_index", "check_indexes", "compact", "copy", "delete", "open_random", "read_earth_engine"),
-    *("salvage", "verify", "write_indexes"),
-)
-_SELECTION = ("columns", "filters", "limit", "offset")
-_UNUSED = {  # by call: keywords of a dataset that make no difference to it, or that it refuses
-    **dict.fromkeys(("verify", "salvage"), ("on_error", "check_crc")),  # all damage is reported
-    "infer_schema": ("schema",),
-    "open_random": ("threads",),
-    "RecordReader": ("columns",),
-    **dict.fromkeys(("merge", "split", "shuffle", "sample", "dedupe"), ("columns", "on_error", "check_crc", "limits")),
-    "copy": ("on_error", "check_crc", "limits"),
+OF_ROWS = frozenset({"filters", "limit", "offset"})
+OF_SELECTION = frozenset({"columns"}) | OF_ROWS
+_OF_ALL_FILES = OF_SELECTION | {"on_error", "check_crc", "split", "allow_missing_shards"}
+REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what a dataset states
+    **dict.fromkeys(("adopt", "delete"), _OF_ALL_FILES),
+    "compact": _OF_ALL_FILES | {"schema", "schema_overrides"},
+    "copy": _OF_ALL_FILES | {"compression", "limits"},
+    "salvage": OF_SELECTION | {"on_error", "check_crc", "split"},  # all damage is reported
+    "verify": OF_SELECTION | {"on_error", "check_crc"},
+    **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"on_error"}),
+    "build_index": OF_SELECTION | {"on_error", "include_file_paths"},
+    **dict.fromkeys(("open_random", "read_earth_engine"), OF_ROWS),
+    "infer_schema": frozenset({"schema", "include_file_paths"}),
+    "report": frozenset({"include_file_paths"}),
+    "RecordReader": frozenset({"columns"}),
+    **dict.fromkeys(
+        ("dedupe", "merge", "sample", "shuffle", "split"), frozenset({"columns", "check_crc", "include_file_paths"})
+    ),
 }
 
 
@@ -172,9 +178,8 @@ def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
     parameters = [p for p in inspect.signature(call).parameters.values() if p.name != "self"]
     if not parameters or not _SOURCE.search(str(parameters[0].annotation)):
         return {}
-    name = _name(call)
-    without = (*(_SELECTION if name in _OF_WHOLE_FILES else ()), *_UNUSED.get(name, ()))
-    return {name: f"tfr.dataset(…, {name}={{}})" for name in OF_DATASETS if name not in without}
+    taken = OF_DATASETS - REFUSED.get(_name(call), frozenset())
+    return {name: f"tfr.dataset(…, {name}={{}})" for name in taken}
 
 
 def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> str | None:

@@ -46,7 +46,6 @@ from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
-from tfrecord_io.read.sources import refuse_rows
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike
 
@@ -665,7 +664,6 @@ def open_random(
     recovery = recovery_of(given.on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
     sources, options = selection_of(source, replace(given, threads=1, on_error=sampling))
-    refuse_rows(source, "open_random", "records.select(filters) finds those that fulfil a condition")
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.limits.record_bytes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
@@ -12,7 +11,6 @@ from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import ReadReport, end_read
@@ -78,18 +76,7 @@ class RecordReader(ConsumedOnce[bytes]):
             self.report.skipped = recovery.skipped
         self._sources = sources
         self._prefetcher = SourcePrefetcher(sources)
-        self._walker = BlockWalker(
-            self._prefetcher,
-            partial(
-                RecordFile,
-                compression=options.compression,
-                recover=recovery is not None,
-                asks=True,
-                max_decompression_ratio=options.limits.decompression_ratio,
-            ),
-            max_record_bytes=options.limits.record_bytes,
-            recover=recovery,
-        )
+        self._walker = BlockWalker.of_options(self._prefetcher, options, recover=recovery)
         self._ready: deque[bytes] = deque()  # threads take from it without the lock, which costs more than the rest
         self._blocks = self._walk(options.check_crc)
         for each in sources:

@@ -390,7 +390,10 @@ class _Deletion:
         """The records that stay, with the number of their file and its compression; of each file at least once."""
         sources = [found.source for found in self._rewritten]
         prefix = b""  # for the next record: the schema of the first one, which is removed
-        with SourcePrefetcher(sources) as prefetched, closing(BlockWalker(prefetched, progress=self._meter)) as walker:
+        with (
+            SourcePrefetcher(sources) as prefetched,
+            closing(BlockWalker.of_options(prefetched, self._options, progress=self._meter)) as walker,
+        ):
             for frames in walker.intact_frames(get_engine()):
                 assert walker.file is not None
                 data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES

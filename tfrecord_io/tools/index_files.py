@@ -54,7 +54,7 @@ def write_indexes(
         A file is damaged; no index is written for it.
     """
     options = FrameOptions.of_call(write_indexes, locals(), source)
-    sources = resolve_sources(whole_files(source, "write_indexes", splits=True), options)
+    sources = resolve_sources(whole_files(source, "write_indexes"), options)
     _refuse_pipes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
 
@@ -121,7 +121,7 @@ def build_index(
         A file is damaged; no index is written for it.
     """
     options = ReadOptions.of_call(build_index, locals(), source)
-    sources = resolve_sources(whole_files(source, "build_index", splits=True), options)
+    sources = resolve_sources(whole_files(source, "build_index"), options)
     _refuse_pipes(sources)
     return index_columns(sources, columns, options)
 
@@ -152,7 +152,7 @@ def check_indexes(
         As in `read_tfrecord`.
     """
     options = FrameOptions.of_call(check_indexes, locals(), source)
-    sources = resolve_sources(whole_files(source, "check_indexes", splits=True), options)
+    sources = resolve_sources(whole_files(source, "check_indexes"), options)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (
             partial(_check_one, source, file, options.limits.record_bytes, meter)

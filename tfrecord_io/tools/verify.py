@@ -169,7 +169,7 @@ def verify(
             )
         )
     options = FrameOptions.of_call(verify, locals(), source)
-    return check_files(whole_files(source, "verify", splits=True), record_type, options)
+    return check_files(whole_files(source, "verify"), record_type, options)
 
 
 def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOptions) -> VerifyReport:
