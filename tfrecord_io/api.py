@@ -47,7 +47,7 @@ def read_tfrecord(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
     dtype_backend: DtypeBackend | None = None,
@@ -86,8 +86,9 @@ def read_tfrecord(
         and ``x/dtype`` become tensors. "infer" ignores embedded schemas and companion features.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
-    on_error : {"raise", "stop", "skip"} or callable
-        At damaged data, fail, use the records before it, or leave it out. "stop" returns the intact records before the
+    on_error : {"raise", "stop", "skip"} or callable, optional
+        At damaged data, fail, use the records before it, or leave it out; by default as the dataset says, else "raise".
+        "stop" returns the intact records before the
         first damage, with a StoppedEarlyWarning. "skip" leaves out what is damaged, with a DamagedDataWarning of the
         sums; a reader's ``report.skipped`` has each region. A callable gets each error, with its ``region``, and
         returns True to leave that out, or False to raise the error. Where values of a feature have several feature
@@ -136,7 +137,7 @@ def read_table(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> pa.Table:
@@ -179,7 +180,7 @@ def open_reader(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
     batch_size: int = 65_536,
@@ -463,7 +464,7 @@ def infer_schema(
     *,
     columns: Sequence[str] | str | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> InferredSchema:

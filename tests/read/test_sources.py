@@ -584,9 +584,15 @@ def test_what_a_call_states_of_a_dataset_holds_or_is_refused(files: Path) -> Non
         assert tfr.read_table(typed).schema.field("n").type == pa.int32()
 
 
-def test_a_value_of_a_default_is_left_to_the_dataset_whichever_object_it_is(files: Path) -> None:
-    source = tfr.dataset(files / "a", on_error="skip")
-    assert tfr.read_table(source, on_error="raise") == tfr.read_table(source, on_error="".join(["ra", "ise"]))
+@pytest.mark.parametrize(
+    "call",
+    [tfr.read_tfrecord, tfr.read_table, tfr.read_arrays, tfr.open_reader, tfr.dataset, tfr.count, tfr.RecordReader],
+)
+def test_a_call_that_states_the_default_contradicts_a_dataset_that_states_another_value(call: Any, files: Path) -> None:
+    for other in (tfr.dataset(files / "a", on_error="skip"), [tfr.dataset(files / "a", on_error="skip")]):
+        with pytest.raises(ValueError, match="on_error= differs from that of the dataset"):
+            call(other, on_error="raise")
+    call(tfr.dataset(files / "a"), on_error="raise")
 
 
 def test_a_list_of_narrowed_datasets_does_not_leave_damage_out_by_a_call(files: Path) -> None:

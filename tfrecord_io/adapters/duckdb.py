@@ -62,7 +62,7 @@ def register_duckdb(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> None:
@@ -107,6 +107,7 @@ def register_duckdb(
     connection.register(name, _arrow_dataset(scan, live=LiveScan(scan)))
 
 
+@check_keywords
 def to_duckdb(scan: Scan, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
     """A relation of DuckDB of this version of the files, whose queries decode only the columns and rows that they need.
 

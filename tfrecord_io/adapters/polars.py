@@ -36,7 +36,7 @@ def scan_polars(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> pl.LazyFrame:
@@ -74,6 +74,7 @@ def scan_polars(
     return _lazy_frame(scan, LiveScan(scan))
 
 
+@check_keywords
 def to_polars(scan: Scan) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
     return _lazy_frame(scan, scan)

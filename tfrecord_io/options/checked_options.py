@@ -6,9 +6,9 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from functools import cache, partial
+from functools import cache, partial, wraps
 from numbers import Real
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from tfrecord_io.errors import say
 from tfrecord_io.options.keyword_names import NO_APPEND, OF_SELECTION, REFUSED, unknown_keyword
@@ -18,6 +18,7 @@ from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, Prog
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
+T = TypeVar("T")
 MIB = 1 << 20
 MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
 MAX_EXPANSION = 256 * MIB
@@ -183,8 +184,9 @@ class Options:
         is_list: bool,
     ) -> Self:
         """The options of datasets, which agree, with those that belong to a call."""
-        for each in datasets if call is not None and call.__name__ in REFUSED else ():
-            refuse_stated(each, call.__name__, REFUSED[call.__name__])
+        if call is not None and (refused := REFUSED.get(call.__name__)) is not None:
+            for each in datasets:
+                refuse_stated(each, call.__name__, refused)
         first, *others = datasets
         writes = issubclass(cls, TransferOptions)
         names = {each.name for each in fields(first.stated)} & {each.name for each in fields(cls)} - cls.internal
@@ -272,6 +274,21 @@ class RecordOptions(Options):
         object.__setattr__(self, "progress", check_progress(self.progress))
 
 
+def _with_checked_keywords(cls: type[T]) -> type[T]:
+    """Make the error for an unknown keyword of a constructor name the one meant."""
+    init, known = cls.__init__, inspect.signature(cls).parameters
+
+    @wraps(init)
+    def checked(self: T, *values: Any, **keywords: Any) -> None:
+        for name in keywords.keys() - known.keys():
+            raise unknown_keyword(name, known, cls, keywords[name])
+        init(self, *values, **keywords)
+
+    cls.__init__ = checked  # type: ignore[assignment]
+    return cls
+
+
+@_with_checked_keywords
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
     """What a file that is not trusted may take; more is an error.

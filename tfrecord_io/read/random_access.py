@@ -595,7 +595,7 @@ def open_random(
     keep: KeepKey | None = None,
     columns: Sequence[str] | str | None = None,
     schema: SchemaLike | Literal["infer"] | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> RandomAccess:
     """Open TFRecord files for reading any of their records, by number or by a key.
@@ -629,7 +629,7 @@ def open_random(
         error.
     columns, schema, storage_options
         As in `read_tfrecord`.
-    on_error : {"raise", "skip"} or callable
+    on_error : {"raise", "skip"} or callable, optional
         "skip" leaves damaged records out of tables, which are shorter by them, with a DamagedDataWarning; of a file
         whose headers are damaged, and that has no index, only the records that can be found have a number.
         ``report.skipped`` has each region. ``records[i]`` raises the error. A callable gets each error, with its
@@ -646,7 +646,7 @@ def open_random(
     Raises
     ------
     ValueError
-        A file is compressed, or `index` names more or fewer files than `path`.
+        A file is compressed, or `index` names more or fewer files than `source`.
     CorruptRecordError
         A file is damaged, or `index` does not match it. Other index files that do not match are skipped with a
         StaleIndexWarning.

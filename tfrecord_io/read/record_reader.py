@@ -33,7 +33,7 @@ class RecordReader(ConsumedOnce[bytes]):
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` says more of how files are read.
-    on_error : {"raise", "stop", "skip"} or callable
+    on_error : {"raise", "stop", "skip"} or callable, optional
         "stop" ends at the first damage with a StoppedEarlyWarning. "skip" continues after it: see ``report`` for what
         was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its
         ``region``, and returns True to continue after it, or False to raise it.
@@ -64,7 +64,7 @@ class RecordReader(ConsumedOnce[bytes]):
 
     @check_keywords
     def __init__(
-        self, source: InputPath, *, on_error: OnError = "raise", storage_options: Mapping[str, Any] | None = None
+        self, source: InputPath, *, on_error: OnError | None = None, storage_options: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__()
         options = FrameOptions.of_call(RecordReader, locals(), source)

@@ -72,6 +72,16 @@ def whole_files(source: Any, verb: str) -> Any:
     return source.origin[0]
 
 
+def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
+    """The path of a source, for a call that changes the files of one dataset; see `whole_files`."""
+    path = whole_files(source, verb)
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"{verb} takes the path of one dataset, as str or PathLike, or a Dataset, not a {type(path).__name__}"
+        )
+    return path
+
+
 def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
     """What a call reads: in place of a dataset without a schema yet its files, and the options with its selection.
 

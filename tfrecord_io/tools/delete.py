@@ -39,7 +39,7 @@ from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import whole_files
+from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard
@@ -111,7 +111,7 @@ class DeleteReport(Report):
 
 @check_keywords
 def delete(
-    path: Path | OpenedDataset,
+    source: Path | OpenedDataset,
     *,
     filters: Any,
     dry_run: bool = False,
@@ -140,7 +140,7 @@ def delete(
 
     Parameters
     ----------
-    path : str, PathLike or Dataset
+    source : str, PathLike or Dataset
         A dataset with a manifest, or a folder of it (``day=1/``) or some shards, of which only these lose rows; or one
         file without a manifest, which is replaced in one step.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
@@ -171,10 +171,8 @@ def delete(
     Index files of a file that is written anew are made for the new one, with the same columns. If no row remains, one
     shard without records does, so that the dataset keeps its columns.
     """
-    options = ReadOptions.of_call(delete, {**locals(), "filters": None}, path)
-    path = whole_files(path, "delete")
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path is the str or PathLike of a dataset or file, not a {type(path).__name__}")
+    options = ReadOptions.of_call(delete, {**locals(), "filters": None}, source)
+    path = one_path(source, "delete")
     if filters is None:
         raise TypeError(say("{filters=None}: expected the condition of the rows to remove"))
     sources = resolve_inputs(path, options.storage)

@@ -23,7 +23,7 @@ from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike, Tab
 
 @check_keywords
 def join(
-    path: InputPath,
+    source: InputPath,
     table: TableLike,
     *,
     on: str | Sequence[str],
@@ -31,7 +31,7 @@ def join(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> pa.RecordBatchReader:
@@ -54,7 +54,7 @@ def join(
 
     Parameters
     ----------
-    path : str, PathLike, Dataset, list of those, or binary file object
+    source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     table : DataFrame, pyarrow Table, dict of arrays, or another table
         As in `write_tfrecord`: the columns of the key, each key once, and others.
@@ -81,9 +81,9 @@ def join(
     """
     keywords = locals()
     names = check_names("on", on)
-    source = with_plain_layout(open_input(table))
-    right = pa.Table.from_batches(source.batches, source.schema).combine_chunks()
-    reader = open_reader(path, **ReadOptions.stated(join, keywords))
+    added_rows = with_plain_layout(open_input(table))
+    right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()
+    reader = open_reader(source, **ReadOptions.stated(join, keywords))
     try:
         _check_columns(reader.schema, right.schema, names)
         keys = _Keys([(name, right[name], reader.schema.field(name).type) for name in names])

@@ -114,9 +114,10 @@ def _each_key(
 ) -> list[T]:
     schema = copied.schema
     overrides = copied.options.schema_overrides if schema.declared is None else None
-    declared = {"schema": schema.declared, "schema_overrides": overrides}
-    rows = {"filters": None, "offset": 0, "limit": None, "on_error": "raise"}  # which the files have no others of
-    options = replace(copied.options.reading, columns=columns, sample="all", progress=False, **declared, **rows)
+    options = replace(
+        copied.options.reading, columns=columns, sample="all", schema=schema.declared, schema_overrides=overrides,
+        filters=None, offset=0, limit=None, on_error="raise", progress=False,  # the files have no other rows
+    )  # fmt: skip
     with Reader(plan_scan(copied.sources, options, embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             if field.name not in columns:  # columns= would take it for a glob

@@ -153,7 +153,7 @@ def verify(
     Raises
     ------
     FileNotFoundError
-        Nothing matches `path`, or a shard is missing.
+        Nothing matches `source`, or a shard is missing.
     OSError
         None of the files can be read. If some can, the others have the status "unreadable".
     """

@@ -345,7 +345,7 @@ def open_elwc(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> Reader:
@@ -372,7 +372,7 @@ def open_elwc(
         example and those of its list's context, which are repeated.
     columns, filters, schema, limit, storage_options, progress
         As in `read_tfrecord`.
-    on_error : {"raise", "stop"}
+    on_error : {"raise", "stop"}, optional
         To leave out damaged lists, `salvage` the files first.
 
     Returns
