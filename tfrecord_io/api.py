@@ -402,7 +402,6 @@ def open_writer(
     float64: Float64 | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    record_dim: str | None = None,
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
@@ -410,7 +409,6 @@ def open_writer(
     mode: WriteMode | None = None,
     evolve: bool = False,
     partition_by: str | Sequence[str] | None = None,
-    overwrite_where: Mapping[str, Any] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -431,9 +429,9 @@ def open_writer(
     path : str, PathLike, URL or binary file object
         As in `write_tfrecord`. The output appears complete when the ``with`` block ends, and not at all if an
         exception ends it.
-    schema, record_type, column_encoding, float64, nan_to_null, index, record_dim, compression, shards, max_shard_bytes
+    schema, record_type, column_encoding, float64, nan_to_null, index, compression, shards, max_shard_bytes, write_index
         As in `write_tfrecord`.
-    write_index, mode, evolve, partition_by, overwrite_where, embed_schema, threads, storage_options, filesystem
+    mode, evolve, partition_by, embed_schema, threads, storage_options, filesystem
         As in `write_tfrecord`; so is `progress`.
 
     Returns

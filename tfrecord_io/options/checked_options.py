@@ -108,7 +108,7 @@ def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
         raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
     if "columns" in names and dataset.chooses_columns:
         raise ValueError(f"{call} works on whole records, and columns of the dataset are selected: {advice}")
-    for name in sorted(dataset.stated.changes.keys() & names - OF_SELECTION):
+    for name in sorted(dataset.stated.changes.keys() & names - OF_SELECTION - _OF_CALLS):
         raise ValueError(say("{} takes no {} of a dataset: {}", call, Keyword(name), advice))
 
 

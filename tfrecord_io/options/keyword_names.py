@@ -145,7 +145,9 @@ def _meant_mode(name: str, value: object, call: Callable[..., Any] | None) -> st
 
 
 def _instead(call: Callable[..., Any] | None, name: str) -> str | None:
-    """What to use in place of a keyword of training that a call does not have, because its library does the same."""
+    """What to use in place of a keyword that a call does not have: another call, or the library that it is for."""
+    if call is not None and call.__name__ == "open_writer" and name in ("record_dim", "overwrite_where"):
+        return "write_tfrecord has it, and takes an iterable of tables, too"
     return _OF_LIBRARIES.get(call.__name__) if call is not None and name in _OF_TRAINING else None
 
 
@@ -169,7 +171,8 @@ REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what
     "verify": OF_SELECTION | {"on_error", "check_crc"},
     **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"on_error"}),
     "build_index": OF_SELECTION | {"on_error", "include_file_paths"},
-    **dict.fromkeys(("open_random", "read_earth_engine"), OF_ROWS),
+    "open_random": OF_ROWS | {"threads"},  # which makes no difference
+    "read_earth_engine": OF_ROWS,
     "infer_schema": frozenset({"schema", "include_file_paths"}),
     "report": frozenset({"include_file_paths"}),
     "RecordReader": frozenset({"columns"}),
@@ -181,11 +184,20 @@ REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what
 
 def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
     """How a call that reads a source passes the keywords of reading to `tfrecord_io.dataset`, by name."""
-    parameters = [p for p in inspect.signature(call).parameters.values() if p.name != "self"]
-    if not _is_method(call) and (not parameters or not _SOURCE.search(str(parameters[0].annotation))):
+    if not _is_method(call) and not _up_to_source(call):
         return {}
     taken = OF_DATASETS - REFUSED.get(_name(call), frozenset())
     return {name: f"tfr.dataset(…, {name}={{}})" for name in taken}
+
+
+def _up_to_source(call: Callable[..., Any]) -> list[str]:
+    """The names of the parameters of a call up to the one that a dataset is passed to; empty if there is none."""
+    names = list[str]()
+    for parameter in inspect.signature(call).parameters.values():
+        names += [parameter.name] if parameter.name != "self" else []
+        if _SOURCE.search(str(parameter.annotation)):
+            return names
+    return []
 
 
 def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> str | None:
@@ -193,11 +205,12 @@ def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> s
     if call is None or _is_method(call) or name not in of_dataset(call):
         return None
     shown = repr(value) if isinstance(value, str | int | float | None) else "…"
-    first = next(p for p in inspect.signature(call).parameters if p != "self")
-    if first == "datasets":
-        return f"to dataset(): tfr.{_name(call)}([tfr.dataset(path, {name}={shown}), …], …)"
+    *before, source = _up_to_source(call)
     is_format = re.match("(write|open|read)_", call.__name__) and re.search("file_formats|plugins", call.__module__)
-    return f"to dataset(): tfr.{'formats.' * bool(is_format)}{_name(call)}(tfr.dataset({first}, {name}={shown}), …)"
+    path = "path" if source == "datasets" else source
+    read = f"tfr.dataset({path}, {name}={shown})"
+    first = ", ".join([*before, f"[{read}, …]" if source == "datasets" else read])
+    return f"to dataset(): tfr.{'formats.' * bool(is_format)}{_name(call)}({first}, …)"
 
 
 def _close_in_dataset(name: str, close: list[str], call: Callable[..., Any] | None) -> list[str]:

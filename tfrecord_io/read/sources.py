@@ -178,9 +178,11 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
     `intact`: without those that its ``on_error=`` leaves out.
     """
     scan = scan.aligned()
+    is_chosen = bool(scan.chooses_rows) or (intact and not raises(scan.stated.on_error))
+    if not is_chosen and (as_they_are or all(source.begins_file for source in scan.sources)):
+        return list(scan.sources)  # whose schema is not looked for
     carries = not as_they_are and scan.resolved.embedded is not None
-    is_chosen = bool(scan.chooses_rows) or (intact and not raises(scan.options.on_error))
-    if not is_chosen and not (carries and any(not source.begins_file for source in scan.sources)):
+    if not is_chosen and not carries:
         return list(scan.sources)
     chosen = _ChosenRows(scan, is_chosen)
     return [ChosenRecords(chosen, number, carries=carries).source() for number in range(len(scan.sources))]

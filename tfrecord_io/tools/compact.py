@@ -41,7 +41,6 @@ def compact(
     *,
     max_shard_bytes: int = 256 * MIB,
     write_index: IndexLike = False,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -72,7 +71,7 @@ def compact(
         shards, of which only these are joined.
     max_shard_bytes : int, default 256 MiB
         Neighbours are joined as long as their files have at most so many bytes together, compressed if they are.
-    write_index, threads, storage_options, filesystem, progress
+    write_index, storage_options, filesystem, progress
         As for `write_tfrecord`.
 
     Returns

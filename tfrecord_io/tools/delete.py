@@ -53,7 +53,7 @@ from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import OpenedDataset, Path, ProgressLike
 from tfrecord_io.write.frame_sink import FrameSink, with_prefix
 
 _MOST_FILES = 8  # that are read at a time
@@ -115,7 +115,6 @@ def delete(
     *,
     filters: Any,
     dry_run: bool = False,
-    schema: SchemaLike | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> DeleteReport:
@@ -148,7 +147,7 @@ def delete(
         by ``DELETE`` of SQL.
     dry_run : bool, default False
         Find the rows and report them, and change nothing.
-    schema, storage_options, progress
+    storage_options, progress
         As for `dataset`, to which all else is said.
 
     Returns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaErr
 from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike, TableLike
+from tfrecord_io.typing import InputPath, ProgressLike, TableLike
 
 
 @check_keywords
@@ -28,10 +28,6 @@ def join(
     *,
     on: str | Sequence[str],
     columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> pa.RecordBatchReader:
@@ -60,7 +56,7 @@ def join(
         As in `write_tfrecord`: the columns of the key, each key once, and others.
     on : str or sequence of str
         The columns of the key, which both have: texts, bytes, numbers, bools or times.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, storage_options, progress
         As for `dataset`.
 
     Returns
