@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from engine_comparison import NATIVE, compare
 from reference_engine import ENGINE as REFERENCE
-from rounds import rounds
+from rounds import near, rounds
 from strategies import datasets, plans
 from tfrecord_io._native import _kernel
 from tfrecord_io.engine.contract import ColumnBuffers, Plan, PlanColumn
@@ -203,7 +203,7 @@ def test_lengths_modulo_256_are_not_taken_for_lengths(name: bytes, kind: int) ->
     """Each length of a usual entry has one byte; with a byte from 0x80 in its place an entry has another meaning."""
     other = entry(b"other", 1, bytes(9))
     usual = field(1, entry(name, kind, b"abcde" if kind == 1 else _varint(2**33)) + other)
-    for size in range(5, 256):
+    for size in near([5, 64, 118, 128, 255], range(5, 256)):
         lengths = [(len(name) + 8 + size) % 256, (size + 4) % 256, (size + 2) % 256]
         head = (
             bytes([10, lengths[0], 10, len(name)]) + name + bytes([18, lengths[1], kind << 3 | 2, lengths[2], 10, size])
@@ -219,7 +219,8 @@ def test_features_of_any_size_are_skipped_alike(name: bytes) -> None:
     """By their lengths, of one byte or more; a wrong length of the entry or of its value is found."""
     other = entry(b"other", 1, bytes(9))
     columns = (PlanColumn("other", Kind.BYTES, Layout.ANY, Text.NO),)
-    for size in [*range(260), 16_382, 16_383, 16_384]:
+    borders = [0, 16, 32, 64, 116, 122, 128, 255, 16_383]
+    for size in near(borders, [*range(260), 16_382, 16_383, 16_384]):
         value = field(2, bytes(size))
         content = field(1, name) + value
         usual = field(1, field(1, content) + other)

@@ -8,6 +8,7 @@ what no run has found yet.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from hypothesis import HealthCheck
 
@@ -29,3 +30,8 @@ def rounds(complete: int, reduced: int | None = None) -> int:
         return complete
     some = min(complete, max(10, complete // 10)) if reduced is None else reduced
     return min(some, 5) if QUICK else some
+
+
+def near(borders: Sequence[int], values: Sequence[int], reach: int = 3) -> list[int]:
+    """All `values` in the complete run; otherwise those at most `reach` from a border, and each 16th."""
+    return [v for v in values if COMPLETE or v % 16 == 0 or any(abs(v - border) <= reach for border in borders)]
