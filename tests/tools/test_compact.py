@@ -374,7 +374,7 @@ def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: py
         appending = pool.submit(appenders, target, writers, times=times, storage=storage)
         while not appending.done():
             with suppress(OSError):  # another writer was faster
-                tfr.compact(tfr.dataset(target, threads=1), storage_options=storage)
+                tfr.compact(tfr.dataset(target, threads=1, storage_options=storage))
             rows = tfr.read_table(tfr.dataset(target, threads=1, storage_options=storage)).num_rows
             assert rows % 3 == 1, "whole appends, for a reader that opens the dataset now"
         done = appending.result()

@@ -46,9 +46,9 @@ SCHEMA = pa.schema({"name": pa.string(), "n": pa.int16(), "at": pa.date32()})
 
 @pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
 def test_a_declared_schema_is_embedded(engine: str, files: list[Path], tmp_path: Path, copy: Copy) -> None:
-    with pytest.raises(tfr.errors.SchemaError, match="schema_overrides=, or copy the files one by one"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"schema_overrides=…\), or copy the files one by one"):
         copy(files, f"{tmp_path}/out/")
-    copy(files, f"{tmp_path}/out/", schema=SCHEMA)
+    copy(tfr.dataset(files, schema=SCHEMA), f"{tmp_path}/out/")
     table = tfr.read_table(tmp_path / "out")
     assert table.schema.equals(SCHEMA)
     expected = tfr.read_table(files, schema=SCHEMA)
@@ -57,7 +57,7 @@ def test_a_declared_schema_is_embedded(engine: str, files: list[Path], tmp_path:
 
 @pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
 def test_the_type_of_one_column_settles_a_conflict(files: list[Path], tmp_path: Path, copy: Copy) -> None:
-    copy(files, f"{tmp_path}/out/", schema_overrides={"a*": "int32"})
+    copy(tfr.dataset(files, schema_overrides={"a*": "int32"}), f"{tmp_path}/out/")
     expected = pa.schema({"at": pa.int32(), "n": pa.uint8(), "name": pa.string()})
     assert tfr.read_table(tmp_path / "out").schema.equals(expected)
 
@@ -106,7 +106,7 @@ def test_a_schema_that_does_not_describe_the_records_is_refused(
 ) -> None:
     advice = "the schema to embed has to name all features of the records, with types that fit their values"
     with pytest.raises((tfr.errors.SchemaError, tfr.errors.DecodeError), match=advice) as caught:
-        copy(files, tmp_path / "out", schema=schema)
+        copy(tfr.dataset(files, schema=schema), tmp_path / "out")
     assert caught.value.feature == feature
     assert not (tmp_path / "out").exists()
 
@@ -115,7 +115,7 @@ def test_values_that_do_not_fit_are_refused(engine: str, tmp_path: Path) -> None
     tfr.write_tfrecord({"n": [1, 300]}, tmp_path / "a")
     for keywords in ({"schema": {"n": "int8"}}, {"schema_overrides": {"n": "int8"}}):
         with pytest.raises(tfr.errors.DecodeError, match="types that fit their values") as caught:
-            tfr.merge(tmp_path / "a", tmp_path / "out", **keywords)
+            tfr.merge(tfr.dataset(tmp_path / "a", **keywords), tmp_path / "out")
         assert (caught.value.record, caught.value.feature) == (1, "n")
     assert not (tmp_path / "out").exists()
 
@@ -146,7 +146,7 @@ def test_the_types_of_folders(tmp_path: Path, keywords: dict[str, Any], embed: b
         folder = tmp_path / "d" / f"day=2024-01-0{day}"
         folder.mkdir(parents=True)
         tfr.write_tfrecord({"x": [day]}, folder / "a.tfrecord", embed_schema=embed)
-    tfr.merge(tmp_path / "d", tmp_path / "out", **keywords)
+    tfr.merge(tfr.dataset(tmp_path / "d", **keywords), tmp_path / "out")
     read = {} if embed or "schema" in keywords else {"schema": {"x": "int64", "day": "date32"}}
     table = read_by(tfr.read_table, tmp_path / "out", **read)
     assert (
