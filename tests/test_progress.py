@@ -91,7 +91,7 @@ READS: dict[str, Call] = {
     "read_arrays": call(tfr.read_arrays, "a.tfrecord"),
     "open_reader": lambda folder, progress: drain(tfr.open_reader(folder / "a.tfrecord", progress=progress)),
     "iter_arrays": lambda folder, progress: drain(
-        tfr.iter_arrays(folder / "a.tfrecord", batch_size=100, progress=progress)
+        tfr.iter_arrays(tfr.dataset(folder / "a.tfrecord", progress=progress), batch_size=100)
     ),
     "dataset": lambda folder, progress: tfr.dataset(folder / "a.tfrecord", progress=progress).to_table(),
     "infer_schema": call(tfr.infer_schema, "a.tfrecord"),
@@ -113,7 +113,9 @@ READS: dict[str, Call] = {
         tfr.join(folder / "a.tfrecord", {"x": [1], "y": [2]}, on="x", progress=progress)
     ),
     "check_indexes": call(check_indexes, "indexed.tfrecord"),
-    "scan_polars": lambda folder, progress: tfr.scan_polars(folder / "a.tfrecord", progress=progress).collect(),
+    "scan_polars": lambda folder, progress: tfr.scan_polars(
+        tfr.dataset(folder / "a.tfrecord", progress=progress)
+    ).collect(),
     "read_events": lambda folder, progress: tfr.formats.read_events(
         folder / "events.out.tfevents.1", progress=progress
     ),

@@ -46,7 +46,7 @@ def read_tfrecord(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
     dtype_backend: DtypeBackend | None = None,
@@ -85,8 +85,9 @@ def read_tfrecord(
         and ``x/dtype`` become tensors. "infer" ignores embedded schemas and companion features.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
-    on_error : {"raise", "stop", "skip"} or callable
-        At damaged data, fail, use the records before it, or leave it out. "stop" returns the intact records before the
+    on_error : {"raise", "stop", "skip"} or callable, optional
+        At damaged data, fail, use the records before it, or leave it out; by default as the dataset says, else "raise".
+        "stop" returns the intact records before the
         first damage, with a StoppedEarlyWarning. "skip" leaves out what is damaged, with a DamagedDataWarning of the
         sums; a reader's ``report.skipped`` has each region. A callable gets each error, with its ``region``, and
         returns True to leave that out, or False to raise the error. Where values of a feature have several feature
@@ -135,7 +136,7 @@ def read_table(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> pa.Table:
@@ -178,7 +179,7 @@ def open_reader(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
     batch_size: int = 65_536,
@@ -401,7 +402,6 @@ def open_writer(
     float64: Float64 | None = None,
     nan_to_null: bool = True,
     index: bool | None = None,
-    record_dim: str | None = None,
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
@@ -409,7 +409,6 @@ def open_writer(
     mode: WriteMode | None = None,
     evolve: bool = False,
     partition_by: str | Sequence[str] | None = None,
-    overwrite_where: Mapping[str, Any] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -430,9 +429,9 @@ def open_writer(
     path : str, PathLike, URL or binary file object
         As in `write_tfrecord`. The output appears complete when the ``with`` block ends, and not at all if an
         exception ends it.
-    schema, record_type, column_encoding, float64, nan_to_null, index, record_dim, compression, shards, max_shard_bytes
+    schema, record_type, column_encoding, float64, nan_to_null, index, compression, shards, max_shard_bytes, write_index
         As in `write_tfrecord`.
-    write_index, mode, evolve, partition_by, overwrite_where, embed_schema, threads, storage_options, filesystem
+    mode, evolve, partition_by, embed_schema, threads, storage_options, filesystem
         As in `write_tfrecord`; so is `progress`.
 
     Returns
@@ -463,7 +462,7 @@ def infer_schema(
     *,
     columns: Sequence[str] | str | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> InferredSchema:

@@ -286,13 +286,16 @@ class Dataset(_Shown):
         raise TypeError("iterate over to_batches()" | say("over {iter_arrays(batch_size=…)} in training"))
 
     def __getitem__(self, rows: object) -> NoReturn:
-        """Rows by number are those of `take`."""
-        raise TypeError("call take([0, 5]) for rows by number, select(['name']) for columns, and head() for the first")
+        """Rows by number are those of `tfrecord_io.open_random`."""
+        raise TypeError(
+            "select(['name']) has columns, head(n) the first rows, tfr.open_random(path)[[0, 5]] rows by number"
+        )
 
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
         return self.limited(n).to_table()
 
+    @check_keywords
     def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
         """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
 
@@ -316,14 +319,17 @@ class Dataset(_Shown):
 
     # As a table, batches, a DataFrame, arrays -----------------------------------------------------------------------
 
+    @check_keywords
     def to_table(self) -> pa.Table:
         """All rows as a table; see `tfrecord_io.read_table`."""
         return read_scan(self, warns=True)
 
+    @check_keywords
     def to_batches(self) -> BatchStream:
         """A stream of record batches in bounded memory: an iterator and a context manager, as from `open_reader`."""
         return open_scan(self, warns=True)
 
+    @check_keywords
     def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
         with open_scan(self.with_levels_of_index(), whole=True, warns=True) as reader:
@@ -562,6 +568,7 @@ def windows(
 def windows(
     data: TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
 ) -> pa.RecordBatchReader: ...
+@check_keywords
 def windows(
     data: FilesLike | TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
 ) -> WindowedDataset | pa.RecordBatchReader:
@@ -625,6 +632,7 @@ def windows(
     return pa.RecordBatchReader.from_batches(schema, form.stream(source.batches))
 
 
+@check_keywords
 def mix(
     datasets: Sequence[FilesLike | WindowedDataset] | FilesLike | WindowedDataset,
     weights: Sequence[float] | None = None,
@@ -729,7 +737,7 @@ def dataset(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
     schema_overrides: Mapping[str, Any] | None = None,
@@ -799,8 +807,8 @@ def dataset(
         Name of a column to add, with the path of each row's file.
     split : str, optional
         Rows of a dataset that TFDS (tensorflow_datasets) wrote, by its splits, such as ``train[:80%]``. Others are
-        ``train``, ``train+test``, ``train[-100:]``, ``train[2shard]``, ``all``. `path` is the directory of the dataset;
-        of several versions the newest is read, and of several configurations TFDS's default.
+        ``train``, ``train+test``, ``train[-100:]``, ``train[2shard]``, ``all``. `source` is the directory of the
+        dataset; of several versions the newest is read, and of several configurations TFDS's default.
     allow_missing_shards : bool, default False
         Read the existing files if shards are missing or duplicated.
     check_crc : bool, default True

@@ -32,8 +32,15 @@ class Keyword(NamedTuple):
     text: str | None = None
 
     def __str__(self) -> str:
+        if "." in self.name and self.text is None:
+            return f"tfr.dataset(…, {self.of_whole})"
+        return self.text or f"{self.name}={self.value or ''}"
+
+    @property
+    def of_whole(self) -> Keyword:
+        """The keyword that this is a part of."""
         name, _, part = self.name.partition(".")
-        return self.text or (f"{name}=tfr.Limits({part}={self.value or '…'})" if part else f"{name}={self.value or ''}")
+        return Keyword(name, f"tfr.Limits({part}={self.value or '…'})")
 
 
 class Call(NamedTuple):
@@ -75,8 +82,7 @@ class Caller:
         if isinstance(part, Call):
             return part
         part = part._replace(name=self.names.get(part.name, part.name))
-        if "." in part.name:
-            part = Keyword(part.name.partition(".")[0], str(part).partition("=")[2])
+        part = part.of_whole if "." in part.name else part
         if part.name in self.without:
             return None
         if self.keywords is None or part.name in self.keywords:

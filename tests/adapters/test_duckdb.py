@@ -58,7 +58,7 @@ class TestDuckDB(AdapterSuite):
 
     def test_files_are_a_table_by_their_path(self, path: Path) -> None:
         tfr.register_duckdb(self.duckdb, path)
-        tfr.register_duckdb(self.duckdb, [str(path)], name="train", columns=["ints", "text"])
+        tfr.register_duckdb(self.duckdb, tfr.dataset([str(path)], columns=["ints", "text"]), name="train")
         query = "SELECT text, sum(ints) FROM {} WHERE ints BETWEEN 4 AND 5 GROUP BY text ORDER BY text"
         for table in (f"'{path}'", "train"):
             assert self.duckdb.sql(query.format(table)).fetchall() == [("b", 15), ("é", 12)]

@@ -98,7 +98,7 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_reading_stops_after_the_first_rows(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(n=int64s(n)) for n in range(5000)])
-    lazy = tfr.scan_polars(path, schema={"n": "int64"})
+    lazy = tfr.scan_polars(tfr.dataset(path, schema={"n": "int64"}))
     content = bytearray(path.read_bytes())
     content[-6] ^= 1
     path.write_bytes(content)
@@ -257,6 +257,6 @@ def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch
     scan = tfr.scan_polars(path)
     assert scan.filter(pl.col("n") == 70).select("x").collect()["x"].to_list() == [70]
     assert batches[0] < 10
-    assert tfr.scan_polars(path, limit=50).filter(pl.col("n") == 70).collect().height == 0
+    assert tfr.scan_polars(tfr.dataset(path, limit=50)).filter(pl.col("n") == 70).collect().height == 0
     part = tfr.dataset(path).filter([("x", ">", 40)]).to_polars()
     assert part.filter(pl.col("n") < 43).collect()["x"].to_list() == [41, 42]

@@ -425,7 +425,9 @@ def test_a_bad_image_is_named_by_its_record(tmp_path: Path, bad: str, monkeypatc
         with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 2"):
             assert len(tfr.read_arrays(path, schema=schema, on_error="stop")["x"]) == 2
         with pytest.warns(tfr.errors.StoppedEarlyWarning, match="record 2"):
-            assert [len(b["x"]) for b in tfr.iter_arrays(path, batch_size=4, schema=schema, on_error="stop")] == [2]
+            assert [
+                len(b["x"]) for b in tfr.iter_arrays(tfr.dataset(path, on_error="stop"), batch_size=4, schema=schema)
+            ] == [2]
 
 
 # ---- lists of images

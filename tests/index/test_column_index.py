@@ -184,7 +184,7 @@ def test_a_file_without_records(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1]}, path)
     schema = tfr.Schema({"x": "int64"})
     path.write_bytes(b"")
-    assert [index.records for index in tfr.build_index(path, columns=["x"], schema=schema)] == [0]
+    assert [index.records for index in tfr.build_index(tfr.dataset(path, schema=schema), columns=["x"])] == [0]
     with tfr.open_random(path, schema=schema) as records:
         assert len(records.select(pc.field("x") == 1)) == 0
 

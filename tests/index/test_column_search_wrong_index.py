@@ -55,7 +55,7 @@ def of_polars(library: str, name: str) -> Callable[..., Ids]:
 
 def of_duckdb(path: str, label: int, **options: Any) -> Ids:
     connection = pytest.importorskip("duckdb").connect()
-    tfr.register_duckdb(connection, path, name="t", **options)
+    tfr.register_duckdb(connection, tfr.dataset(path, **options), name="t")
     found = connection.execute(f"SELECT id FROM t WHERE label = {label}").fetchall()
     assert connection.execute(f"SELECT count(*) FROM t WHERE label = {label}").fetchone() == (len(found),)
     return [number for (number,) in found]
@@ -181,7 +181,7 @@ def _selected(path: str, condition: Any, **options: Any) -> Ids:
 
 def _deleted(path: str, label: int, **options: Any) -> Ids:
     every = set(ids(read_by(tfr.read_table, path, **options)))
-    tfr.delete(path, filters=[("label", "==", label)], **options)
+    tfr.delete(tfr.dataset(path, **options), filters=[("label", "==", label)])
     return sorted(every - set(ids(read_by(tfr.read_table, path, **options))))
 
 

@@ -82,7 +82,7 @@ def put_with_index(place: Place, content: bytes, of: bytes, kinds: str, order: i
         path.write_bytes(of)
         indexes = {}
         if "columns" in kinds:
-            tfr.build_index(path, columns=["id", "label"], schema=SCHEMA)
+            tfr.build_index(tfr.dataset(path, schema=SCHEMA), columns=["id", "label"])
             indexes["a.tfrecord.column_index"] = Path(f"{path}.column_index").read_bytes()
         if "offsets" in kinds:
             write_indexes(path)
@@ -217,7 +217,7 @@ def test_one_record_of_a_large_file_is_changed_in_place(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     table = pa.table({"x": [*range(3000)], "pad": [bytes(1000)] * 3000})
     tfr.write_tfrecord(table, path, embed_schema=False)
-    tfr.build_index(path, columns=["x"], schema={"x": "int64"})
+    tfr.build_index(tfr.dataset(path, schema={"x": "int64"}), columns=["x"])
     changed = table.set_column(0, "x", pa.array([201 if x == 200 else x for x in range(3000)]))
     tfr.write_tfrecord(changed, tmp_path / "b.tfrecord", embed_schema=False)
     new = (tmp_path / "b.tfrecord").read_bytes()
@@ -297,7 +297,7 @@ def test_the_checksum_that_a_manifest_states(tmp_path: Path) -> None:
     for at, changed in enumerate([1, 2]):
         rows = {"x": [0, 1, changed] + [3] * 9, "pad": [bytes(60_000)] * 12}
         tfr.write_tfrecord(rows, tmp_path / f"{at}" / "a@1", embed_schema=False)
-        tfr.build_index(tmp_path / f"{at}", columns=["x"], schema={"x": "int64"})
+        tfr.build_index(tfr.dataset(tmp_path / f"{at}", schema={"x": "int64"}), columns=["x"])
     first, second = (next((tmp_path / f"{at}").glob("*.column_index")) for at in range(2))
     second.write_bytes(first.read_bytes())
     with pytest.warns(
@@ -323,7 +323,7 @@ def test_a_record_that_an_index_finds_does_not_fulfil_the_filter(tmp_path: Path,
     for name, x in (("b", [*range(count)]), ("a", [201 if n == 200 else 200 if n == 201 else n for n in range(count)])):
         table = pa.table({"x": x, "pad": [bytes(1000)] * count})
         tfr.write_tfrecord(table, tmp_path / f"{name}.tfrecord", embed_schema=schema)
-    tfr.build_index(tmp_path / "b.tfrecord", columns=["x"], schema=given.get("schema"))
+    tfr.build_index(tfr.dataset(tmp_path / "b.tfrecord", schema=given.get("schema")), columns=["x"])
     (tmp_path / "b.tfrecord.column_index").rename(f"{path}.column_index")
     os.utime(path, (1, 1))  # all records are compared with an older index
     for filters, expected in ((pc.field("x") == 200, [200]), (pc.field("x").isin([7, 200]), [7, 200])):

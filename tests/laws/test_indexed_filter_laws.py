@@ -172,10 +172,12 @@ def test_errors_of_conversions_name_the_record_in_the_file(tmp_path: Path, only_
     del only_matching_records[:]
     source = tfr.dataset(path, batch_size=1, schema=schema)
     with pytest.raises(tfr.errors.EncodeError, match="have the shape") as caught:
-        tfr.formats.write_npy(source, tmp_path / "y.npy", "y", filters=condition)
+        tfr.formats.write_npy(tfr.dataset(source, filters=condition), tmp_path / "y.npy", "y")
     assert caught.value.record == 17
     with pytest.raises(tfr.errors.EncodeError, match="name") as caught:
-        tfr.formats.write_image_folder(path, tmp_path / "out", filters=condition, filename="name", columns=[])
+        tfr.formats.write_image_folder(
+            tfr.dataset(path, filters=condition), tmp_path / "out", filename="name", columns=[]
+        )
     assert (caught.value.path, caught.value.record) == (str(path), 15)
     assert len(only_matching_records) == 2
 

@@ -137,7 +137,7 @@ def test_training_warns_once_for_each_epoch(engine: str, tmp_path: Path) -> None
     path = flip(written(tmp_path / "a", GOOD), 30)
     for threads in (1, 2):
         with pytest.warns(tfr.errors.DamagedDataWarning) as warned:
-            for _ in tfr.iter_arrays(tfr.dataset(path, threads=threads), batch_size=3, on_error="skip"):
+            for _ in tfr.iter_arrays(tfr.dataset(path, threads=threads, on_error="skip"), batch_size=3):
                 pass
         assert [warning.filename for warning in warned] == [__file__]
 
@@ -172,7 +172,7 @@ def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path,
     assert all(error.region is not None and error.offset == error.region.begin for error in asked)
     asked.clear()
     bare = flip(written(tmp_path / "c", GOOD), 60, 200)  # its schema is inferred from a sample
-    batches = tfr.iter_arrays(tfr.dataset([bare, bare], threads=1), batch_size=8, epochs=2, on_error=decide)
+    batches = tfr.iter_arrays(tfr.dataset([bare, bare], threads=1, on_error=decide), batch_size=8, epochs=2)
     assert sum(len(batch["x"]) for batch in batches) == 2 * 2 * 18
     assert len(asked) == 2 * 2  # in each place of the list
     for answer in (False, None):
@@ -199,7 +199,7 @@ def test_a_record_that_the_sample_left_out_is_left_out_again(
     assert whole.to_pydict() == {"x": list(range(9)), "y": list(range(9))}
     for keywords in ({}, {"filters": [("x", ">=", 0)]}):
         assert tfr.dataset(path, on_error="skip", sample="all", **keywords).to_table() == whole
-    (batch,) = tfr.iter_arrays(tfr.dataset(path, sample="all"), on_error="skip", batch_size=9)
+    (batch,) = tfr.iter_arrays(tfr.dataset(path, sample="all", on_error="skip"), batch_size=9)
     assert batch["x"].tolist() == list(range(9))
 
 
@@ -302,7 +302,7 @@ def test_batches_lack_only_the_rows_that_arrays_cannot_hold(
 
 def test_training_ends_where_arrays_can_hold_no_row(tmp_path: Path, quiet: None) -> None:
     path = images(tmp_path, range(30))
-    assert list(tfr.iter_arrays(path, batch_size=4, epochs=None, schema=IMAGES, on_error="skip")) == []
+    assert list(tfr.iter_arrays(tfr.dataset(path, on_error="skip"), batch_size=4, epochs=None, schema=IMAGES)) == []
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -314,7 +314,7 @@ def test_a_function_decides_about_each_row_of_a_batch(tmp_path: Path, threads: i
         asked.append(error.record)
         return error.record == 4
 
-    reader = tfr.iter_arrays(tfr.dataset(path, threads=threads), batch_size=8, schema=IMAGES, on_error=decide)
+    reader = tfr.iter_arrays(tfr.dataset(path, threads=threads, on_error=decide), batch_size=8, schema=IMAGES)
     found = []
     with pytest.raises(tfr.errors.DecodeError, match="record 17: feature 'im'"):
         found.extend(batch["x"].tolist() for batch in reader)

@@ -10,7 +10,7 @@ import pickle
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from tfrecord_io.options.keyword_names import REFUSED
 from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
 f = pc.field
@@ -304,34 +305,93 @@ def test_each_call_takes_each_source(
 # ---- options
 
 
+def damage(path: str, byte: int, records: Sequence[int] | None = None) -> None:
+    """Change a byte of records, all by default, of a file that is not compressed."""
+    data, begin, number = bytearray(Path(path).read_bytes()), 0, 0
+    while begin < len(data):
+        end = begin + int.from_bytes(data[begin : begin + 8], "little") + 16
+        if records is None or number in records:
+            data[begin + byte if byte >= 0 else end + byte] ^= 1
+        begin, number = end, number + 1
+    Path(path).write_bytes(data)
+
+
+def unchecked() -> Any:
+    for path in Path("a").glob("*.tfrecord"):
+        damage(str(path), -1)
+    return "a", {"check_crc": False}
+
+
+def skipping() -> Any:
+    """Records whose lengths are damaged, so that all calls leave them out."""
+    tfr.write_tfrecord(ROWS[:16], "damaged.tfrecord")
+    damage("damaged.tfrecord", 0, [3, 9])
+    return "damaged.tfrecord", {"on_error": "skip"}
+
+
+def with_paths() -> str:
+    tfr.write_tfrecord(tfr.read_table(tfr.dataset("a", include_file_paths="file")), "with paths.tfrecord")
+    return "with paths.tfrecord"
+
+
+def without_damaged() -> str:
+    tfr.write_tfrecord(of((0, 3), (4, 9), (10, 16)), "intact.tfrecord")
+    return "intact.tfrecord"
+
+
+OPTIONS: dict[str, tuple[Callable[[], tuple[str, dict[str, Any]]], Callable[[], str]]] = {
+    "check_crc": (unchecked, lambda: "a"),
+    "on_error": (skipping, without_damaged),
+    "include_file_paths": (lambda: ("a", {"include_file_paths": "file"}), with_paths),
+}
+_WITHOUT_COLUMNS = ("RecordReader", "verify", "salvage", "copy", "compact", "delete", "write_indexes", "check_indexes")
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
 @pytest.mark.parametrize("opened", [False, True])
-@pytest.mark.parametrize(
-    "call", [name for name, (_, refuses) in CALLS.items() if refuses not in (is_part, has_columns)]
-)
-def test_a_dataset_brings_its_options_to_each_call(
-    call: str, opened: bool, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("call", CALLS)
+def test_each_call_heeds_what_a_dataset_states_or_refuses_it(
+    call: str, option: str, opened: bool, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The CRCs of all payloads are damaged, and the dataset does not check them."""
-    run, _ = CALLS[call]
+    (run, _), (make, same) = CALLS[call], OPTIONS[option]
     monkeypatch.chdir(tmp_path)
 
-    def unchecked() -> Any:
-        source = tfr.dataset("a", check_crc=False)
+    def stating() -> Any:
+        path, options = make()
+        source = tfr.dataset(path, **options)
         if opened:
-            assert source.schema.names == ROWS.schema.names
-        paths = sorted(Path("a").glob("*.tfrecord"))
-        assert len(paths) == 4
-        for path in paths:
-            data = bytearray(path.read_bytes())
-            end = 0
-            while end < len(data):
-                end += int.from_bytes(data[end : end + 8], "little") + 16
-                data[end - 1] ^= 1
-            path.write_bytes(data)
+            assert source.schema.names
         return source
 
-    found = outcome(run, unchecked, files, tmp_path / "found")
-    assert found == outcome(run, lambda: "a", files, tmp_path / "expected")
+    found = outcome(run, stating, files, tmp_path / "found")
+    if option in REFUSED.get(call.partition(" ")[0], ()):
+        assert found[0] is ValueError
+        assert f"takes no {option}= of a dataset" in found[1]
+        return
+    if (call, option) == ("xarray", "on_error"):  # whose rows are read when they are needed, by number
+        assert found[0] is tfr.errors.CorruptRecordError
+        return
+    of_files = option == "include_file_paths" and call in _WITHOUT_COLUMNS
+    assert found == outcome(run, (lambda: "a") if of_files else same, files, tmp_path / "expected")
+
+
+@pytest.mark.parametrize("call", [name for name in CALLS if name not in ("count", "read_metadata")])  # by the manifest
+def test_each_call_heeds_the_limits_of_a_dataset_or_refuses_them(
+    call: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = lambda: tfr.dataset("a", limits=tfr.Limits(record_bytes=5))  # noqa: E731
+    try:
+        found = outcome(CALLS[call][0], source, files, tmp_path / "found")
+    except Exception as error:  # of DuckDB
+        found = type(error), str(error)
+    if call in ("verify", "salvage"):
+        assert found[0] in (False, 0)
+    elif call == "check_indexes":
+        assert set(found) == {tfr.errors.CorruptRecordError}
+    else:
+        assert ("takes no limits= of a dataset" if call == "copy" else "over the limit of 5 bytes") in found[1]
 
 
 @pytest.fixture
@@ -359,7 +419,7 @@ def test_a_dataset_brings_its_options(damaged: Path) -> None:
         assert [each["n"] for each in payloads(chosen)] == [[6], *([n] for n in range(8, 30))]
 
 
-@pytest.mark.parametrize("call", [payloads, lambda source: tfr.merge(source, "out.tfrecord")])
+@pytest.mark.parametrize("call", [payloads, lambda source: tfr.merge(replace(source, origin=None), "out.tfrecord")])
 def test_damage_among_chosen_records_is_where_it_is_in_the_file(
     damaged: Path, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -441,7 +501,7 @@ def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
     source = tfr.dataset(files / "a")
     options = replace(source.options, split="train")
     source = replace(source, options=options, origin=(files / "a", options))
-    refused = r"works on whole files, and takes no tfr\.dataset\(…, split='train'\): write them first"
+    refused = r"takes no split= of a dataset: .* write its rows first, by tfr\.write_tfrecord"
     for call in (tfr.salvage, tfr.copy):
         with pytest.raises(ValueError, match=f"{call.__name__} {refused}"):
             call(source, "out")
@@ -524,9 +584,15 @@ def test_what_a_call_states_of_a_dataset_holds_or_is_refused(files: Path) -> Non
         assert tfr.read_table(typed).schema.field("n").type == pa.int32()
 
 
-def test_a_value_of_a_default_is_left_to_the_dataset_whichever_object_it_is(files: Path) -> None:
-    source = tfr.dataset(files / "a", on_error="skip")
-    assert tfr.read_table(source, on_error="raise") == tfr.read_table(source, on_error="".join(["ra", "ise"]))
+@pytest.mark.parametrize(
+    "call",
+    [tfr.read_tfrecord, tfr.read_table, tfr.read_arrays, tfr.open_reader, tfr.dataset, tfr.count, tfr.RecordReader],
+)
+def test_a_call_that_states_the_default_contradicts_a_dataset_that_states_another_value(call: Any, files: Path) -> None:
+    for other in (tfr.dataset(files / "a", on_error="skip"), [tfr.dataset(files / "a", on_error="skip")]):
+        with pytest.raises(ValueError, match="on_error= differs from that of the dataset"):
+            call(other, on_error="raise")
+    call(tfr.dataset(files / "a"), on_error="raise")
 
 
 def test_a_list_of_narrowed_datasets_does_not_leave_damage_out_by_a_call(files: Path) -> None:

@@ -155,7 +155,7 @@ def test_other_paths_are_refused(tmp_path: Path) -> None:
         tfr.compact(tmp_path / "days")
     with pytest.raises(ValueError, match=r"no manifest: .*tfr\.merge"):
         tfr.compact(tmp_path / "a")
-    with pytest.raises(TypeError, match="path is the str or PathLike of a dataset, not a list"):
+    with pytest.raises(TypeError, match=r"compact takes the path of one dataset, .* not a list"):
         tfr.compact([tmp_path])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_shard_bytes=0"):
         tfr.compact(tmp_path / "days/day=1", max_shard_bytes=0)
@@ -209,7 +209,7 @@ def test_killed_at_each_step_it_is_as_before_or_done(tmp_path: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             left = stopping(patch, steps)
             try:
-                tfr.compact(folder, threads=1)
+                tfr.compact(tfr.dataset(folder, threads=1))
             except KeyboardInterrupt:
                 assert left[0] < 0
         assert tfr.read_table(folder).equals(before)
@@ -374,7 +374,7 @@ def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: py
         appending = pool.submit(appenders, target, writers, times=times, storage=storage)
         while not appending.done():
             with suppress(OSError):  # another writer was faster
-                tfr.compact(target, threads=1, storage_options=storage)
+                tfr.compact(tfr.dataset(target, threads=1, storage_options=storage))
             rows = tfr.read_table(tfr.dataset(target, threads=1, storage_options=storage)).num_rows
             assert rows % 3 == 1, "whole appends, for a reader that opens the dataset now"
         done = appending.result()

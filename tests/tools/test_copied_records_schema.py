@@ -46,9 +46,9 @@ SCHEMA = pa.schema({"name": pa.string(), "n": pa.int16(), "at": pa.date32()})
 
 @pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
 def test_a_declared_schema_is_embedded(engine: str, files: list[Path], tmp_path: Path, copy: Copy) -> None:
-    with pytest.raises(tfr.errors.SchemaError, match="schema_overrides=, or copy the files one by one"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"schema_overrides=…\), or copy the files one by one"):
         copy(files, f"{tmp_path}/out/")
-    copy(files, f"{tmp_path}/out/", schema=SCHEMA)
+    copy(tfr.dataset(files, schema=SCHEMA), f"{tmp_path}/out/")
     table = tfr.read_table(tmp_path / "out")
     assert table.schema.equals(SCHEMA)
     expected = tfr.read_table(files, schema=SCHEMA)
@@ -57,14 +57,14 @@ def test_a_declared_schema_is_embedded(engine: str, files: list[Path], tmp_path:
 
 @pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
 def test_the_type_of_one_column_settles_a_conflict(files: list[Path], tmp_path: Path, copy: Copy) -> None:
-    copy(files, f"{tmp_path}/out/", schema_overrides={"a*": "int32"})
+    copy(tfr.dataset(files, schema_overrides={"a*": "int32"}), f"{tmp_path}/out/")
     expected = pa.schema({"at": pa.int32(), "n": pa.uint8(), "name": pa.string()})
     assert tfr.read_table(tmp_path / "out").schema.equals(expected)
 
 
 def test_the_records_stay_as_they_are(files: list[Path], tmp_path: Path) -> None:
     bare = [tfr.write_tfrecord(tfr.read_table(path), f"{path}-bare", embed_schema=False).path for path in files]
-    report = tfr.merge(files, tmp_path / "out", schema=SCHEMA)
+    report = tfr.merge(tfr.dataset(files, schema=SCHEMA), tmp_path / "out")
     assert report.columns == ("name", "n", "at")
     embedded, *others = tfr.RecordReader(tmp_path / "out")
     expected = [payload for path in bare for payload in tfr.RecordReader(path)]
@@ -76,7 +76,7 @@ def test_files_without_a_schema_get_one(tmp_path: Path) -> None:
     written(tmp_path / "a", [example(n=int64s(1)), example(n=int64s(2), m=int64s(3))])
     tfr.write_tfrecord({"n": [1]}, tmp_path / "b")
     for source, rows in ((tmp_path / "a", 2), ([tmp_path / "a", tmp_path / "b"], 3)):
-        tfr.merge(source, tmp_path / "out", schema={"m": "int8", "n": "int32"})
+        tfr.merge(tfr.dataset(source, schema={"m": "int8", "n": "int32"}), tmp_path / "out")
         table = tfr.read_table(tmp_path / "out")
         assert table.schema.equals(pa.schema({"m": pa.int8(), "n": pa.int32()}))
         assert len(table) == rows
@@ -86,7 +86,7 @@ def test_a_schema_of_feature_lists(tmp_path: Path) -> None:
     table = pa.table({"words": [[[1], [2, 3]], [[4]]], "length": [2, 1]})
     tfr.write_tfrecord(table, tmp_path / "a", record_type="sequence_example", embed_schema=False)
     schema = pa.schema({"length": pa.int16(), "words": pa.list_(pa.list_(pa.int32()))})
-    tfr.merge(tmp_path / "a", tmp_path / "out", schema=schema)
+    tfr.merge(tfr.dataset(tmp_path / "a", schema=schema), tmp_path / "out")
     assert tfr.read_table(tmp_path / "out").equals(table.select(["length", "words"]).cast(schema))
 
 
@@ -106,7 +106,7 @@ def test_a_schema_that_does_not_describe_the_records_is_refused(
 ) -> None:
     advice = "the schema to embed has to name all features of the records, with types that fit their values"
     with pytest.raises((tfr.errors.SchemaError, tfr.errors.DecodeError), match=advice) as caught:
-        copy(files, tmp_path / "out", schema=schema)
+        copy(tfr.dataset(files, schema=schema), tmp_path / "out")
     assert caught.value.feature == feature
     assert not (tmp_path / "out").exists()
 
@@ -115,26 +115,26 @@ def test_values_that_do_not_fit_are_refused(engine: str, tmp_path: Path) -> None
     tfr.write_tfrecord({"n": [1, 300]}, tmp_path / "a")
     for keywords in ({"schema": {"n": "int8"}}, {"schema_overrides": {"n": "int8"}}):
         with pytest.raises(tfr.errors.DecodeError, match="types that fit their values") as caught:
-            tfr.merge(tmp_path / "a", tmp_path / "out", **keywords)
+            tfr.merge(tfr.dataset(tmp_path / "a", **keywords), tmp_path / "out")
         assert (caught.value.record, caught.value.feature) == (1, "n")
     assert not (tmp_path / "out").exists()
 
 
 def test_overrides_name_columns_that_exist(files: list[Path], tmp_path: Path) -> None:
     with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"did you mean 'name'\?"):
-        tfr.merge(files[0], tmp_path / "out", schema_overrides={"nam": "string"})
+        tfr.merge(tfr.dataset(files[0], schema_overrides={"nam": "string"}), tmp_path / "out")
     with pytest.raises(tfr.errors.SchemaError, match="unknown type 'int46'"):
-        tfr.merge(files[0], tmp_path / "out", schema_overrides={"n": "int46"})
+        tfr.merge(tfr.dataset(files[0], schema_overrides={"n": "int46"}), tmp_path / "out")
     with pytest.raises(TypeError, match=r"expected a Schema, a pyarrow.Schema or a dict"):
-        tfr.merge(files[0], tmp_path / "out", schema=["n"])  # type: ignore[arg-type]
+        tfr.merge(tfr.dataset(files[0], schema=["n"]), tmp_path / "out")  # type: ignore[arg-type]
 
 
 def test_categories_of_other_columns_are_kept(tmp_path: Path) -> None:
     table = pa.table({"c": pa.array(["a", "b"]).dictionary_encode(), "n": pa.array([1, 2], pa.uint8())})
     tfr.write_tfrecord(table, tmp_path / "a")
-    tfr.merge(tmp_path / "a", tmp_path / "out", schema_overrides={"n": "int32"})
+    tfr.merge(tfr.dataset(tmp_path / "a", schema_overrides={"n": "int32"}), tmp_path / "out")
     assert tfr.read_table(tmp_path / "out").schema.types == [table.schema.field("c").type, pa.int32()]
-    tfr.merge(tmp_path / "a", tmp_path / "out", schema_overrides={"c": "string"})
+    tfr.merge(tfr.dataset(tmp_path / "a", schema_overrides={"c": "string"}), tmp_path / "out")
     assert tfr.read_table(tmp_path / "out")["c"].to_pylist() == ["a", "b"]
 
 
@@ -146,7 +146,7 @@ def test_the_types_of_folders(tmp_path: Path, keywords: dict[str, Any], embed: b
         folder = tmp_path / "d" / f"day=2024-01-0{day}"
         folder.mkdir(parents=True)
         tfr.write_tfrecord({"x": [day]}, folder / "a.tfrecord", embed_schema=embed)
-    tfr.merge(tmp_path / "d", tmp_path / "out", **keywords)
+    tfr.merge(tfr.dataset(tmp_path / "d", **keywords), tmp_path / "out")
     read = {} if embed or "schema" in keywords else {"schema": {"x": "int64", "day": "date32"}}
     table = read_by(tfr.read_table, tmp_path / "out", **read)
     assert (
@@ -156,13 +156,13 @@ def test_the_types_of_folders(tmp_path: Path, keywords: dict[str, Any], embed: b
     if "schema" in keywords:
         assert table.schema.names == ["day", "x"]
     with pytest.raises(tfr.errors.SchemaError, match="is not a value of the declared type int32"):
-        tfr.merge(tmp_path / "d", tmp_path / "out", schema={"day": "int32", "x": "int64"})
+        tfr.merge(tfr.dataset(tmp_path / "d", schema={"day": "int32", "x": "int64"}), tmp_path / "out")
 
 
 def test_folders_that_the_schema_does_not_name_are_added(tmp_path: Path) -> None:
     (tmp_path / "d" / "day=1").mkdir(parents=True)
     tfr.write_tfrecord({"x": [5]}, tmp_path / "d" / "day=1" / "a.tfrecord")
-    tfr.merge(tmp_path / "d", tmp_path / "out", schema={"x": "int16"})
+    tfr.merge(tfr.dataset(tmp_path / "d", schema={"x": "int16"}), tmp_path / "out")
     assert tfr.read_table(tmp_path / "out").schema.equals(pa.schema({"x": pa.int16(), "day": pa.int64()}))
 
 

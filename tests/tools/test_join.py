@@ -116,7 +116,7 @@ def test_what_cannot_be_joined(tmp_path: Path) -> None:
         tfr.join(path, {"id": ["one"], "y": [1]}, on="id")
     with pytest.raises(tfr.errors.FeatureTypeError, match=r"'xs': its type is list.*needs a column of single values"):
         tfr.join(path, {"xs": [[1]], "y": [1]}, on="xs")
-    with pytest.raises(TypeError, match=r"^join\(\) got an unexpected keyword argument 'how'.* limit, on, on_error"):
+    with pytest.raises(TypeError, match=r"^join\(\) got an unexpected keyword argument 'how'.* columns, on, progress"):
         tfr.join(path, {"id": [1], "y": [1]}, on="id", how="inner")
     with pytest.raises(ValueError, match=r"on=\[\]"):
         tfr.join(path, {"id": [1]}, on=[])

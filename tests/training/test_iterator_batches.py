@@ -112,7 +112,7 @@ def test_lists_that_are_declared_are_not_stacked(tmp_path: Path, declared: dict[
         tfr.mix([tfr.dataset(path), data], [1e-9, 1]).iter_arrays(batch_size=8),
     ):
         assert [row.tolist() for batch in batches for row in batch["x"]] == expected
-    fixed = tfr.iter_arrays(path, batch_size=8, limit=20, schema={"x": tfr.list_("float32", 2)})
+    fixed = tfr.iter_arrays(tfr.dataset(path, limit=20), batch_size=8, schema={"x": tfr.list_("float32", 2)})
     assert [batch["x"].shape for batch in fixed] == [(8, 2), (8, 2), (4, 2)]
 
 
@@ -124,14 +124,14 @@ def test_the_sample_of_lists_is_not_cut_by_a_limit_of_filtered_rows(tmp_path: Pa
     data = tfr.dataset(tmp_path / "a.tfrecord").filter(where)
     limited = data.limit(2)
     for batches in (
-        tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=2, filters=where, limit=2),
+        tfr.iter_arrays(tfr.dataset(tmp_path / "a.tfrecord", limit=2), batch_size=2, filters=where),
         limited.iter_arrays(batch_size=2),
         tfr.mix([limited], stop="all").iter_arrays(batch_size=2),
         tfr.windows(limited, length=2).iter_arrays(batch_size=2),
     ):
         (batch,) = batches
         assert [row.tolist() for row in batch["x"]] == [[5], [6, 7, 8]]
-    (batch,) = tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=2, limit=2)
+    (batch,) = tfr.iter_arrays(tfr.dataset(tmp_path / "a.tfrecord", limit=2), batch_size=2)
     assert batch["x"].tolist() == [[1, 2], [3, 4]]
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -38,7 +38,7 @@ from tfrecord_io.schema.types import is_list_like, relist, types_within
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.resolve_output import without_compression
-from tfrecord_io.typing import FilesLike, OnError, ProgressLike, SchemaLike
+from tfrecord_io.typing import FilesLike
 
 if TYPE_CHECKING:
     import duckdb
@@ -58,13 +58,7 @@ def register_duckdb(
     source: FilesLike,
     *,
     name: str | None = None,
-    columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
     storage_options: Mapping[str, Any] | None = None,
-    progress: ProgressLike = False,
 ) -> None:
     """Make TFRecord files a table of a DuckDB connection: SQL queries read only the columns and rows that they need.
 
@@ -85,8 +79,8 @@ def register_duckdb(
         As in `read_tfrecord`; a `dataset` says more of how files are read.
     name : str, optional
         Of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
-    columns, filters, schema, limit, on_error, storage_options, progress
-        As in `read_tfrecord`.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
 
     Raises
     ------
@@ -107,6 +101,7 @@ def register_duckdb(
     connection.register(name, _arrow_dataset(scan, live=LiveScan(scan)))
 
 
+@check_keywords
 def to_duckdb(scan: Scan, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
     """A relation of DuckDB of this version of the files, whose queries decode only the columns and rows that they need.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -21,7 +21,7 @@ from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, withou
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.typing import FilesLike, OnError, ProgressLike, SchemaLike
+from tfrecord_io.typing import FilesLike
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,17 +29,7 @@ if TYPE_CHECKING:
 
 
 @check_keywords
-def scan_polars(
-    source: FilesLike,
-    *,
-    columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
-    storage_options: Mapping[str, Any] | None = None,
-    progress: ProgressLike = False,
-) -> pl.LazyFrame:
+def scan_polars(source: FilesLike, *, storage_options: Mapping[str, Any] | None = None) -> pl.LazyFrame:
     """Scan TFRecord files with polars: queries read only the columns and rows that they need.
 
     >>> import polars as pl, tfrecord_io as tfr
@@ -51,8 +41,8 @@ def scan_polars(
     ----------
     source : str, PathLike, Dataset, or list of those
         As in `read_tfrecord`; a `dataset` says more of how files are read.
-    columns, filters, schema, limit, on_error, storage_options, progress
-        As in `read_tfrecord`.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
 
     Returns
     -------
@@ -74,6 +64,7 @@ def scan_polars(
     return _lazy_frame(scan, LiveScan(scan))
 
 
+@check_keywords
 def to_polars(scan: Scan) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
     return _lazy_frame(scan, scan)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, representation_options, slice_columns
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, say
 from tfrecord_io.index import find_indexes
@@ -36,6 +37,7 @@ _KEYWORDS = tuple(f.name for f in fields(ReadOptions) if f.name not in _WITHOUT)
 _FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT
 
 
+@check_keywords
 def to_xarray(scan: Scan) -> xr.Dataset:
     """An xarray Dataset with the dimension ``record``, whose variables are read when they are indexed.
 

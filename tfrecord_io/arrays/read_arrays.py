@@ -47,7 +47,7 @@ def read_arrays(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,

@@ -84,7 +84,7 @@ def convert(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
     mode: WriteMode | None = None,
@@ -188,8 +188,9 @@ def convert(
         A keyword or option that the format does not have.
     """
     keywords = {
-        "filters": filters, "schema": schema, "limit": limit, "on_error": on_error, "progress": progress,
+        "filters": filters, "schema": schema, "limit": limit, "progress": progress,
         "mode": mode, "compression": compression, "float64": float64, "shards": shards,
+        **({} if on_error is None else {"on_error": on_error}),
     }  # fmt: skip
     sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
     places = {"storage_options": storage_options, "filesystem": None}
@@ -237,9 +238,11 @@ def convert_given(
     resume: bool,
 ) -> WriteReport:
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
-    given = {name: value for name, value in keywords.items() if value is not _DEFAULTS.get(name, ...)}
-    source_format, target_format = sides.source_format, sides.target_format
     has_datasets = bool(datasets_in(source))
+    given = {name: value for name, value in keywords.items() if value is not _DEFAULTS.get(name, ...)}
+    if has_datasets and "on_error" in keywords:  # which may differ from that of a dataset
+        given["on_error"] = keywords["on_error"]
+    source_format, target_format = sides.source_format, sides.target_format
     if resume and has_datasets:
         reason = say("{resume=True} compares files and keywords with those of the call that was stopped")
         raise ValueError(say("{}: pass the path, and the options of the dataset in {source_options=}", reason))
@@ -389,7 +392,10 @@ def _paths(source: Any) -> list[str]:
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(paths, Sequence) and all(isinstance(path, str | os.PathLike) for path in paths):
         return [os.fspath(path) for path in paths]
-    raise TypeError(f"expected a path or a list of paths, got a {type(source).__name__}; write_tfrecord takes data")
+    parts = paths if isinstance(paths, Sequence) else [source]
+    other = next(part for part in parts if not isinstance(part, str | os.PathLike))
+    advice = "write_tfrecord takes data, such as tfr.open_reader(source)"
+    raise TypeError(f"expected a path or a list of paths, got a {type(other).__name__}; {advice}")
 
 
 def _check(given: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, Colu
 from tfrecord_io.index.fingerprint import SMALL_BYTES, some_records
 from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle, scan_sizes
 from tfrecord_io.log import logger
-from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, FrameOptions, StorageOptions
 from tfrecord_io.schema.formats.tfds_info import INFO, shard_lengths
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.manifest import find_sidecars, modified
@@ -315,6 +315,11 @@ class KnownCounts:
     max_decompression_ratio: float | None = None
     looks: bool = True
     _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
+
+    @classmethod
+    def of_options(cls, options: FrameOptions) -> Self:
+        """Those of files that a call reads."""
+        return cls(options.compression, options.limits.record_bytes, options.limits.decompression_ratio)
 
     @property
     def may_be_plain(self) -> bool:

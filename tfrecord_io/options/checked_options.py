@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from functools import cache, partial
+from functools import cache, partial, wraps
 from numbers import Real
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from tfrecord_io.errors import say
-from tfrecord_io.options.keyword_names import NO_APPEND, unknown_keyword
+from tfrecord_io.options.keyword_names import NO_APPEND, OF_SELECTION, REFUSED, unknown_keyword
 from tfrecord_io.options.split_slices import parse_split
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
+T = TypeVar("T")
 MIB = 1 << 20
 MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
 MAX_EXPANSION = 256 * MIB
@@ -82,17 +83,33 @@ class Configured:
         raise NotImplementedError
 
 
-# Keywords of a call: in place of those of a dataset, or in addition to its selection.
-_OF_SELECTION = frozenset({"columns", "filters", "offset", "limit"})
+# Keywords of a call in place of those of a dataset.
 _OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
-_OF_FILES = frozenset({"split", "allow_missing_shards", "storage_options", "filesystem"})  # by which they were found
-_OF_TARGETS = frozenset({"storage_options", "filesystem", "compression"})  # where a call writes files, too
+_OF_PLACES = frozenset({"storage_options", "filesystem"})
+_OF_FILES = frozenset({"split", "allow_missing_shards"}) | _OF_PLACES  # by which they were found
+_OF_TARGETS = frozenset({"compression"}) | _OF_PLACES  # where a call writes files, too
+_WRITE_FIRST = "pass a dataset without it, or write its rows first, by tfr.write_tfrecord(dataset, path)"
+_OTHERWISE = {  # by call: how it reads some rows
+    "open_random": "records.select(filters) finds those that fulfil a condition",
+    "read_earth_engine": "an image has all patches",
+}
 
 
 def datasets_in(source: object) -> list[Any]:
     """The datasets, and the pieces of them, in what a call reads."""
     parts = source if isinstance(source, list | tuple) else [source]
     return [part for part in parts if isinstance(part, Configured)]
+
+
+def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
+    """Raise ValueError for what a dataset states of these keywords, which a call does not take."""
+    advice = _OTHERWISE.get(call, _WRITE_FIRST)
+    if "filters" in names and dataset.chooses_rows:
+        raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
+    if "columns" in names and dataset.chooses_columns:
+        raise ValueError(f"{call} works on whole records, and columns of the dataset are selected: {advice}")
+    for name in sorted(dataset.stated.changes.keys() & names - OF_SELECTION - _OF_CALLS):
+        raise ValueError(say("{} takes no {} of a dataset: {}", call, Keyword(name), advice))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,19 +184,26 @@ class Options:
         is_list: bool,
     ) -> Self:
         """The options of datasets, which agree, with those that belong to a call."""
+        if call is not None and (refused := REFUSED.get(call.__name__)) is not None:
+            for each in datasets:
+                refuse_stated(each, call.__name__, refused)
         first, *others = datasets
         writes = issubclass(cls, TransferOptions)
         names = {each.name for each in fields(first.stated)} & {each.name for each in fields(cls)} - cls.internal
-        names -= _OF_SELECTION | (_OF_TARGETS if writes else frozenset())
+        names -= OF_SELECTION | (_OF_TARGETS if writes else frozenset())
         if writes and issubclass(cls, FrameOptions):
             names |= {"compression"}  # that of what is read
         said = {name: getattr(first.stated, name) for name in names}
+        reads = "reading" in cls.__dataclass_fields__
+        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - _OF_PLACES if reads else said.keys()
         for other in others:
-            for name in sorted(said.keys() - _OF_CALLS):
-                if getattr(other.stated, name) != said[name]:
+            for name in sorted(compared - _OF_CALLS):
+                if getattr(other.stated, name) != getattr(first.stated, name):
                     raise ValueError(f"the datasets differ in {name}=: open them with the same, {_remedy(name)}")
         if writes:
             said["source_storage"] = first.stated.storage
+        if reads:
+            said["reading"] = first.stated
         options = cls(**{**said, **own, **keywords})
         is_fixed = not all(each.is_as_stated and not (is_list and each.chooses_rows) for each in datasets)
         for name in sorted(keywords.keys() & said.keys() - _OF_CALLS):
@@ -250,6 +274,21 @@ class RecordOptions(Options):
         object.__setattr__(self, "progress", check_progress(self.progress))
 
 
+def _with_checked_keywords(cls: type[T]) -> type[T]:
+    """Make the error for an unknown keyword of a constructor name the one meant."""
+    init, known = cls.__init__, inspect.signature(cls).parameters
+
+    @wraps(init)
+    def checked(self: T, *values: Any, **keywords: Any) -> None:
+        for name in keywords.keys() - known.keys():
+            raise unknown_keyword(name, known, cls, keywords[name])
+        init(self, *values, **keywords)
+
+    cls.__init__ = checked  # type: ignore[assignment]
+    return cls
+
+
+@_with_checked_keywords
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
     """What a file that is not trusted may take; more is an error.

@@ -63,7 +63,7 @@ _METHODS = {  # by attribute of datasets and readers of other libraries: what do
         ("dataloader", "to_dataloader", "to_pytorch"), "torch.utils.data.DataLoader(ds.to_torch(…)) takes it"
     ),
     **dict.fromkeys(("as_numpy_iterator", "as_numpy", "iter_batches", "iter_rows"), "call iter_arrays(batch_size=…)"),
-    "tail": "take(range(-n, 0)) has the last rows",
+    "tail": "tfr.open_random(path)[-n:] has the last rows",
     **dict.fromkeys(("num_rows", "shape", "height", "count", "cardinality"), "call count_rows()"),
     **dict.fromkeys(
         ("column_names", "dtypes", "names", "element_spec"), "schema has the names and types, columns the names"
@@ -89,6 +89,12 @@ _OF_READERS = {  # what a reader has in place of it
 _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
+}
+_BEFORE = {  # by keyword of reading: the method of a dataset that does the same
+    "columns": "select(…)",
+    "filters": "filter(…)",
+    "limit": "limit(…)",
+    "offset": "offset(…)",
 }
 _OF_SOURCES = {
     "path",
@@ -138,7 +144,9 @@ def _meant_mode(name: str, value: object, call: Callable[..., Any] | None) -> st
 
 
 def _instead(call: Callable[..., Any] | None, name: str) -> str | None:
-    """What to use in place of a keyword of training that a call does not have, because its library does the same."""
+    """What to use in place of a keyword that a call does not have: another call, or the library that it is for."""
+    if call is not None and call.__name__ == "open_writer" and name in ("record_dim", "overwrite_where"):
+        return "write_tfrecord has it, and takes an iterable of tables, too"
     return _OF_LIBRARIES.get(call.__name__) if call is not None and name in _OF_TRAINING else None
 
 
@@ -151,39 +159,57 @@ def meant_keywords(name: str) -> list[str]:
     return [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
 
 
-_OF_WHOLE_FILES = (
-    *("adopt", "build_index", "check_indexes", "compact", "copy", "delete", "open_random", "read_earth_engine"),
-    *("salvage", "verify", "write_indexes"),
-)
-_SELECTION = ("columns", "filters", "limit", "offset")
-_UNUSED = {  # by call: keywords of a dataset that make no difference to it, or that it refuses
-    **dict.fromkeys(("verify", "salvage"), ("on_error", "check_crc")),  # all damage is reported
-    "infer_schema": ("schema",),
-    "open_random": ("threads",),
-    "RecordReader": ("columns",),
-    **dict.fromkeys(("merge", "split", "shuffle", "sample", "dedupe"), ("columns", "on_error", "check_crc", "limits")),
-    "copy": ("on_error", "check_crc", "limits"),
+OF_ROWS = frozenset({"filters", "limit", "offset"})
+OF_SELECTION = frozenset({"columns"}) | OF_ROWS
+_OF_ALL_FILES = OF_SELECTION | {"on_error", "check_crc", "split", "allow_missing_shards"}
+REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what a dataset states
+    **dict.fromkeys(("adopt", "delete"), _OF_ALL_FILES),
+    "compact": _OF_ALL_FILES | {"schema", "schema_overrides"},
+    "copy": _OF_ALL_FILES | {"compression", "limits"},
+    "salvage": OF_SELECTION | {"on_error", "check_crc", "split"},  # all damage is reported
+    "verify": OF_SELECTION | {"on_error", "check_crc"},
+    **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"on_error"}),
+    "build_index": OF_SELECTION | {"on_error", "include_file_paths"},
+    "open_random": OF_ROWS | {"threads"},  # which makes no difference
+    "read_earth_engine": OF_ROWS,
+    "infer_schema": frozenset({"schema", "include_file_paths"}),
+    "report": frozenset({"include_file_paths"}),
+    "RecordReader": frozenset({"columns"}),
+    **dict.fromkeys(
+        ("dedupe", "merge", "sample", "shuffle", "split"), frozenset({"columns", "check_crc", "include_file_paths"})
+    ),
 }
 
 
 def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
     """How a call that reads a source passes the keywords of reading to `tfrecord_io.dataset`, by name."""
-    parameters = [p for p in inspect.signature(call).parameters.values() if p.name != "self"]
-    if not parameters or not _SOURCE.search(str(parameters[0].annotation)):
+    if not _is_method(call) and not _up_to_source(call):
         return {}
-    name = _name(call)
-    without = (*(_SELECTION if name in _OF_WHOLE_FILES else ()), *_UNUSED.get(name, ()))
-    return {name: f"tfr.dataset(…, {name}={{}})" for name in OF_DATASETS if name not in without}
+    taken = OF_DATASETS - REFUSED.get(_name(call), frozenset())
+    return {name: f"tfr.dataset(…, {name}={{}})" for name in taken}
+
+
+def _up_to_source(call: Callable[..., Any]) -> list[str]:
+    """The names of the parameters of a call up to the one that a dataset is passed to; empty if there is none."""
+    names = list[str]()
+    for parameter in inspect.signature(call).parameters.values():
+        names += [parameter.name] if parameter.name != "self" else []
+        if _SOURCE.search(str(parameter.annotation)):
+            return names
+    return []
 
 
 def _for_dataset(name: str, value: object, call: Callable[..., Any] | None) -> str | None:
     """How to say a keyword of reading, which `call` does not have, to `tfrecord_io.dataset`."""
-    if call is None or name not in of_dataset(call):
+    if call is None or _is_method(call) or name not in of_dataset(call):
         return None
     shown = repr(value) if isinstance(value, str | int | float | None) else "…"
-    first = next(p for p in inspect.signature(call).parameters if p != "self")
+    *before, source = _up_to_source(call)
     is_format = re.match("(write|open|read)_", call.__name__) and re.search("file_formats|plugins", call.__module__)
-    return f"to dataset(): tfr.{'formats.' * bool(is_format)}{_name(call)}(tfr.dataset({first}, {name}={shown}), …)"
+    path = "path" if source == "datasets" else source
+    read = f"tfr.dataset({path}, {name}={shown})"
+    first = ", ".join([*before, f"[{read}, …]" if source == "datasets" else read])
+    return f"to dataset(): tfr.{'formats.' * bool(is_format)}{_name(call)}({first}, …)"
 
 
 def _close_in_dataset(name: str, close: list[str], call: Callable[..., Any] | None) -> list[str]:
@@ -224,8 +250,10 @@ def unknown_keyword(
     import difflib
 
     parameters = () if call is None else [*inspect.signature(call).parameters.values()]
-    valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty} or known
+    valid = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
+    valid = set(known) if call is None else valid
     of_all_rows = call is not None and _name(call) in _OF_ALL_ROWS
+    limit = f"tfr.Limits({_OF_LIMITS.get(name, name)}={value!r})"
     if not (name in _ELSEWHERE and of_all_rows):
         instead = f"in {instead}" if instead else _for_dataset(name, value, call)
     if instead is not None:
@@ -237,21 +265,30 @@ def unknown_keyword(
     elsewhere = [_ELSEWHERE[own] for own in [name, *meant] if own in _ELSEWHERE and of_all_rows]
     if "mode" in valid and (mode := _meant_mode(name, value, call)) is not None:
         hint = mode
-    elif names := [own for own in meant if own in valid]:
-        hint = f": did you mean {names[0]}=?"
+    elif names := [own for own in (*meant, _OF_LIMITS.get(name)) if own in valid]:
+        hint = f": did you mean {names[0]}={limit if names[0] == 'limits' else ''}?"
         if names[0] == "worker" and name in _OF_A_LOADER:
             hint = f": {_OF_A_LOADER[name]}"
     elif elsewhere:
         hint = f": {elsewhere[0]};"
     elif moved := [own for own in (meant or _close_in_dataset(name, close, call)) if _for_dataset(own, value, call)]:
-        limit = f"tfr.Limits({_OF_LIMITS.get(name, name)}={value!r})"
         said = (_for_dataset(moved[0], ..., call) or "").replace("…", limit, 1) if moved[0] == "limits" else None
         said = said or _for_dataset(moved[0], value, call)
         return TypeError(f"{where}unexpected keyword argument {name!r}: pass {moved[0]}= {said}")
+    elif before := next((_BEFORE[own] for own in [name, *meant] if _is_method(call) and own in _BEFORE), None):
+        hint = f": call dataset.{before} before;"
+    elif _is_method(call) and (own := next((own for own in [name, *meant] if own in OF_DATASETS), None)):
+        hint = f": pass it to tfr.dataset(path, {own}=…);"
     elif instead := _instead(call, name):
         hint = f": {instead};"
     elif name in _OF_SOURCES and any(p.name == "source" for p in parameters):
         hint = ": did you mean source, the first argument?"
     else:
         hint = f": did you mean {close[0]}=?" if close else ";"
-    return TypeError(f"{where}unexpected keyword argument {name!r}{hint} valid names: {', '.join(sorted(valid))}")
+    listed = f" valid names: {', '.join(sorted(valid))}" if valid else " it takes none"
+    return TypeError(f"{where}unexpected keyword argument {name!r}{hint}{listed}")
+
+
+def _is_method(call: Callable[..., Any] | None) -> bool:
+    """Whether a call is a method of datasets, some of which adapters have as functions of a scan."""
+    return call is not None and (call.__qualname__.startswith("Dataset.") or call.__name__.startswith("to_"))

@@ -20,6 +20,7 @@ from tfrecord_io.options.record_types import MessageType, checked_record_type, t
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode
 
+_READING = ReadOptions()  # of a path
 ADDING = ("append", "overwrite_partitions")
 
 
@@ -164,15 +165,19 @@ class CopyOptions(TransferOptions, WriteOptions):
     partitions: Partitions = "features"
     split: str | None = None  # those of the files of a path that a call reads
     allow_missing_shards: bool = False
+    reading: ReadOptions = _READING
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
         | {"evolve", "partition_by", "overwrite_where", "any_suffix", "source_storage", "split", "allow_missing_shards"}
+        | {"reading"}
     )
     modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.schema, str):
+            raise ValueError(say("{schema=}: expected the schema to embed", schema=self.schema))
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         check_choice("partitions", self.partitions, get_args(Partitions))
 

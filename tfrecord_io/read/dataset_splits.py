@@ -74,21 +74,11 @@ def resolve_sources(
 
 
 def _of_datasets(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
-    """The files of the datasets in a list, and what else is in it.
-
-    Raises
-    ------
-    ValueError
-        Columns of a dataset are selected, and whole records are read.
-    """
+    """The files of the datasets in a list, and what else is in it."""
     found: list[Any] = []
     for part in parts:
         if isinstance(part, Scan):
-            if part.chooses_columns and getattr(options, "columns", None) is None:
-                reason = "whole records are read, and columns of the dataset are selected"
-                advice = "pass the dataset without select(), or write it first by tfr.write_tfrecord(dataset, path)"
-                raise ValueError(f"{reason}: {advice}")
-            found += record_sources(part, as_they_are=as_they_are)
+            found += record_sources(part, as_they_are=as_they_are, intact=isinstance(options, CopyOptions))
         else:
             found.append(part)
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import flat_values
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
@@ -31,11 +31,13 @@ from tfrecord_io.schema.tensor_types import (
     permutation_of,
 )
 from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.typing import FilesLike, TableLike
 
 RECORD, STEP = "record", "step"
 
 
-def explode(data: Any, *, prefix: str = "steps") -> pa.RecordBatchReader:
+@check_keywords
+def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordBatchReader:
     """Turn each row, an episode, into a row for each of its steps.
 
     Parameters

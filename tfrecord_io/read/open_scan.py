@@ -330,7 +330,7 @@ def count_scan(scan: Scan) -> int:
     from tfrecord_io.index.lookup import KnownCounts
     from tfrecord_io.read.chunks.count_frames import count_each
 
-    known = KnownCounts(options.compression, options.limits.record_bytes, options.limits.decompression_ratio)
+    known = KnownCounts.of_options(options)
     whole = [source for source in scan.sources if source.span is None]
     counts = list(count_each(whole, known.indexes(whole), known, threads=options.thread_count))
     parts = [source for source in scan.sources if source.span is not None]

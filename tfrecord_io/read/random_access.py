@@ -46,7 +46,6 @@ from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
-from tfrecord_io.read.sources import refuse_rows
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike
 
@@ -596,7 +595,7 @@ def open_random(
     keep: KeepKey | None = None,
     columns: Sequence[str] | str | None = None,
     schema: SchemaLike | Literal["infer"] | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> RandomAccess:
     """Open TFRecord files for reading any of their records, by number or by a key.
@@ -630,7 +629,7 @@ def open_random(
         error.
     columns, schema, storage_options
         As in `read_tfrecord`.
-    on_error : {"raise", "skip"} or callable
+    on_error : {"raise", "skip"} or callable, optional
         "skip" leaves damaged records out of tables, which are shorter by them, with a DamagedDataWarning; of a file
         whose headers are damaged, and that has no index, only the records that can be found have a number.
         ``report.skipped`` has each region. ``records[i]`` raises the error. A callable gets each error, with its
@@ -647,7 +646,7 @@ def open_random(
     Raises
     ------
     ValueError
-        A file is compressed, or `index` names more or fewer files than `path`.
+        A file is compressed, or `index` names more or fewer files than `source`.
     CorruptRecordError
         A file is damaged, or `index` does not match it. Other index files that do not match are skipped with a
         StaleIndexWarning.
@@ -665,7 +664,6 @@ def open_random(
     recovery = recovery_of(given.on_error)
     sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
     sources, options = selection_of(source, replace(given, threads=1, on_error=sampling))
-    refuse_rows(source, "open_random", "records.select(filters) finds those that fulfil a condition")
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.limits.record_bytes)

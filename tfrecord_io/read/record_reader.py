@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
@@ -12,7 +11,6 @@ from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import FrameOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import ReadReport, end_read
@@ -35,7 +33,7 @@ class RecordReader(ConsumedOnce[bytes]):
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; a `dataset` says more of how files are read.
-    on_error : {"raise", "stop", "skip"} or callable
+    on_error : {"raise", "stop", "skip"} or callable, optional
         "stop" ends at the first damage with a StoppedEarlyWarning. "skip" continues after it: see ``report`` for what
         was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its
         ``region``, and returns True to continue after it, or False to raise it.
@@ -66,7 +64,7 @@ class RecordReader(ConsumedOnce[bytes]):
 
     @check_keywords
     def __init__(
-        self, source: InputPath, *, on_error: OnError = "raise", storage_options: Mapping[str, Any] | None = None
+        self, source: InputPath, *, on_error: OnError | None = None, storage_options: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__()
         options = FrameOptions.of_call(RecordReader, locals(), source)
@@ -78,18 +76,7 @@ class RecordReader(ConsumedOnce[bytes]):
             self.report.skipped = recovery.skipped
         self._sources = sources
         self._prefetcher = SourcePrefetcher(sources)
-        self._walker = BlockWalker(
-            self._prefetcher,
-            partial(
-                RecordFile,
-                compression=options.compression,
-                recover=recovery is not None,
-                asks=True,
-                max_decompression_ratio=options.limits.decompression_ratio,
-            ),
-            max_record_bytes=options.limits.record_bytes,
-            recover=recovery,
-        )
+        self._walker = BlockWalker.of_options(self._prefetcher, options, recover=recovery)
         self._ready: deque[bytes] = deque()  # threads take from it without the lock, which costs more than the rest
         self._blocks = self._walk(options.check_crc)
         for each in sources:

@@ -3,7 +3,8 @@
 A path is found by `tfrecord_io.storage.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
 (`Options.from_keywords` brings them to a call) and a selection. Calls that read rows narrow the scan itself (`narrowed`
 in `tfrecord_io.read.open_scan`). Calls that go through records get files which have the selected records only
-(`record_sources`), and calls that change or check files get their paths (`whole_files`), if nothing is selected.
+(`record_sources`), and calls that change or check files get their paths (`whole_files`). What a dataset states and a
+call does not take is an error, when the options of the call are made.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError, say
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.options import Options, ReadOptions, TransferOptions
+from tfrecord_io.options import Options, ReadOptions, TransferOptions, raises
 from tfrecord_io.options.checked_options import differing
+from tfrecord_io.options.keyword_names import OF_SELECTION
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.embedded_schemas import embedded_in
-from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
@@ -37,10 +38,8 @@ from tfrecord_io.storage.read.source import Origin, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
-_SELECTION = ("columns", "filters", "offset", "limit")
 _OF_CALLS = {"threads", "progress", "batch_size", "batch_bytes", "sample", "on_new", "storage_options", "filesystem"}
-_STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in {*_SELECTION, *_OF_CALLS})
-_WRITE_FIRST = "write them first, by tfr.write_tfrecord(dataset, path)"
+_STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in {*OF_SELECTION, *_OF_CALLS})
 
 
 def is_source(value: object) -> bool:
@@ -55,28 +54,32 @@ def as_list(source: Any) -> Any:
     return source if is_one else list(source)
 
 
-def whole_files(source: Any, verb: str, *, splits: bool = False) -> Any:
-    """The paths of a source, for a call that works on whole files; `splits`: also on those of a split of TFDS.
+def whole_files(source: Any, verb: str) -> Any:
+    """The paths of a source, for a call that works on whole files.
 
     Raises
     ------
     ValueError
-        It is a dataset of which rows or columns are selected, or a piece of one; `verb` names the call.
+        It is a piece of a dataset; `verb` names the call.
     """
     if isinstance(source, list | tuple):
-        paths = (whole_files(part, verb, splits=splits) for part in source)
+        paths = (whole_files(part, verb) for part in source)
         return [path for part in paths for path in (part if isinstance(part, list | tuple) else [part])]
     if not isinstance(source, Scan):
         return source
-    refuse_rows(source, verb, _WRITE_FIRST)
-    if source.chooses_columns:
-        raise ValueError(f"{verb} works on whole records, and columns of the dataset are selected: {_WRITE_FIRST}")
-    if source.stated.split is not None and not splits:
-        text = "{} works on whole files, and takes no {split=}: {}"
-        raise ValueError(say(text, verb, _WRITE_FIRST, split=str(source.stated.split)))
     if source.origin is None:
         raise ValueError(f"{verb} works on whole files, and not on a piece of a dataset: pass the dataset, or a path")
     return source.origin[0]
+
+
+def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
+    """The path of a source, for a call that changes the files of one dataset; see `whole_files`."""
+    path = whole_files(source, verb)
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"{verb} takes the path of one dataset, as str or PathLike, or a Dataset, not a {type(path).__name__}"
+        )
+    return path
 
 
 def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
@@ -142,7 +145,7 @@ def _is_same(value: Any, own: Any) -> bool:
 
 
 def _selections(options: ReadOptions) -> dict[str, Any]:
-    return {name: value for name in _SELECTION if (value := getattr(options, name)) != getattr(ReadOptions, name)}
+    return {name: value for name in OF_SELECTION if (value := getattr(options, name)) != getattr(ReadOptions, name)}
 
 
 def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
@@ -150,13 +153,6 @@ def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
     order = ("offset", "filters", "limit")
     latest = max((order.index(name) for name in first if name in order), default=-1)
     return not first.keys() & then.keys() and all(order.index(name) > latest for name in then if name in order)
-
-
-def refuse_rows(source: Any, verb: str, advice: str) -> None:
-    """Raise ValueError for a dataset, also in a list, of which rows are selected; `verb` names the call."""
-    for part in source if isinstance(source, list | tuple) else [source]:
-        if isinstance(part, Scan) and part.chooses_rows:
-            raise ValueError(f"{verb} works on whole files, and takes no selection ({part.chooses_rows}): {advice}")
 
 
 def storage_of(source: Any) -> dict[str, Any]:
@@ -175,16 +171,20 @@ def paths_of(source: Any) -> list[Any]:
     return found
 
 
-def record_sources(scan: Scan, *, as_they_are: bool = False) -> list[Source]:
+def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = False) -> list[Source]:
     """The files of a scan, with the records only that are rows of it.
 
     The first record of each has the schema that the files of the scan embed, unless they are to be `as_they_are`.
+    `intact`: without those that its ``on_error=`` leaves out.
     """
     scan = scan.aligned()
+    is_chosen = bool(scan.chooses_rows) or (intact and not raises(scan.stated.on_error))
+    if not is_chosen and (as_they_are or all(source.begins_file for source in scan.sources)):
+        return list(scan.sources)  # whose schema is not looked for
     carries = not as_they_are and scan.resolved.embedded is not None
-    if not scan.chooses_rows and not (carries and any(not source.begins_file for source in scan.sources)):
+    if not is_chosen and not carries:
         return list(scan.sources)
-    chosen = _ChosenRows(scan)
+    chosen = _ChosenRows(scan, is_chosen)
     return [ChosenRecords(chosen, number, carries=carries).source() for number in range(len(scan.sources))]
 
 
@@ -223,14 +223,14 @@ class RowStream:
 class _ChosenRows:
     """The numbers of the records that are rows of a scan, which are found when the first of its files is opened."""
 
-    def __init__(self, scan: Scan) -> None:
-        self.scan = scan
+    def __init__(self, scan: Scan, is_chosen: bool) -> None:
+        self.scan, self._is_chosen = scan, is_chosen
         self._numbers: list[Array] | None = None
         self._lock = Lock()
 
     def of(self, file: int) -> Array | None:
         """The numbers in a file, ascending; None: all."""
-        if not self.scan.chooses_rows:
+        if not self._is_chosen:
             return None
         with self._lock:
             if self._numbers is None:
@@ -251,7 +251,7 @@ class _ChosenRows:
         return [np.concatenate(parts) for parts in numbers]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _ChosenRows, (self.scan.absolute(),)
+        return _ChosenRows, (self.scan.absolute(), self._is_chosen)
 
 
 class ChosenRecords:
@@ -303,17 +303,9 @@ class ChosenRecords:
         except TFRecordError as damage:
             self._failed = Origin(damage.path, damage.record, damage.offset)
             raise
-        open_file = partial(
-            RecordFile,
-            compression=options.compression,
-            recover=recovery is not None,
-            asks=True,
-            max_decompression_ratio=options.limits.decompression_ratio,
-        )
-        limit = options.limits.record_bytes
         with (
             SourcePrefetcher([self._file]) as sources,
-            closing(BlockWalker(sources, open_file, max_record_bytes=limit, recover=recovery)) as walker,
+            closing(BlockWalker.of_options(sources, options, recover=recovery)) as walker,
         ):
             while walker.load() and (chosen is None or (len(chosen) and walker.record <= chosen[-1])):
                 error = walker.error
@@ -336,6 +328,8 @@ class ChosenRecords:
                     walker.advance(len(frames.starts), frames.consumed)
                 if error is None:
                     walker.read_on()
+                elif chosen is not None and walker.record > chosen[-1]:
+                    return
                 elif not walker.recover(error):
                     if isinstance(error, TFRecordError):
                         self._failed = Origin(error.path, error.record, error.offset)

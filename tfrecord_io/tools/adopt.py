@@ -25,7 +25,7 @@ from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embed
 from tfrecord_io.read.inference import inferred_schema
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.sources import whole_files
+from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.observation import Observation, join_columns
 from tfrecord_io.storage.filesystem.locate import locate
@@ -44,7 +44,7 @@ _MOST_FILES = 8  # that are read at a time
 
 @check_keywords
 def adopt(
-    path: Path | OpenedDataset, *, storage_options: Mapping[str, Any] | None = None, progress: ProgressLike = False
+    source: Path | OpenedDataset, *, storage_options: Mapping[str, Any] | None = None, progress: ProgressLike = False
 ) -> WriteReport:
     """Write a manifest for files that have none, such as those of spark-tfrecord, so that they are a dataset.
 
@@ -71,7 +71,7 @@ def adopt(
 
     Parameters
     ----------
-    path : str or PathLike
+    source : str, PathLike or Dataset
         A directory. The files are those that `read_table` reads of it: names such as ``_SUCCESS`` and ``_temporary/``
         are left out. Or ``train@*``, where a directory has shards of several names.
     storage_options, progress
@@ -99,10 +99,8 @@ def adopt(
     and adopt the directory again, or append by this package. If some files have an embedded schema and others do not,
     the dataset has none, and each read decides as before.
     """
-    options = ReadOptions.of_call(adopt, locals(), path)
-    path = whole_files(path, "adopt")
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path is the str or PathLike of a directory, not a {type(path).__name__}")
+    options = ReadOptions.of_call(adopt, locals(), source)
+    path = one_path(source, "adopt")
     fs, name = locate(path, options.storage)
     sources = resolve_inputs(path, options.storage)
     directory = f"{name.rstrip('/')}/" if name.rstrip("/") else name
@@ -186,7 +184,7 @@ def _stem(names: Sequence[str]) -> str:
 def _counted(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """The records of each file, and its size and CRC-32C."""
     crc32c = get_engine().crc32c
-    known = KnownCounts("infer", options.limits.record_bytes)
+    known = KnownCounts.of_options(options)
     counts = list(count_each(sources, find_indexes(sources), known, threads=options.thread_count))
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:

@@ -16,7 +16,7 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.display import Summary
 from tfrecord_io.errors import printable, say
 from tfrecord_io.options import MIB, CopyOptions, check_integer
-from tfrecord_io.read.sources import storage_of, whole_files
+from tfrecord_io.read.sources import one_path, storage_of
 from tfrecord_io.storage.paths.manifest import ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import ManifestVersion, Source
@@ -37,11 +37,10 @@ _ONE_DATASET = say(
 
 @check_keywords
 def compact(
-    path: Path | OpenedDataset,
+    source: Path | OpenedDataset,
     *,
     max_shard_bytes: int = 256 * MIB,
     write_index: IndexLike = False,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -67,12 +66,12 @@ def compact(
 
     Parameters
     ----------
-    path : str or PathLike
+    source : str, PathLike or Dataset
         A dataset with a manifest, as it was written to a directory or to shards; or a folder of it (``day=1/``) or some
         shards, of which only these are joined.
     max_shard_bytes : int, default 256 MiB
         Neighbours are joined as long as their files have at most so many bytes together, compressed if they are.
-    write_index, threads, storage_options, filesystem, progress
+    write_index, storage_options, filesystem, progress
         As for `write_tfrecord`.
 
     Returns
@@ -95,11 +94,9 @@ def compact(
     ``train@*``, and no longer by the number of its shards (``train@8``). ``convert(resume=True)`` recognises the
     dataset as long as all of its sources are the same; else it converts those of joined shards again.
     """
-    options = replace(CopyOptions.of_call(compact, locals(), path, **storage_of(path)), partitions="drop")
-    path = whole_files(path, "compact")
+    options = replace(CopyOptions.of_call(compact, locals(), source, **storage_of(source)), partitions="drop")
+    path = one_path(source, "compact")
     check_integer("max_shard_bytes", max_shard_bytes, 1)
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path is the str or PathLike of a dataset, not a {type(path).__name__}")
     sources = resolve_inputs(path, options.storage)
     compaction = _Compaction(manifest_of(sources, path, "compacted", _ONE_DATASET), path)
     compaction.join(sources, max_shard_bytes)

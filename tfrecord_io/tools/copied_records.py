@@ -110,7 +110,7 @@ class CopiedRecords:
         stored: dict[bytes, str] = {}
         without: str | None = None
         for source in self.sources:
-            found, content = _first_schema(source)
+            found, content = _first_schema(source, self.options.reading)
             if content is not None:
                 stored.setdefault(content, source.path)
             elif found:
@@ -120,7 +120,7 @@ class CopiedRecords:
     def count(self) -> int:
         """The number of records, by the cheapest method that applies to each file."""
         indexes = find_indexes(self.sources, None, self.options.source)
-        return sum(count_each(self.sources, indexes, KnownCounts("infer", MAX_RECORD_BYTES)))
+        return sum(count_each(self.sources, indexes, KnownCounts.of_options(self.options.reading)))
 
     def frames(self) -> Iterator[tuple[str, Frames]]:
         """Yield all records, with the folders that they are copied to; the data is valid until the next step.
@@ -137,7 +137,7 @@ class CopiedRecords:
         with (
             ProgressMeter(self.options.progress, total(source.size for source in self.sources), "bytes") as progress,
             SourcePrefetcher(self.sources) as prefetched,
-            closing(BlockWalker(prefetched, progress=progress)) as walker,
+            closing(BlockWalker.of_options(prefetched, self.options.reading, progress=progress)) as walker,
         ):
             for frames in walker.intact_frames(get_engine()):
                 self._note_schema(walker, frames)
@@ -262,7 +262,7 @@ class CopiedSchema:
             folders, features = folders.declared(columns, sources)
             if known is not None:
                 known = EmbeddedSchema(embedded_schema(features.to_arrow()), known.dictionaries, known.path)
-                _check_described(known, sources)
+                _check_described(known, sources, options.reading)
         if known is None:
             return cls(None, (), united, None, folders)
         _refuse(folders, known.schema.names, sources)
@@ -309,13 +309,14 @@ def _overridden(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> Embed
     return EmbeddedSchema(schema, categories, embedded.path)
 
 
-def _check_described(known: EmbeddedSchema, sources: Sequence[Source]) -> None:
+def _check_described(known: EmbeddedSchema, sources: Sequence[Source], reading: ReadOptions) -> None:
     """Raise an error if the records cannot be read under a schema that is to be embedded."""
     schema = Schema.parse(known.schema)
     has_steps = any(field.part == FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
     resolved = ResolvedSchema(schema, "embedded", record_type, known)  # which has to name all features
-    scan = Scan(tuple(sources), ReadOptions(schema=schema), resolved, PartitionColumns())  # embedded ones do not count
+    options = ReadOptions(schema=schema, compression=reading.compression, limits=reading.limits)
+    scan = Scan(tuple(sources), options, resolved, PartitionColumns())  # embedded ones do not count
     try:
         with open_as_it_is(scan) as batches:
             for _ in batches:
@@ -488,12 +489,12 @@ def _common_start(fields: Sequence[bytes]) -> bytes:
     return least[: min(size, 16)]
 
 
-def _first_schema(source: Source) -> tuple[bool, bytes | None]:
+def _first_schema(source: Source, reading: ReadOptions) -> tuple[bool, bytes | None]:
     """Whether a file has records, and the content of the embedded schema of the first one, if it is readable."""
     if source.shard is not None and (source.shard.records == 0 or source.shard.manifest.schema is not None):
         content = source.shard.manifest.schema
         return source.shard.records > 0, content if _is_readable(content) else None
-    with closing(BlockWalker(iter([source]))) as walker:
+    with closing(BlockWalker.of_options(iter([source]), reading)) as walker:
         if not walker.load():
             return False, None
         content = first_embedded(walker)

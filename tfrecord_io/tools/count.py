@@ -29,7 +29,7 @@ def count(
     *,
     check_crc: bool = False,
     index: Path | Iterable[Path] | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> int:
@@ -53,7 +53,7 @@ def count(
     index : str, os.PathLike or list of those, optional
         The index file, or one for each data file in the order in which they are read, as in `open_random`. It is
         preferred to a manifest.
-    on_error : {"raise", "stop", "skip"} or callable
+    on_error : {"raise", "stop", "skip"} or callable, optional
         As in `RecordReader`. The records of a damaged file are those that it would return; without `check_crc`,
         payloads are not checked, and a number that a manifest or an index states is taken as it is.
     storage_options, progress
@@ -79,7 +79,7 @@ def count(
             return count_scan(path)
     recovery = recovery_of(options.on_error)
     sources = resolve_sources(path, options)
-    known = KnownCounts(options.compression, options.limits.record_bytes, options.limits.decompression_ratio)
+    known = KnownCounts.of_options(options)
     if index is not None and (options.check_crc or not known.may_be_plain):
         plain = say("{compression=}: only plain files have one", compression=options.compression)
         reason = say("{check_crc=True} reads all records") if options.check_crc else plain

@@ -16,7 +16,7 @@ from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer, chec
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.row_hashes import HASH, row_hashes
 from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, write_labelled
-from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -33,15 +33,12 @@ def dedupe(
     by: str | Sequence[str],
     keep: Literal["first", "last"] = "first",
     memory_bytes: int = 256 * MIB,
-    schema: SchemaLike | None = None,
-    schema_overrides: Mapping[str, Any] | None = None,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -73,7 +70,7 @@ def dedupe(
         Which of the records with one key is written, and stays where it is in the order.
     memory_bytes : int, default 256 MiB
         Bytes of keys to hold in memory; about twice as much is used.
-    schema, schema_overrides, partitions, compression, shards, max_shard_bytes, write_index, mode, threads
+    partitions, compression, shards, max_shard_bytes, write_index, mode
         As for `merge`.
     storage_options, filesystem, progress
         As for `write_tfrecord`; a source with others is a `dataset`.

@@ -39,7 +39,7 @@ from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import whole_files
+from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard
@@ -53,7 +53,7 @@ from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
-from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import OpenedDataset, Path, ProgressLike
 from tfrecord_io.write.frame_sink import FrameSink, with_prefix
 
 _MOST_FILES = 8  # that are read at a time
@@ -111,11 +111,10 @@ class DeleteReport(Report):
 
 @check_keywords
 def delete(
-    path: Path | OpenedDataset,
+    source: Path | OpenedDataset,
     *,
     filters: Any,
     dry_run: bool = False,
-    schema: SchemaLike | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> DeleteReport:
@@ -140,7 +139,7 @@ def delete(
 
     Parameters
     ----------
-    path : str, PathLike or Dataset
+    source : str, PathLike or Dataset
         A dataset with a manifest, or a folder of it (``day=1/``) or some shards, of which only these lose rows; or one
         file without a manifest, which is replaced in one step.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
@@ -148,7 +147,7 @@ def delete(
         by ``DELETE`` of SQL.
     dry_run : bool, default False
         Find the rows and report them, and change nothing.
-    schema, storage_options, progress
+    storage_options, progress
         As for `dataset`, to which all else is said.
 
     Returns
@@ -171,10 +170,8 @@ def delete(
     Index files of a file that is written anew are made for the new one, with the same columns. If no row remains, one
     shard without records does, so that the dataset keeps its columns.
     """
-    options = ReadOptions.of_call(delete, {**locals(), "filters": None}, path)
-    path = whole_files(path, "delete")
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path is the str or PathLike of a dataset or file, not a {type(path).__name__}")
+    options = ReadOptions.of_call(delete, {**locals(), "filters": None}, source)
+    path = one_path(source, "delete")
     if filters is None:
         raise TypeError(say("{filters=None}: expected the condition of the rows to remove"))
     sources = resolve_inputs(path, options.storage)
@@ -390,7 +387,10 @@ class _Deletion:
         """The records that stay, with the number of their file and its compression; of each file at least once."""
         sources = [found.source for found in self._rewritten]
         prefix = b""  # for the next record: the schema of the first one, which is removed
-        with SourcePrefetcher(sources) as prefetched, closing(BlockWalker(prefetched, progress=self._meter)) as walker:
+        with (
+            SourcePrefetcher(sources) as prefetched,
+            closing(BlockWalker.of_options(prefetched, self._options, progress=self._meter)) as walker,
+        ):
             for frames in walker.intact_frames(get_engine()):
                 assert walker.file is not None
                 data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES

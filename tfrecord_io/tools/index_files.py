@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tfrecord_io.read.index_columns import FileIndex, at_a_time, index_columns, 
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.typing import FilesLike, InputPath, ProgressLike, SchemaLike
+from tfrecord_io.typing import FilesLike, InputPath, ProgressLike
 
 
 @check_keywords
@@ -54,7 +54,7 @@ def write_indexes(
         A file is damaged; no index is written for it.
     """
     options = FrameOptions.of_call(write_indexes, locals(), source)
-    sources = resolve_sources(whole_files(source, "write_indexes", splits=True), options)
+    sources = resolve_sources(whole_files(source, "write_indexes"), options)
     _refuse_pipes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
 
@@ -77,7 +77,6 @@ def build_index(
     source: FilesLike,
     *,
     columns: Sequence[str] | str,
-    schema: SchemaLike | Literal["infer"] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> list[FileIndex]:
@@ -103,7 +102,7 @@ def build_index(
     columns : sequence of str
         Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories. The
         entry "*scalars" stands for all of these.
-    schema, storage_options, progress
+    storage_options, progress
         As in `read_tfrecord`.
 
     Returns
@@ -121,7 +120,7 @@ def build_index(
         A file is damaged; no index is written for it.
     """
     options = ReadOptions.of_call(build_index, locals(), source)
-    sources = resolve_sources(whole_files(source, "build_index", splits=True), options)
+    sources = resolve_sources(whole_files(source, "build_index"), options)
     _refuse_pipes(sources)
     return index_columns(sources, columns, options)
 
@@ -152,7 +151,7 @@ def check_indexes(
         As in `read_tfrecord`.
     """
     options = FrameOptions.of_call(check_indexes, locals(), source)
-    sources = resolve_sources(whole_files(source, "check_indexes", splits=True), options)
+    sources = resolve_sources(whole_files(source, "check_indexes"), options)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (
             partial(_check_one, source, file, options.limits.record_bytes, meter)

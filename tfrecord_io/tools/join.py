@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,20 +18,16 @@ from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaErr
 from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike, TableLike
+from tfrecord_io.typing import InputPath, ProgressLike, TableLike
 
 
 @check_keywords
 def join(
-    path: InputPath,
+    source: InputPath,
     table: TableLike,
     *,
     on: str | Sequence[str],
     columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> pa.RecordBatchReader:
@@ -54,13 +50,13 @@ def join(
 
     Parameters
     ----------
-    path : str, PathLike, Dataset, list of those, or binary file object
+    source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     table : DataFrame, pyarrow Table, dict of arrays, or another table
         As in `write_tfrecord`: the columns of the key, each key once, and others.
     on : str or sequence of str
         The columns of the key, which both have: texts, bytes, numbers, bools or times.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, storage_options, progress
         As for `dataset`.
 
     Returns
@@ -81,9 +77,9 @@ def join(
     """
     keywords = locals()
     names = check_names("on", on)
-    source = with_plain_layout(open_input(table))
-    right = pa.Table.from_batches(source.batches, source.schema).combine_chunks()
-    reader = open_reader(path, **ReadOptions.stated(join, keywords))
+    added_rows = with_plain_layout(open_input(table))
+    right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()
+    reader = open_reader(source, **ReadOptions.stated(join, keywords))
     try:
         _check_columns(reader.schema, right.schema, names)
         keys = _Keys([(name, right[name], reader.schema.field(name).type) for name in names])

@@ -93,7 +93,7 @@ def read_metadata(source: FilesLike, *, storage_options: Mapping[str, Any] | Non
     Raises
     ------
     FileNotFoundError
-        Nothing matches `path`.
+        Nothing matches `source`.
     TFRecordError
         The first records are damaged.
     """

@@ -9,6 +9,7 @@ import hashlib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ from tfrecord_io.arrow.output.to_python import python_values
 from tfrecord_io.call_errors import rename_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable, say
-from tfrecord_io.options import ReadOptions, check_integer
+from tfrecord_io.options import check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.registry import listed
@@ -112,10 +113,12 @@ def _each_key(
     copied: CopiedRecords, columns: Sequence[str], keyword: str, use: Callable[[list[pa.Array]], T], kinds: Kinds
 ) -> list[T]:
     schema = copied.schema
-    keywords: dict[str, Any] = {"columns": list(columns), "sample": "all", "schema": schema.declared}
-    if schema.declared is None:
-        keywords["schema_overrides"] = copied.options.schema_overrides
-    with Reader(plan_scan(copied.sources, ReadOptions.from_keywords(keywords), embedded=schema.united)) as batches:
+    overrides = copied.options.schema_overrides if schema.declared is None else None
+    options = replace(
+        copied.options.reading, columns=columns, sample="all", schema=schema.declared, schema_overrides=overrides,
+        filters=None, offset=0, limit=None, on_error="raise", progress=False,  # the files have no other rows
+    )  # fmt: skip
+    with Reader(plan_scan(copied.sources, options, embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             if field.name not in columns:  # columns= would take it for a glob
                 reason = say("{} takes the name of one column, and no pattern", Keyword(keyword))

@@ -25,7 +25,7 @@ from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import RecordOutput, record_outputs
 from tfrecord_io.tools.row_labels import random_labels, write_labelled
 from tfrecord_io.tools.split import exact_fraction
-from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -46,15 +46,12 @@ def shuffle(
     *,
     seed: int = 0,
     memory_bytes: int = 256 * MIB,
-    schema: SchemaLike | None = None,
-    schema_overrides: Mapping[str, Any] | None = None,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -84,7 +81,7 @@ def shuffle(
         among files.
     memory_bytes : int, default 256 MiB
         Bytes of records to hold in memory; about twice as much is used.
-    schema, schema_overrides, partitions, compression, shards, max_shard_bytes, write_index, mode, threads
+    partitions, compression, shards, max_shard_bytes, write_index, mode
         As for `merge`.
     storage_options, filesystem, progress
         As for `write_tfrecord`; a source with others is a `dataset`.
@@ -118,15 +115,12 @@ def sample(
     n: int | None = None,
     fraction: float | None = None,
     seed: int = 0,
-    schema: SchemaLike | None = None,
-    schema_overrides: Mapping[str, Any] | None = None,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -156,7 +150,7 @@ def sample(
         The part of the records to write, from 0 to 1: of m records exactly ``floor(m * fraction + 1/2)``.
     seed : int, default 0
         The same seed, and number of records, gives the same choice.
-    schema, schema_overrides, partitions, compression, shards, max_shard_bytes, write_index, mode, threads
+    partitions, compression, shards, max_shard_bytes, write_index, mode
         As for `merge`.
     storage_options, filesystem, progress
         As for `write_tfrecord`; a source with others is a `dataset`.

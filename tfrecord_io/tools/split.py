@@ -28,7 +28,7 @@ from tfrecord_io.tools.row_labels import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike
 from tfrecord_io.write.writer import WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
@@ -40,15 +40,12 @@ def merge(
     source: InputPath,
     target: Path,
     *,
-    schema: SchemaLike | None = None,
-    schema_overrides: Mapping[str, Any] | None = None,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -75,21 +72,16 @@ def merge(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As for `dataset`.
+        As for `dataset`. The ``schema=`` of a dataset is embedded in place of those of the files, whose records are
+        read with it first: it has to name all their features, with types that fit the values. Its
+        ``schema_overrides=`` are types of some columns, where the files disagree or have others.
     target : str, PathLike or binary file object
         As for `write_tfrecord`.
-    schema : pyarrow.Schema, Schema or dict, optional
-        The schema to embed, in place of those of the files; the records stay as they are. They are read with it first:
-        it has to name all their features, with types that fit the values. By default the schemas of the files are
-        united.
-    schema_overrides : dict, optional
-        Types of some columns of the embedded schema, by name or glob, where the files disagree or have others; the
-        records are checked as with `schema`.
     partitions : {"features", "folders", "drop"}
         What values in the names of folders (``day=1/``) become. "features": one of each record, with the type that
         `read_table` gives the column; records must be Examples without a feature of this name. "folders": `target` is a
         directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": nothing.
-    compression, shards, max_shard_bytes, write_index, threads, storage_options, filesystem, progress
+    compression, shards, max_shard_bytes, write_index, storage_options, filesystem, progress
         As for `write_tfrecord`; a source with another storage is ``dataset(path, storage_options=…)``.
     mode : {"error", "overwrite"}, optional
         What happens to existing output. By default a file is replaced, and a sharded dataset is an error.
@@ -105,7 +97,7 @@ def merge(
     SchemaError
         The embedded schemas of two files state different types of a column, or a feature and a folder have one name.
     SchemaError, DecodeError
-        `schema` does not describe the records, or records in folders are not Examples.
+        The schema of the dataset does not describe the records, or records in folders are not Examples.
     FileExistsError
         As `write_tfrecord`.
 
@@ -124,15 +116,12 @@ def split(
     *,
     by: str,
     seed: int = 0,
-    schema: SchemaLike | None = None,
-    schema_overrides: Mapping[str, Any] | None = None,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -146,15 +135,12 @@ def split(
     group: str | None = None,
     stratify: str | None = None,
     seed: int = 0,
-    schema: SchemaLike | None = None,
-    schema_overrides: Mapping[str, Any] | None = None,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -166,15 +152,12 @@ def split(
     *,
     by: None = None,
     fractions: None = None,
-    schema: SchemaLike | None = None,
-    schema_overrides: Mapping[str, Any] | None = None,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -189,15 +172,12 @@ def split(
     group: str | None = None,
     stratify: str | None = None,
     seed: int = 0,
-    schema: SchemaLike | None = None,
-    schema_overrides: Mapping[str, Any] | None = None,
     partitions: Partitions = "features",
     compression: Compression | None = "infer",
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
@@ -247,7 +227,7 @@ def split(
         has its fraction up to a few records. Records that are added behind the others change the part of no other.
     seed : int, default 0
         The same seed gives the same parts of the same records; without `group` and `stratify`, of the same number.
-    schema, schema_overrides, partitions, compression, shards, max_shard_bytes, write_index, mode, threads
+    partitions, compression, shards, max_shard_bytes, write_index, mode
         As for `merge`.
     storage_options, filesystem, progress
         As for `write_tfrecord`; a source with others is a `dataset`.

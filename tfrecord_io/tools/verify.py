@@ -153,7 +153,7 @@ def verify(
     Raises
     ------
     FileNotFoundError
-        Nothing matches `path`, or a shard is missing.
+        Nothing matches `source`, or a shard is missing.
     OSError
         None of the files can be read. If some can, the others have the status "unreadable".
     """
@@ -169,7 +169,7 @@ def verify(
             )
         )
     options = FrameOptions.of_call(verify, locals(), source)
-    return check_files(whole_files(source, "verify", splits=True), record_type, options)
+    return check_files(whole_files(source, "verify"), record_type, options)
 
 
 def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOptions) -> VerifyReport:

@@ -33,7 +33,7 @@ from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import Epochs
 from tfrecord_io.training.files import Files, source_of
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, ProgressLike, SchemaLike, UnevenParts
+from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, SchemaLike, UnevenParts
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
 OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
@@ -315,10 +315,7 @@ def iter_arrays(
     columns: Sequence[str] | str | None = None,
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
     storage_options: Mapping[str, Any] | None = None,
-    progress: ProgressLike = False,
     shuffle_buffer: int | None = None,
     seed: int | None = None,
     epochs: int | None = 1,
@@ -365,15 +362,13 @@ def iter_arrays(
     source : str, PathLike, Dataset, or list of those
         As in `read_tfrecord`, but for file objects: files are opened in each epoch. A `dataset` says more of how they
         are read: its `sample` is the number of records from which the schema is inferred, and with ``ragged=None``
-        also which lists have a fixed length; with its ``threads=1``, all work is done in the calling thread, with more,
-        background threads read, decode and prepare batches, which do not depend on it.
+        also which lists have a fixed length; its `limit` is that of an epoch, for all workers together, for which
+        files are read in order, as with its `offset`; with its ``threads=1``, all work is done in the calling thread,
+        with more, background threads read, decode and prepare batches, which do not depend on it.
     batch_size : int
         Number of records in a batch.
-    columns, filters, schema, on_error, storage_options, progress
+    columns, filters, schema, storage_options
         As in `read_tfrecord`.
-    limit : int, optional
-        Number of records in an epoch, for all workers together. Files are then read in order, as with the `offset` of a
-        `dataset`.
     shuffle_buffer : int, optional
         Number of records to draw from: each record is drawn uniformly from a buffer of this size, and replaced by the
         next one read, as in ``tf.data.Dataset.shuffle``. The order of files is shuffled too. 0 keeps their order.

@@ -85,8 +85,8 @@ def other_calls(path: Path) -> None:
         target_options={"compressed": True},
         source_options={"batch_size": 10},
     )
-    tfr.formats.write_npy(path, "x.npy", "x", mode="overwrite", columns=["x"])
-    tfr.formats.write_npz(path, "x.npz", compressed=True, schema={"x": "int64"})
+    tfr.formats.write_npy(tfr.dataset(path, columns=["x"]), "x.npy", "x", mode="overwrite")
+    tfr.formats.write_npz(tfr.dataset(path, schema={"x": "int64"}), "x.npz", compressed=True)
     with tfr.formats.open_npy({"image": "images.npy", "label": "labels.npy"}) as stream:
         tfr.write_tfrecord(stream, path)
     count: int = tfr.count(tfr.dataset(path, compression="infer"), check_crc=True)

@@ -56,7 +56,7 @@ def test_lists_of_one_length_are_an_axis(tmp_path: Path) -> None:
 
 def test_no_records_are_an_empty_array(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.zeros((4, 2, 2), np.int16)}, tmp_path / "x.tfrecord")
-    tfr.formats.write_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", limit=0)
+    tfr.formats.write_npy(tfr.dataset(tmp_path / "x.tfrecord", limit=0), tmp_path / "x.npy")
     actual = np.load(tmp_path / "x.npy")
     assert (actual.shape, actual.dtype) == ((0, 2, 2), np.int16)
 
@@ -161,9 +161,12 @@ def test_bytes_are_refused_with_advice_to_store_them_raw(tmp_path: Path) -> None
 def test_filters_keep_rows(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     tfr.write_tfrecord({"x": list(range(10)), "y": [[1]] * 9 + [[1, 2]], "s": ["a", "b"] * 5}, path)
-    assert tfr.formats.write_npy(path, tmp_path / "x.npy", "x", filters=[("s", "==", "b")], limit=3).records == 3
+    assert (
+        tfr.formats.write_npy(tfr.dataset(path, filters=[("s", "==", "b")], limit=3), tmp_path / "x.npy", "x").records
+        == 3
+    )
     assert np.load(tmp_path / "x.npy").tolist() == [1, 3, 5]
-    report = tfr.formats.write_npz(path, tmp_path / "x.npz", filters=[("x", "<", 4)], columns=["y"])
+    report = tfr.formats.write_npz(tfr.dataset(path, filters=[("x", "<", 4)]), tmp_path / "x.npz", columns=["y"])
     assert (report.records, report.columns) == (4, ("y",))
     with np.load(tmp_path / "x.npz") as archive:
         assert archive["y"].shape[0] == 4
@@ -171,7 +174,7 @@ def test_filters_keep_rows(tmp_path: Path) -> None:
     assert report.records == len(np.load(tmp_path / "none.npy")) == 0
     source = tfr.dataset(path, batch_size=1, schema=RAGGED)
     with pytest.raises(tfr.errors.EncodeError, match="have the shape") as caught:
-        tfr.formats.write_npy(source, tmp_path / "y.npy", "y", filters=[("x", ">", 5)])
+        tfr.formats.write_npy(tfr.dataset(source, filters=[("x", ">", 5)]), tmp_path / "y.npy", "y")
     assert caught.value.record == 9
     assert not (tmp_path / "y.npy").exists()
 

@@ -51,7 +51,7 @@ def test_an_error_leaves_the_old_page(words: Path, tmp_path: Path) -> None:
         tfr.report(words, out)
     assert out.read_text() == "old"
     with pytest.warns(tfr.errors.DamagedDataWarning):
-        report = tfr.report(words, out, on_error="skip")
+        report = tfr.report(tfr.dataset(words, on_error="skip"), out)
     assert report.statistics[0].sampling.records == 2
     assert report.statistics[0].sampling.skipped == 1
 
@@ -105,6 +105,6 @@ def test_notebooks_show_the_page_in_a_frame(words: Path) -> None:
 
 def test_keywords_are_those_of_readers(words: Path) -> None:
     assert [f.name for f in tfr.report(words, columns=["n"]).statistics[0].features] == ["n"]
-    assert tfr.report(words, limit=1).statistics[0].sampling.records == 1
+    assert tfr.report(tfr.dataset(words, limit=1)).statistics[0].sampling.records == 1
     with pytest.raises(TypeError, match="sample_record"):
         tfr.report(words, sample_record=3)

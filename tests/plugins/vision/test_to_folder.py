@@ -178,7 +178,7 @@ def test_columns_that_do_not_exist_or_fit(tmp_path: Path) -> None:
 def test_filters_and_limits(tmp_path: Path) -> None:
     tfr.write_tfrecord({"image": [b"\xff"] * 5, "n": list(range(5))}, tmp_path / "a.tfrecord")
     report = tfr.formats.write_image_folder(
-        tmp_path / "a.tfrecord", tmp_path / "out", filters=[("n", ">", 2)], columns=[]
+        tfr.dataset(tmp_path / "a.tfrecord", filters=[("n", ">", 2)]), tmp_path / "out", columns=[]
     )
     assert report.records == 2
     assert sorted(os.listdir(tmp_path / "out")) == ["00000000.bin", "00000001.bin", "metadata.csv"]
@@ -190,11 +190,11 @@ def test_buckets(tmp_path: Path, bucket: Bucket) -> None:
     with pytest.raises(tfr.errors.EncodeError):
         tfr.formats.write_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords)
     assert not bucket.fs.exists(bucket.url("out"))
-    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords, limit=1)
+    tfr.formats.write_image_folder(tfr.dataset(tmp_path / "a.tfrecord", limit=1), bucket.url("out"), **keywords)
     assert bucket.fs.cat(bucket.url("out/a/1.jpg")) == b"\xff"
     assert bucket.fs.cat(bucket.url("out/metadata.csv")) == b'"name"\n"a/1.jpg"\n'
     with pytest.raises(FileExistsError):
-        tfr.formats.write_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords, limit=1)
+        tfr.formats.write_image_folder(tfr.dataset(tmp_path / "a.tfrecord", limit=1), bucket.url("out"), **keywords)
 
 
 def test_hard_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_lost_response_after_which_the_shards_are_replaced(
 
     def replacing() -> None:
         if mode == "compact":
-            tfr.compact(s3.url("d/"), threads=1, storage_options=other)
+            tfr.compact(tfr.dataset(s3.url("d/"), threads=1, storage_options=other))
         else:
             tfr.write_tfrecord({"x": [3], "day": ["1"]}, s3.url("d/"), mode=mode, storage_options=other, **options)
 

@@ -90,7 +90,7 @@ def test_compacting_many_shards(tmp_path: Path) -> None:
             ManifestFile(f.path, 1, len(content), 0) if f is not manifest.files[0] else f for f in manifest.files
         )
         name.write_bytes(format_manifest(Manifest(manifest.dataset, manifest.id, same, schema=manifest.schema)))
-        counts.append(calls(lambda path=path: tfr.compact(path, threads=1)))
+        counts.append(calls(lambda path=path: tfr.compact(tfr.dataset(path, threads=1))))
         assert tfr.count(path) == files
     assert counts[1] < 11 * counts[0], counts
 

@@ -243,6 +243,8 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
         form = "stream" if hasattr(data, "__arrow_c_stream__") else "array"
         if "format string" in str(error):  # of a type that pyarrow does not have, such as 128-bit integers of Polars
             reason = f"{_type_name(data)} has a column of a type that pyarrow does not read ({error}): cast it"
+        elif "Cannot import" not in str(error):  # an error of what makes the stream, such as a damaged file
+            raise
         else:
             reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
         raise TypeError(reason) from error

@@ -7,7 +7,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FileMode, FilesLike, OnError, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -57,11 +57,6 @@ def write_npy(
     column: str | None = None,
     *,
     mode: FileMode | None = None,
-    columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
@@ -84,7 +79,7 @@ def write_npy(
         The column to write. Without it, several columns are written as a structured array, whose fields they are.
     mode : {"error", "overwrite"}, optional
         "error": an existing file is an error.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    storage_options, progress
         As for `tfrecord_io.dataset`; `storage_options` also of the target.
 
     Returns
@@ -141,10 +136,6 @@ def write_npz(
     compressed: bool = False,
     mode: FileMode | None = None,
     columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
@@ -159,7 +150,7 @@ def write_npz(
 
     Parameters
     ----------
-    source, target, mode, columns, filters, schema, limit, on_error, storage_options, progress
+    source, target, mode, columns, storage_options, progress
         As in `write_npy`.
     compressed : bool
         Deflate the arrays, as ``numpy.savez_compressed`` does.

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
@@ -22,7 +22,7 @@ from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RE
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import as_list, paths_of
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.typing import FileMode, FilesLike, OnError, OutputPath, ProgressLike, SchemaLike
+from tfrecord_io.typing import FileMode, FilesLike, OutputPath, ProgressLike
 
 _SUFFIXES = (".html", ".htm")
 _FRAME_HEIGHT = 700  # pixels, in a notebook
@@ -98,10 +98,6 @@ def report(
     verify: bool = False,
     mode: FileMode | None = None,
     columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> DatasetReport:
@@ -145,7 +141,7 @@ def report(
         Verify all files completely, as `tfrecord_io.verify`, and show the result.
     mode : {"error", "overwrite"}, optional
         "error" raises if `target` exists; else it is replaced.
-    columns, filters, schema, limit, on_error, storage_options, progress
+    columns, storage_options, progress
         As in `read_tfrecord`.
 
     Returns

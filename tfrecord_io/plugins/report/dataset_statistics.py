@@ -17,6 +17,8 @@ from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options.checked_options import datasets_in, refuse_stated
+from tfrecord_io.options.keyword_names import OF_SELECTION
 from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries, row_values
@@ -278,7 +280,9 @@ def without_secrets(path: str) -> str:
 def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
-        paths = whole_files(path, "verify", splits=True)
+        for each in datasets_in(path):
+            refuse_stated(each, "verify", OF_SELECTION)
+        paths = whole_files(path, "verify")
         report = check_files(paths, plain_record_type(options.record_type), options)
         problems = sum(file.problem_count for file in report.files)
         found = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"

@@ -35,7 +35,7 @@ from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
-from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike
+from tfrecord_io.typing import InputPath, ProgressLike
 
 _OTHER_MESSAGE = "read tf.train.Examples with read_table" | say('other messages with {read_table(record_type="bytes")}')
 _PARTS = say('read its parts as two tables: {open_elwc(part="examples")} and {open_elwc(part="context")}')
@@ -341,11 +341,6 @@ def open_elwc(
     source: InputPath,
     *,
     part: Literal["examples", "context"] | None = None,
-    columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> Reader:
@@ -366,14 +361,13 @@ def open_elwc(
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
         TFRecord files of serialized ExampleListWithContext, as in `read_tfrecord`. A `dataset` says more of how they
-        are read; its ``offset``, ``limit`` and ``sample`` count rows.
+        are read; its ``offset``, ``limit`` and ``sample`` count rows. Its ``on_error`` is "raise" or "stop": to leave
+        out damaged lists, `salvage` the files first.
     part : {"examples", "context"}, optional
         Read only the examples, or only the contexts, with a row for each list. By default a row has the features of an
         example and those of its list's context, which are repeated.
-    columns, filters, schema, limit, storage_options, progress
+    storage_options, progress
         As in `read_tfrecord`.
-    on_error : {"raise", "stop"}
-        To leave out damaged lists, `salvage` the files first.
 
     Returns
     -------

@@ -26,7 +26,6 @@ from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, p
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.sources import refuse_rows
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
@@ -105,7 +104,6 @@ def read_earth_engine(
     options = ReadOptions.of_call(read_earth_engine, locals(), source)
     layout = _Layout.of_mixer(mixer, options.storage)
     counts = _checked_channels(channels)
-    refuse_rows(source, "read_earth_engine", "an image has all patches")
     sources, options = selection_of(source, options)
     with open_path(_in_order(sources), options) as reader:
         patches = _patches(reader, layout, kernel_size, counts)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -31,7 +31,7 @@ from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FilesLike, OnError, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import FilesLike, Path, ProgressLike
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = {
@@ -61,10 +61,6 @@ def write_image_folder(
     filename: str | None = "image/filename",
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
@@ -100,7 +96,7 @@ def write_image_folder(
         ``.jsonl``, which also holds lists and bytes. None: no table.
     columns : sequence of str, optional
         The other columns to write: names, globs and ``!name`` to exclude.
-    filters, schema, limit, on_error, storage_options, progress
+    storage_options, progress
         As for `tfrecord_io.dataset`; `storage_options` also of the target.
 
     Returns
@@ -142,10 +138,6 @@ def write_file_folder(
     filename: str | None = "file/name",
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
-    filters: Any = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
-    limit: int | None = None,
-    on_error: OnError = "raise",
     storage_options: Mapping[str, Any] | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
@@ -170,7 +162,7 @@ def write_file_folder(
     filename : str, optional
         The column with their names, relative to the folder. None, or if there is no column ``file/name``: files are
         numbered, with a suffix by their content or ``.bin``.
-    table, columns, filters, schema, limit, on_error, storage_options, progress
+    table, columns, storage_options, progress
         As in `write_image_folder`.
 
     Returns

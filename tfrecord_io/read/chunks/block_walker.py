@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from tfrecord_io.compression.recovering_stream import Gap
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
 from tfrecord_io.errors import CompressionError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
+from tfrecord_io.options import FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.storage.read.block_reader import SPARE, Block, Bytes
@@ -90,6 +92,26 @@ class BlockWalker:
         self._closed = False
         self._upcoming: deque[RecordFile | Exception] = deque()
         self._waiting: deque[Source] = deque()  # taken from the sources, and not opened
+
+    @classmethod
+    def of_options(
+        cls,
+        sources: Iterator[Source],
+        options: FrameOptions,
+        *,
+        progress: ProgressMeter | None = None,
+        recover: Recover | None = None,
+    ) -> Self:
+        """A walk with the compression and the limits of a call."""
+        open_file = partial(
+            RecordFile,
+            compression=options.compression,
+            recover=recover is not None,
+            asks=True,
+            max_decompression_ratio=options.limits.decompression_ratio,
+        )
+        limit = options.limits.record_bytes
+        return cls(sources, open_file, max_record_bytes=limit, progress=progress, recover=recover)
 
     @property
     def data(self) -> Bytes:
