@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import re
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -631,3 +632,50 @@ def test_forked_workers_read_a_bucket(request: pytest.FixtureRequest, workers: i
     dataset = tfr.dataset(bucket.url("d@3"), storage_options=bucket.storage_options)
     stream = dataset.to_torch(batch_size=4, shuffle_buffer=9, seed=0, uneven="pad", workers=workers)
     assert set(seen(stream, workers)) == set(range(50))
+
+
+@pytest.mark.parametrize("stopped", [4, 13, 22])
+def test_a_trainer_of_packed_batches_resumes_at_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: int
+) -> None:
+    """By the classes of the how-to; an epoch has 10 batches."""
+    transformers = pytest.importorskip("transformers")
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "distributed.md").read_text("utf-8")
+    (code,) = re.findall(r"^```python\n([^`]*?^class PackedTrainer[^`]*?)^```", page, re.MULTILINE)
+    names: dict[str, Any] = {"Trainer": transformers.Trainer}
+    exec(code, names)
+    monkeypatch.chdir(tmp_path)
+    tfr.write_tfrecord({"ids": [[n] * 4 for n in range(160)]}, "a@2", schema={"ids": tfr.list_("int64")})
+    stream = tfr.dataset("a@2").to_torch(batch_size=4, shuffle_buffer=50, seed=0, pack={"ids": 16})
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.batches = torch.nn.Linear(1, 1), []  # type: ignore[var-annotated]
+
+        def forward(self, ids: Any, **others: Any) -> dict[str, Any]:
+            self.batches.append(ids.tolist())
+            return {"loss": self.layer(ids.reshape(-1, 1).float()).mean()}
+
+    def train(steps: int, checkpoint: str | None = None) -> list[Any]:
+        arguments = transformers.TrainingArguments(
+            *("out",),
+            max_steps=steps,
+            save_steps=stopped,
+            use_cpu=True,
+            report_to="none",
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+            remove_unused_columns=False,
+        )
+        model = Model()
+        trainer = names["PackedTrainer"](model, arguments, train_dataset=names["Epochs"](stream))
+        trainer.train(resume_from_checkpoint=checkpoint)
+        return model.batches
+
+    whole = train(30)
+    assert len(whole) == 30
+    for epoch in (whole[:10], whole[10:20], whole[20:]):
+        assert sorted({n for batch in epoch for row in batch for n in row}) == list(range(160))
+    assert train(stopped) == whole[:stopped]
+    assert train(30, f"out/checkpoint-{stopped}") == whole[stopped:]

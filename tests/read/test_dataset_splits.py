@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
+from counted_calls import calls
 from rounds import COMPLETE, rounds
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 
@@ -231,3 +232,26 @@ def test_a_description_of_very_many_files_is_read_in_one_pass(tmp_path: Path, mo
     with pytest.raises(FileNotFoundError, match=f"mine-train.tfrecord-199990-of-{count}"):
         tfr.read_table(tfr.dataset(tmp_path, split="train[199990:]"))
     assert looked_up < 3000
+
+
+def test_what_is_done_for_each_file_of_a_description_does_not_grow(tmp_path: Path) -> None:
+    """Of 2,000,000 files, which people have, it is then a few seconds."""
+
+    def work(count: int) -> int:
+        shards = {"name": "train", "shardLengths": ["1"] * count}
+        document = {"name": "mine", "fileFormat": "tfrecord", "splits": [shards]}
+        (tmp_path / "dataset_info.json").write_text(json.dumps(document))
+        file = tmp_path / f"mine-train.tfrecord-00000-of-{count:05d}"
+        tfr.write_tfrecord({"x": [1]}, file)
+
+        def reads() -> None:
+            assert tfr.read_table(tfr.dataset(tmp_path, split="train[:1]")).num_rows == 1
+            assert tfr.count(tfr.dataset(tmp_path, split="train[:1]")) == tfr.count(file) == 1
+            assert tfr.verify(file).ok
+
+        reads()  # modules are loaded
+        return calls(reads)
+
+    few, more, many = map(work, (1_000, 10_000, 100_000))
+    assert many - more < 11 * (more - few)
+    assert many < 100_000 * 20

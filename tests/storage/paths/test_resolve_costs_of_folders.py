@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from counted_calls import calls
 from reading import read_by
 from records import framed
 from servers import Bucket
@@ -37,22 +37,6 @@ def make(root: Path, folders: int) -> str:
     manifest = Manifest("part", ID, tuple(files), partition_by=("day",), partition_schema=types)
     (root / "_MANIFEST.json").write_bytes(format_manifest(manifest))
     return f"{root}/"
-
-
-def calls(act: Callable[[], Any]) -> int:
-    """How many functions are called."""
-    count = 0
-
-    def note(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 USES: dict[str, tuple[int, Callable[[str], Any]]] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +9,12 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from counted_calls import calls
 from servers import Bucket
 from tfrecord_io.storage.paths.file_names import manifest_name, shard_name
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 
 FEW, MANY = 1_000, 10_000
-
-
-def calls(call: Callable[[], Any]) -> int:
-    """The number of Python functions, comparisons of manifests' entries among them, that a call enters."""
-    entered = [0]
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        entered[0] += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return entered[0]
 
 
 def grow(path: Path, files: int, folder: str = "", *, ids: bool = True) -> None:
