@@ -37,6 +37,11 @@ def on_page_markdown(text: str, page: Any, **_: Any) -> str:
     return text.replace("<!-- changelog -->", changelog()) if page.file.src_uri == "help.md" else text
 
 
+def on_post_page(html: str, **_: Any) -> str:
+    """The theme gives the search box no name, which screen readers say."""
+    return html.replace('role="dialog">', 'role="dialog" aria-label="Search">')
+
+
 def changelog() -> str:
     """The releases, with their headings below that of the page."""
     releases = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("<!-- towncrier -->")[2]
