@@ -27,6 +27,14 @@ def test_it_is_short() -> None:
     assert len(README.read_text("utf-8").splitlines()) <= 120
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_what_is_lossless_is_said_in_the_same_sentence(page: str) -> None:
+    sentences = re.split(r"\.\s", (ROOT / page).read_text("utf-8"))
+    claims = [sentence for sentence in sentences if "lossless" in sentence]
+    assert claims
+    assert all("float64" in sentence for sentence in claims)
+
+
 @pytest.mark.parametrize("page", runpy.run_path(str(SCRIPT))["PAGES"])
 def test_a_release_replaces_the_line_that_installs(script: dict[str, Any], page: str) -> None:
     text = (ROOT / page).read_text("utf-8")

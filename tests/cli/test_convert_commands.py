@@ -185,6 +185,9 @@ def test_a_conversion_of_several_files_goes_on_after_a_stop(run, tmp_path: Path)
     shown = run("convert", "--resume", tmp_path / "*.csv", f"{tmp_path}/days/")
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert tfr.read_table(tmp_path / "days")["day"].to_pylist() == [0, 1, 2]
+    (tmp_path / "3.csv").write_text("day\n3\n")
+    shown = run("convert", "--resume", tmp_path / "*.csv", f"{tmp_path}/days/")
+    assert "3.csv' is not among the sources that it was made of; --mode overwrite converts" in shown.stderr
     shown = run("convert", "--resume", "--shards", "3", tmp_path / "*.csv", f"{tmp_path}/days/")
     assert "--shards cannot be used with --resume" in shown.stderr
     assert run("convert", "--resume", tmp_path / "*.csv", "-").exit_code == 2

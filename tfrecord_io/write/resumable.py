@@ -134,7 +134,7 @@ class ResumableWriter:
                 return
             if begun is None and existing is not None and not overwrite:
                 text = _why_other(existing, [_made_of(source, conversion) for source in sources])
-                raise FileExistsError(errno.EEXIST, f"the dataset exists, {text}", output.path)
+                raise FileExistsError(errno.EEXIST, say("the dataset exists, {}", text), output.path)
             target = DistributedTarget.begin(output, options.storage, mode=mode, id=now.id, resumable=True)
             finished: dict[str, list[Document]] = {}
             for document in () if begun is None else journal.parts(now.id):
