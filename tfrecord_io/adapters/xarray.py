@@ -5,7 +5,7 @@ The backend is a class of xarray's, which is made when xarray loads the entry po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -24,14 +24,13 @@ from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Written
-from tfrecord_io.schema.attributes import attributes_of, dimensions_of
+from tfrecord_io.schema.attributes import RECORD, attributes_of, dimension_names, dimensions_of
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
     import xarray as xr
 
-DIMENSION = "record"
 _WITHOUT = {"offset", "limit", "on_error", "progress", "batch_size", "batch_bytes"}  # keywords of other reads
 _KEYWORDS = tuple(f.name for f in fields(ReadOptions) if f.name not in _WITHOUT)
 _FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT
@@ -53,28 +52,18 @@ def to_xarray(scan: Scan) -> xr.Dataset:
     is_part = bool(scan.chooses_rows) or any(source.derived is not None for source in scan.sources)
     rows = _TableRows(read_scan(scan)) if is_part else _rows(scan)
     variables = {}
-    sizes = {DIMENSION: len(rows)}
+    sizes = {RECORD: len(rows)}
     for column in scan.schema.names:
         field = scan.schema.field(column)
         for name, empty in _arrays(rows.table(column, np.empty(0, np.int64)), scan, None).items():
             shape = (len(rows), *empty.shape[1:])
-            inner = _dimensions(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
-            sizes.update(zip(inner, shape[1:], strict=True))
+            inner = dimension_names(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
             array = _backend_array()(_Column(rows, scan, column, name), shape, empty.dtype)
             values = array.read((slice(None),) * len(shape)) if is_part else LazilyIndexedArray(array)
             variables[name] = xr.Variable(
-                (DIMENSION, *inner), values, attributes_of(field), fastpath=True
+                (RECORD, *inner), values, attributes_of(field), fastpath=True
             )  # else None among text becomes NaN
     return xr.Dataset(variables)
-
-
-def _dimensions(name: str, shape: Sequence[int], stated: Sequence[str], sizes: Mapping[str, int]) -> Sequence[str]:
-    """Names for the axes of a variable: those `stated`, unless they are of other sizes in another variable."""
-    is_possible = len(stated) == len(shape) == len(set(stated)) and DIMENSION not in stated
-    if is_possible and all(sizes.get(dim, size) == size for dim, size in zip(stated, shape, strict=True)):
-        return stated
-    names = [f"{name}_{axis}" for axis in range(len(shape))]
-    return [dim if sizes.get(dim, size) == size else f"{dim}_of_{size}" for dim, size in zip(names, shape, strict=True)]
 
 
 # ---- records by number

@@ -94,7 +94,7 @@ def convert(
     files: str | None = None,
     resume: bool = False,
 ) -> WriteReport:
-    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, HDF5, Zarr, WebDataset or folders, streaming.
+    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, HDF5, NetCDF, Zarr or folders, streaming.
 
     >>> import numpy as np, tfrecord_io as tfr
     >>> np.save("squares.npy", np.arange(5) ** 2)
@@ -132,8 +132,8 @@ def convert(
         - ``npz`` (``.npz``): arrays of equal length, or a folder of archives with a record each; ``compressed``
         - ``hdf5`` or ``h5`` (``.h5``, ``.hdf5``): datasets of equal length are columns, those of groups as
           ``group/name``; ``compressed``, ``record_dim``, ``decode_cf``
-        - ``netcdf`` or ``nc`` (``.nc``, ``.nc4``, ``.cdf``, only a source): variables of one dimension are columns;
-          packed values and times are decoded by xarray; ``record_dim``, ``decode_cf``
+        - ``netcdf`` or ``nc`` (``.nc``, ``.nc4``, ``.cdf``): variables of one dimension are columns; packed values and
+          times are decoded by xarray; ``compressed``, ``record_dim``, ``decode_cf``
         - ``zarr`` (``.zarr``): a folder with arrays of equal length, as columns; those of groups as ``group/name``;
           ``record_dim``, ``decode_cf``
         - ``idx`` (only a source): the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped

@@ -103,7 +103,7 @@ class FormatOptions(Options):
     column: str | None = field(
         default=None, metadata=option_help("The column to write to a .npy file, in place of all.", "NAME")
     )
-    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz or HDF5 file."))
+    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz, HDF5 or NetCDF file."))
     delimiter: str | None = field(
         default=None, metadata=option_help("Of CSV files; a comma by default, in .tsv files a tab.", "CHARACTER")
     )
@@ -280,7 +280,9 @@ NETCDF = Format(
     suffixes=(".nc", ".nc4", ".cdf"),
     open=f"{_CODE}array_files.netcdf_files:open_netcdf",
     projects=True,
+    write=f"{_CODE}array_files.netcdf_files:to_netcdf",
     reads=_LABELLED,
+    writes=frozenset({"mode", "compressed"}),
     looks=("a NetCDF file",),
     advice=by_convert("netcdf", "xarray.open_dataset"),
     magic=(b"CDF\x01", b"CDF\x02", b"CDF\x05"),

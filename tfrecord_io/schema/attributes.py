@@ -14,6 +14,7 @@ import pyarrow as pa
 
 KEY = b"attributes"
 DIMENSIONS = b"dimensions"
+RECORD = "record"  # the dimension of the rows, in what is made of columns
 
 
 def with_attributes(schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any]]) -> pa.Schema:
@@ -40,6 +41,27 @@ def with_dimensions(schema: pa.Schema, dimensions: Mapping[str, Sequence[str]]) 
         if own := dimensions.get(field.name):
             schema = schema.set(at, _with_json(field, DIMENSIONS, list(own)))
     return schema
+
+
+def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], sizes: dict[str, int]) -> list[str]:
+    """The names of a variable's dimensions without that of the rows: those `stated`, else ``name_0``, ``name_1``.
+
+    A name that another variable has for another size (see `sizes`, to which these are added) is not used for this one.
+
+    >>> sizes = {"record": 9}
+    >>> dimension_names("t", (2, 3), ["lat", "lon"], sizes), dimension_names("u", (4,), ["lat"], sizes)
+    (['lat', 'lon'], ['u_0'])
+    """
+    is_possible = len(stated) == len(shape) == len(set(stated)) and RECORD not in stated
+    if is_possible and all(sizes.get(dim, size) == size for dim, size in zip(stated, shape, strict=True)):
+        names = list(stated)
+    else:
+        made = [f"{name}_{axis}" for axis in range(len(shape))]
+        names = [
+            dim if sizes.get(dim, size) == size else f"{dim}_of_{size}" for dim, size in zip(made, shape, strict=True)
+        ]
+    sizes.update(zip(names, shape, strict=True))
+    return names
 
 
 def _with_json(field: pa.Field, key: bytes, value: Any) -> pa.Field:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
-import math
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -35,12 +34,13 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     needs_extra,
     text_column,
 )
-from tfrecord_io.file_formats.array_files.to_numpy_files import Export
+from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of
 from tfrecord_io.format.format_registry import HDF5
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.remedies import Written
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.temporary_folder import named_temporary_folder
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 _BYTES = "tfrecord_io.bytes"  # attribute of datasets with lists of uint8 that are bytes: HDF5 has no such type
 _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
-_CHUNK_ROWS = 4096
 SINGLE = "convert them one by one"
 _COPY = "copy it into the file" | say("exclude it with {columns=}")
 _NONE = np.dtype(object)  # in place of a dtype that is not known
@@ -80,32 +79,37 @@ def open_hdf5(
     EncodeError
         Datasets that are needed differ in length, or have values that no column holds.
     """
-    with needs_extra(HDF5):
-        import h5py
     source = find_files(path, HDF5.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
     with ExitStack() as opened:
         raw = opened.enter_context(closing(open_file(source)))
-        with library_errors(source.path):
-            # h5py holds a lock while it reads, and destroying its objects takes that lock. Were those of earlier files
-            # collected by the thread that answers a read from a bucket, both threads would wait for ever.
-            if not source.local:
-                gc.collect()
-            file = opened.enter_context(h5py.File(raw, "r"))
-            found = dict(_datasets(file))
-            labels = _labels(file, found)
-            dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
-        size = raw.seek(0, 2)
+        return stream_of_file(raw, source, opened, limits, project, record_dim=record_dim, decode_cf=decode_cf)
 
-        def open(name: str) -> StoredArray:
-            path, dataset = f"{source.path}: {name}", found[name]
-            if isinstance(dataset, str):
-                raise DecodeError(dataset, path=path, advice=_COPY)
-            with library_errors(path):
-                return _array(dataset, path, size, limits.expansion_bytes)
 
-        return stream_of_group(
-            *(dtypes, open, opened, source.path, project, labels), record_dim=record_dim, decode_cf=decode_cf
-        )
+def stream_of_file(
+    raw: Any, source: Source, opened: ExitStack, limits: Limits, project: Project, **labelled: Any
+) -> ArrayStream:
+    """`open_hdf5` of an open file; `labelled` are its keywords of `stream_of_group`."""
+    with needs_extra(HDF5):
+        import h5py
+    with library_errors(source.path):
+        # h5py holds a lock while it reads, and destroying its objects takes that lock. Were those of earlier files
+        # collected by the thread that answers a read from a bucket, both threads would wait for ever.
+        if not source.local:
+            gc.collect()
+        file = opened.enter_context(h5py.File(raw, "r"))
+        found = dict(_datasets(file))
+        labels = _labels(file, found)
+        dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
+    size = raw.seek(0, 2)
+
+    def open(name: str) -> StoredArray:
+        path, dataset = f"{source.path}: {name}", found[name]
+        if isinstance(dataset, str):
+            raise DecodeError(dataset, path=path, advice=_COPY)
+        with library_errors(path):
+            return _array(dataset, path, size, limits.expansion_bytes)
+
+    return stream_of_group(dtypes, open, opened, source.path, project, labels, **labelled)
 
 
 def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
@@ -142,8 +146,9 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
         groups.extend(reversed(inner))
 
 
+_NO_COORDINATE = "_nc4_non_coord_"  # of a variable with the name of a dimension that it does not measure
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
-_LIBRARY = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict", _BYTES}
+RESERVED = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict", _BYTES}
 
 
 def _labels(file: h5py.File, found: dict[str, h5py.Dataset | str]) -> dict[str, Label]:
@@ -162,9 +167,12 @@ def _labels(file: h5py.File, found: dict[str, h5py.Dataset | str]) -> dict[str, 
                 scales[int(dataset.attrs["_Netcdf4Dimid"])] = name
             if str(plain_attribute(dataset.attrs.get("NAME"))).startswith(_NO_VARIABLE):
                 del found[name]
-    for name, dataset in found.items():
+    for name, dataset in list(found.items()):
         if not isinstance(dataset, str):
             labels[name].dims = _dimensions(name, dataset, scales)
+        meant = name.replace(_NO_COORDINATE, "")
+        key = name if meant in found else meant
+        found[key], labels[key] = found.pop(name), labels[name]
     return labels
 
 
@@ -204,7 +212,7 @@ def _attributes(item: Any) -> dict[str, Any]:
     """The attributes of a dataset or a group, without those of the libraries, and those of types that h5py lacks."""
     found = {}
     for name in item.attrs:
-        if name in _LIBRARY or name.startswith("_Netcdf4"):
+        if name in RESERVED or name.startswith("_Netcdf4"):
             continue
         try:
             value = item.attrs[name]
@@ -333,9 +341,19 @@ def to_hdf5(
         if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
             reason = "its name cannot be that of a dataset"
             raise EncodeError(reason, feature=name, advice="rename it" | say("exclude it with {columns=}"))
+
+    def write(temporary: BinaryIO) -> int:
+        with h5py.File(temporary, "w", track_order=True) as file:
+            return export.write(_Writer(file, compressed, export.attributes).append)
+
+    return write_file(target, export, mode, write)
+
+
+def write_file(target: Any, export: Export, mode: FileMode | None, write: Callable[[BinaryIO], int]) -> WriteReport:
+    """Write a temporary file, as h5py reads what it wrote, and copy it to the target; `write` returns the rows."""
     with open_output(target, export.storage, mode=mode) as output, tempfile.TemporaryFile() as temporary:
-        with named_temporary_folder(), h5py.File(temporary, "w", track_order=True) as file:  # h5py reads what it wrote
-            rows = export.write(_Writer(file, compressed, export.attributes).append)
+        with named_temporary_folder():
+            rows = write(temporary)
         temporary.seek(0)
         shutil.copyfileobj(temporary, OutputStream(output), BLOCK_BYTES)
         return WriteReport(os.fspath(target), rows, output.offset, None, export.names, {})
@@ -363,8 +381,7 @@ class _Writer:
             dtype, shape = h5py.opaque_dtype(dtype) if dtype.kind in "mM" else dtype, values.shape[1:]
             rows = values.astype(dtype)  # a copy, which has the metadata of the dtype
         if name not in self._file:
-            row_bytes = max(1, dtype.itemsize * math.prod(shape))
-            chunk = (max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes)), *(max(1, size) for size in shape))
+            chunk = chunk_of(shape, dtype.itemsize)
             most = (None, *(size or None for size in shape))  # an axis has no fixed size that is less than a chunk's
             made = self._file.create_dataset(name, (0, *shape), dtype, maxshape=most, chunks=chunk, **self._filters)
             for key, value in self._attributes[name].items():
@@ -381,7 +398,7 @@ class _Writer:
             try:
                 dataset[begin:] = rows
             except ValueError:
-                _refuse_nuls(name, rows)
+                refuse_nuls(name, rows)
                 raise
         elif len(rows):  # h5py takes lists of one length for an array of two axes
             place = dataset.id.get_space()
@@ -389,7 +406,7 @@ class _Writer:
             dataset.id.write(h5py.h5s.create_simple((len(rows),)), place, rows, h5py.h5t.py_create(dtype))
 
 
-def _refuse_nuls(name: str, rows: Array) -> None:
+def refuse_nuls(name: str, rows: Array) -> None:
     """Raise EncodeError for the first row of text with a NUL, which ends text in HDF5."""
     for row, cells in enumerate(rows.reshape(len(rows), -1).tolist()):
         if any(isinstance(cell, str) and "\0" in cell for cell in cells):

@@ -21,7 +21,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredAr
 from tfrecord_io.schema.column_selection import Projection
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
-_FILLS = ("_FillValue", "missing_value")
+FILLS = ("_FillValue", "missing_value")
 _LISTS = ("coordinates", "bounds", "grid_mapping")  # attributes that name other variables
 _RAW = say("{decode_cf=False} reads the stored values")
 
@@ -221,7 +221,7 @@ def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any], axes: int) ->
         return f"units of {printable(attributes['units'])!r}"
     if (meant := str(attributes.get("dtype", ""))) == "bool" or meant.startswith("timedelta64"):
         return f"dtype {meant}"
-    found = [key for key in PACKING if key in attributes and not (key in _FILLS and _is_nan(attributes[key]))]
+    found = [key for key in PACKING if key in attributes and not (key in FILLS and _is_nan(attributes[key]))]
     return ", ".join(found) or None
 
 

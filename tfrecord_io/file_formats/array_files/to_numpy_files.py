@@ -34,7 +34,7 @@ from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Call
-from tfrecord_io.schema.attributes import attributes_of
+from tfrecord_io.schema.attributes import RECORD, attributes_of, dimension_names, dimensions_of
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
@@ -45,6 +45,9 @@ from tfrecord_io.write.writer import WriteReport
 
 _MISSING = say('read it with {read_arrays(missing="mask")}') | say("exclude the column with {columns=}")
 _RAGGED = "an array holds rows of one shape" & say("read it with {read_arrays(ragged=)}")
+
+_CHUNK_BYTES = 1 << 20
+_CHUNK_ROWS = 4096
 
 
 @check_keywords
@@ -376,10 +379,16 @@ class Export:
         fields = leaf_fields(self._scan.schema)
         self.names = tuple(field.name for field in fields)
         self.attributes = {field.name: attributes_of(field) for field in fields}
+        self._stated = {field.name: dimensions_of(field) for field in fields}
+        self._sizes: dict[str, int] = {}
         outer = {name.rpartition("/")[0] for name in self.names}
         if both := outer.intersection(self.names):
             reason = "it is the name of a column, and of a group of others"
             raise EncodeError(reason, feature=min(both), advice="rename it" | say("exclude it with {columns=}"))
+
+    def dimensions(self, name: str, shape: Sequence[int]) -> list[str]:
+        """Names for all dimensions of a column, whose rows have this shape."""
+        return [RECORD, *dimension_names(name.rpartition("/")[2], shape, self._stated[name], self._sizes)]
 
     def write(self, append: Callable[[str, Array | Ragged, bool], None]) -> int:
         """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number.
@@ -404,6 +413,23 @@ class Export:
                         raise
                 row += len(batch)
         return row
+
+
+def chunk_of(shape: Sequence[int], item_bytes: int) -> tuple[int, ...]:
+    """The shape of the chunks of an array whose rows have this one: about a MiB of whole rows."""
+    row_bytes = max(1, item_bytes * math.prod(shape))
+    return max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes)), *(max(1, size) for size in shape)
+
+
+def of_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
+    """Rows as an array; EncodeError if they are lists of several lengths, which `title` does not have."""
+    if not isinstance(values, Ragged):
+        return values
+    shape = values.common_shape()
+    if shape is None and len(values):
+        reason = f"its lists have several lengths, which an array of {title} has not"
+        raise EncodeError(reason, feature=name, advice="convert to HDF5" | say("exclude it with {columns=}"))
+    return values.stacked(shape or (0,))
 
 
 def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:

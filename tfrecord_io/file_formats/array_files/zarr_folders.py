@@ -9,7 +9,7 @@ import math
 import os
 import stat
 import warnings
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     needs_extra,
     text_column,
 )
-from tfrecord_io.file_formats.array_files.to_numpy_files import Export
+from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, of_one_shape
 from tfrecord_io.format.format_registry import ZARR
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.storage.filesystem.interface import FileSystem
@@ -42,8 +42,6 @@ from tfrecord_io.write.writer import WriteReport
 if TYPE_CHECKING:
     import zarr
 
-_CHUNK_BYTES = 1 << 20
-_CHUNK_ROWS = 4096
 DIMENSIONS = "_ARRAY_DIMENSIONS"  # the attribute by which xarray knows the dimensions of arrays of version 2
 _METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
 
@@ -271,7 +269,7 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
             raise EncodeError(reason, feature=name, advice="rename it" | say("exclude it with {columns=}"))
     with new_folder(os.fspath(target).rstrip("/"), export.storage) as folder:
         store = _new_store()(folder)
-        writer = _Writer(zarr.open_group(store, mode="w", zarr_format=2), export.attributes)
+        writer = _Writer(zarr.open_group(store, mode="w", zarr_format=2), export)
         rows = export.write(writer.append)
         writer.finish()
         with _quiet():
@@ -283,18 +281,13 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
 class _Writer:
     """Writes whole chunks, each of them once."""
 
-    def __init__(self, group: zarr.Group, attributes: Mapping[str, Mapping[str, Any]]) -> None:
-        self._group, self._attributes = group, attributes
+    def __init__(self, group: zarr.Group, export: Export) -> None:
+        self._group, self._export = group, export
         self._waiting: dict[str, list[Array]] = {}
         self._arrays: dict[str, zarr.Array[Any]] = {}
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
-        if isinstance(values, Ragged):
-            shape = values.common_shape()
-            if shape is None and len(values):
-                reason = "its lists have several lengths, which an array of Zarr has not"
-                raise EncodeError(reason, feature=name, advice="convert to HDF5" | say("exclude it with {columns=}"))
-            values = values.stacked(shape or (0,))
+        values = of_one_shape(values, name, ZARR.title)
         if name not in self._arrays:
             self._arrays[name] = self._create(name, values, is_bytes)
         waiting, chunk = self._waiting.setdefault(name, []), self._arrays[name].chunks[0]
@@ -315,18 +308,15 @@ class _Writer:
         dtype: Any = values.dtype
         if dtype.kind in "OT":
             dtype = VariableLengthBytes() if is_bytes else VariableLengthUTF8()
-        row_bytes = max(1, values.dtype.itemsize * math.prod(values.shape[1:]))
-        rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
-        inner = name.rpartition("/")[2]
-        dimensions = ["record", *(f"{inner}_{axis}" for axis in range(values.ndim - 1))]  # as `to_xarray` calls them
+        dimensions = self._export.dimensions(name, values.shape[1:])
         with _quiet():
             return self._group.create_array(
                 name,
                 shape=(0, *values.shape[1:]),
-                chunks=(rows, *(max(1, size) for size in values.shape[1:])),
+                chunks=chunk_of(values.shape[1:], values.dtype.itemsize),
                 dtype=dtype,
                 fill_value=None,  # xarray would take its value for missing ones
-                attributes={**self._attributes[name], DIMENSIONS: dimensions},
+                attributes={**self._export.attributes[name], DIMENSIONS: dimensions},
             )
 
     def _write(self, name: str, values: Array) -> None:
