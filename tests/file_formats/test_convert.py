@@ -91,7 +91,7 @@ def test_the_format_of_a_folder_in_a_bucket_is_detected_from_its_files(tmp_path:
         assert tfr.read_arrays(tmp_path / "x.tfrecord")["label"].tolist() == [0, 1, 2]
 
 
-OTHER_FORMATS = ["c.txt", "c.xlsx", "c.nc", "c.pkl", "c.csv@4", "c.lance/", "c-idx1-ubyte"]
+OTHER_FORMATS = ["c.txt", "c.xlsx", "c.avro", "c.pkl", "c.csv@4", "c.lance/", "c-idx1-ubyte"]
 
 
 @pytest.mark.plugins("vision")

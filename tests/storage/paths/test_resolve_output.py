@@ -182,7 +182,7 @@ def test_shards_next_to_a_file_of_their_name_are_refused(tmp_path, split):
 )
 def test_suffixes_of_other_formats_are_refused(name, tmp_path):
     """`convert` is advised where it makes such files."""
-    convertible = any(suffix in name.lower() for suffix in (".parq", ".npy", ".arrow", ".csv", ".json", ".geojson"))
+    convertible = any(each in name.lower() for each in (".parq", ".npy", ".arrow", ".csv", ".json", ".geojson", ".nc"))
     for write in (resolve_output, RecordWriter):
         with pytest.raises(
             ValueError, match=r"this writes TFRecord, and \.\w+ is .*; end the name in \.tfrecord"
