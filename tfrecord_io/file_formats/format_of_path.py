@@ -15,7 +15,7 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file
-from tfrecord_io.storage.paths.resolve import has_magic, list_directory, resolve_inputs
+from tfrecord_io.storage.paths.resolve import has_magic, list_directory, record_files, resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import (
     foreign_suffix,
     similar_suffix,
@@ -187,6 +187,8 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> F
         return of_folders
     if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
+    if record_files(listing):
+        return TFRECORD
     try:
         resolve_inputs(path, storage)
     except FileNotFoundError:
