@@ -32,6 +32,7 @@ from tfrecord_io.schema.type_names import short_type_name
 COMPARISONS = frozenset(["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 _FUNCTIONS = COMPARISONS | _OF_BOOLS | {"is_valid"}
+_PLAIN = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())  # compared as they are, as integers are
 
 _FORMS = {"date": "2024-01-31", "time": "12:30:00", "timestamp": "2024-01-31T12:30:00"}
 MIRRORED = {
@@ -84,7 +85,7 @@ def _of_one_type(first: Any, second: Any) -> list[Any]:
     if isinstance(first, pa.Scalar) and not isinstance(second, pa.Scalar):
         return _of_one_type(second, first)[::-1]
     type_ = first.type
-    if isinstance(first, pa.Scalar) or not _is_plain(type_):
+    if isinstance(first, pa.Scalar) or not (t.is_integer(type_) or type_ in _PLAIN):
         raise _NotSimple
     if second.type == type_:
         return [first, second]
@@ -101,11 +102,6 @@ def _of_one_type(first: Any, second: Any) -> list[Any]:
     if is_float:  # such as 0.1, which no float32 is
         return [first.cast(pa.float64()), second]
     raise _NotSimple
-
-
-def _is_plain(type_: pa.DataType) -> bool:
-    others = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())
-    return t.is_integer(type_) or type_ in others
 
 
 def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
@@ -183,7 +179,8 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
     else:
         members = exact_members(values, field.type)
     own = values if members is None else members
-    if t.is_floating(field.type) and t.is_floating(own.type) and 0.0 in own.to_pylist():
+    are_floats = t.is_floating(field.type) and t.is_floating(own.type)
+    if are_floats and (own.drop_null().to_numpy(zero_copy_only=False) == 0).any():
         zeros = np.array([0.0, -0.0], own.type.to_pandas_dtype())  # which are equal, but not as members
         members = pa.concat_arrays([own, pa.array(zeros, own.type)])
     if members is None:

@@ -71,11 +71,7 @@ class PixelReader:
         fault = partial(RowFault, row, feature=self.feature)
         try:
             with self.pillow.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
-                limit = self.pillow.MAX_IMAGE_PIXELS
-                if limit is not None and image.width * image.height > limit:
-                    size = f"{image.width}×{image.height}"
-                    reason = f"its {size} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
-                    raise fault(reason, expected=limit, got=image.width * image.height)
+                self._refuse_size(image.height, image.width, fault)
                 if self.form.mode == "unchanged" and image.format == "TIFF" and _loses_bits(image, data):
                     pixels = self._tiff(data, fault)
                 else:
@@ -94,6 +90,12 @@ class PixelReader:
             reason = f"its {len(data)} bytes are not an image that can be decoded ({type(error).__name__})"
             raise fault(reason, expected=KNOWN_FORMATS) from None
         return row, self._checked(pixels, fault)
+
+    def _refuse_size(self, height: int, width: int, fault: Callable[..., RowFault]) -> None:
+        limit = self.pillow.MAX_IMAGE_PIXELS
+        if limit is not None and height * width > limit:
+            reason = f"its {width}×{height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
+            raise fault(reason, expected=limit, got=height * width)
 
     def _checked(self, pixels: Array, fault: Callable[..., RowFault]) -> Array:
         shape = self.form.shape
@@ -115,10 +117,7 @@ class PixelReader:
                 reason = f"{has}, which cannot be resized"
             advice = say('declare {tfr.image(mode="unchanged")}, without {resize=}')
             raise fault(reason, expected="8 bits of 1, 3 or 4 channels", got=(channels, bits), advice=advice)
-        limit = self.pillow.MAX_IMAGE_PIXELS
-        if limit is not None and height * width > limit:
-            reason = f"its {width}×{height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
-            raise fault(reason, expected=limit, got=height * width)
+        self._refuse_size(height, width, fault)
         try:
             import tifffile
         except ImportError as error:

@@ -337,10 +337,8 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
 
     with open_random(read_from(path, keywords, open_random), **keywords) as records:
         try:
-            if keywords["key"] is None:
-                table = records[list(map(_number, wanted))]
-            else:
-                table = _looked_up(records, wanted)
+            by_key = keywords["key"] is not None
+            table = _looked_up(records, wanted) if by_key else records[list(map(_number, wanted))]
         except IndexError as error:
             raise click.UsageError(str(error)) from None
         except KeyError as error:

@@ -96,7 +96,8 @@ def python_value(scalar: pa.Scalar) -> Any:
         except NO_PYTHON_FORM:
             if not t.is_temporal(type_):
                 raise
-    return _numpy_scalar(scalar)
+    number = scalar.value
+    return number if number == _NAT else np.int64(number).astype(numpy_dtype(type_))
 
 
 def _has_nanoseconds(type_: pa.DataType) -> bool:
@@ -106,12 +107,6 @@ def _has_nanoseconds(type_: pa.DataType) -> bool:
     if t.is_struct(type_):
         return any(_has_nanoseconds(child.type) for child in type_)
     return bool(t.is_time64(type_) and type_.unit == "ns")
-
-
-def _numpy_scalar(scalar: pa.Scalar) -> Any:
-    dtype, number = numpy_dtype(scalar.type), scalar.value
-    assert dtype is not None
-    return number if number == _NAT else np.int64(number).astype(dtype)
 
 
 def _nested(tensor: Any) -> Any:

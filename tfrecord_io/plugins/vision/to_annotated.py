@@ -237,7 +237,10 @@ class _Coco(_Target):
         self._images.append(json.dumps(image))
         for each in row.objects:
             self._count += 1
-            self._append(json.dumps(self._annotation(each, row, id_)))
+            self._annotations.append(json.dumps(self._annotation(each, row, id_)))
+            self._size += len(self._annotations[-1])
+            if self._size > _PART:
+                self._flush()
         return []
 
     def _id(self, row: AnnotatedRow) -> int:
@@ -293,12 +296,6 @@ class _Coco(_Target):
             raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
         self._annotation_ids.add(id_)
         return int(id_)
-
-    def _append(self, text: str) -> None:
-        self._annotations.append(text)
-        self._size += len(text)
-        if self._size > _PART:
-            self._flush()
 
     def _flush(self) -> None:
         if self._annotations:
