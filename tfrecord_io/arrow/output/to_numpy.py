@@ -321,7 +321,7 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         values = values.reshape(len(array), *(declared_shape(field) or (size,)), *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
-        if (rows := _lists_of_numbers(array, field)) is not None:
+        if (rows := _number_lists(array, field)) is not None:
             return rows
         counts, valid = list_lengths(array), _valid(array)
         values = _items(array.flatten(), _value_field(field))
@@ -330,7 +330,7 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
     return _scalars(array)
 
 
-def _lists_of_numbers(array: pa.Array, field: pa.Field) -> Ragged | None:
+def _number_lists(array: pa.Array, field: pa.Field) -> Ragged | None:
     """The rows of lists of numbers, of which none is null, as views; None of other lists."""
     type_, dtype = array.type, number_dtype(array.type.value_type)
     if dtype is None or not (t.is_list(type_) or t.is_large_list(type_)) or declared_shape(field) is not None:
