@@ -176,9 +176,7 @@ WRITES: dict[str, Call] = {
     },
 }
 CALLS = {**READS, **WRITES}
-OF_LARGE_LIBRARIES = {  # they read through `dataset` or a reader, and write as `write_tfrecord` does
-    *("register_duckdb", "read_earth_engine", "write_earth_engine")
-}
+OF_LARGE_LIBRARIES = {"read_earth_engine", "write_earth_engine"}  # they read and write as `dataset` and others do
 WITHOUT_TOTAL = {"report, two datasets", "write_tfds", "write_elwc"}
 
 

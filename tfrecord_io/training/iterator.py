@@ -33,7 +33,7 @@ from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import Epochs
 from tfrecord_io.training.files import Files, source_of
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, SchemaLike, UnevenParts
+from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, UnevenParts
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
 OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
@@ -315,6 +315,7 @@ def iter_arrays(
     columns: Sequence[str] | str | None = None,
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
+    on_error: OnError | None = None,
     storage_options: Mapping[str, Any] | None = None,
     shuffle_buffer: int | None = None,
     seed: int | None = None,
@@ -367,7 +368,7 @@ def iter_arrays(
         with more, background threads read, decode and prepare batches, which do not depend on it.
     batch_size : int
         Number of records in a batch.
-    columns, filters, schema, storage_options
+    columns, filters, schema, on_error, storage_options
         As in `read_tfrecord`.
     shuffle_buffer : int, optional
         Number of records to draw from: each record is drawn uniformly from a buffer of this size, and replaced by the
