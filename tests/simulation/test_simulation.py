@@ -63,10 +63,10 @@ FOUND = {
         "s3 fixed ; write_indexed:3 write_indexed:6 | write_indexed:10 "
         "@ 0>1 1!timeout 3>1 4>0 9>1 10>0 12>1 17>0 20>1 21!timeout+"
     ),
-    "a compaction that removes what is written again": "s3 fixed write:2 ; compact | write:8 @ 15>1",
+    "a compaction that removes what is written again": "s3 fixed write:2 ; compact | write:8 @ 20>1",
     "rows that are deleted beside an overwrite": "s3 fixed write:2 ; delete:3 | write_indexed:8 @ 18>1",
     "a copy over the shards of another writer": "s3 fixed ; copy_in:5 | write:8 @ 7>1",
-    "a copy over the shards of another copy": "s3 fixed ; copy_in:5 | copy_in:8 @ 9>1",
+    "a copy over the shards of another copy": "s3 fixed ; copy_in:5 | copy_in:8 @ 13>1",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""
