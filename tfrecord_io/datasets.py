@@ -295,7 +295,6 @@ class Dataset(_Shown):
         """The first `n` rows as a table."""
         return self.limited(n).to_table()
 
-    @check_keywords
     def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
         """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
 

@@ -92,7 +92,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     written(tmp_path / "small", [b"x"])
     code = (
         "import sys, resource, tfrecord_io as tfr; "
-        "tfr.shuffle(sys.argv[1], sys.argv[2], memory_bytes=20_000_000, threads=1); "
+        "tfr.shuffle(tfr.dataset(sys.argv[1], threads=1), sys.argv[2], memory_bytes=20_000_000); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     peaks = []
