@@ -259,13 +259,13 @@ def write_tfrecord(
     Parameters
     ----------
     data : DataFrame, pyarrow Table, RecordBatch, reader or Dataset, dict of arrays, list of dicts, or iterable of those
-        In a list or an iterable of dicts with single values, each is a row. An iterable is read in parts of at most
-        65,536 rows or about 64 MiB, of which the first has the types of all, unless ``schema=`` declares them. Or any
-        object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: from polars (also a LazyFrame), DuckDB or
-        `open_reader`. Or a Dataset, a DataArray or a dict of DataArrays of xarray, whose rows are the positions of one
-        dimension: see `record_dim`. Or a DataFrame of Dask or Daft, or a dataset of Ray: the processes that compute its
-        partitions write a shard for each, under hidden names, and this one publishes them together. Then `path` is a
-        directory or ``name@*``, which the other machines reach too.
+        In a list or an iterable of dicts, each with a single value is a row, each of arrays a table. An iterable is
+        read in parts of at most 65,536 rows or about 64 MiB, of which the first has the types of all, unless
+        ``schema=`` declares them. Or any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: from polars
+        (also a LazyFrame), DuckDB or `open_reader`. Or a Dataset, a DataArray or a dict of DataArrays of xarray, whose
+        rows are the positions of one dimension: see `record_dim`. Or a DataFrame of Dask or Daft, or a dataset of
+        Ray: the processes that compute its partitions write a shard for each, under hidden names, and this one
+        publishes them together. Then `path` is a directory or ``name@*``, which the other machines reach too.
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
         ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears

@@ -195,7 +195,7 @@ def test_text_and_bytes_are_serialized_as_strings(engine: str, tmp_path: Path) -
         ({"x": [None, np.zeros((2, 2)), np.zeros(2)]}, {}, 2, "has 1 dimension"),
         ({"x": [np.zeros((2, 2)), np.zeros((2, 2), "i4")]}, {}, 1, "int32"),
         (pd.DataFrame({"x": [np.zeros((2, 2)), np.zeros(2)]}), {}, 1, "has 1 dimension"),
-        ([{"x": [np.zeros((2, 2))] * 2}, {"x": [np.zeros((2, 2)), np.zeros(2)]}], {}, 3, "has 1 dimension"),
+        ([{"x": np.zeros((2, 2, 2))}, pd.DataFrame({"x": [np.zeros((2, 2)), np.zeros(2)]})], {}, 3, "has 1 dimension"),
         ({"x": np.ma.masked_array(np.zeros((2, 2)), [[1, 1], [0, 1]])}, {}, 1, "masked"),
         ({"x": np.zeros((2, 2), "c8")}, {"column_encoding": {"x": "list"}}, None, 'encoding "raw"'),
         ({"x": [np.zeros((2, 2)), np.zeros((1, 2))]}, {"column_encoding": {"x": "list"}}, None, 'encoding "raw"'),
@@ -273,7 +273,7 @@ def test_tables_of_different_shapes_need_a_schema(engine: str, tmp_path: Path) -
 
 
 def test_a_table_of_uniform_shape_may_follow_one_of_varying_shapes(engine: str, tmp_path: Path) -> None:
-    parts = [{"x": [IMAGES[0], IMAGES[0, :1], None]}, {"x": IMAGES}, {"x": [None]}]
+    parts = [pd.DataFrame({"x": [IMAGES[0], IMAGES[0, :1], None]}), {"x": IMAGES}, pd.DataFrame({"x": [None]})]
     for record, cell in zip(
         records(parts, tmp_path / "a"), [IMAGES[0], IMAGES[0, :1], None, *IMAGES, None], strict=True
     ):

@@ -125,7 +125,15 @@ def test_dicts_with_single_values_are_rows(form: Any) -> None:
 
 
 def test_dicts_of_columns_are_tables() -> None:
-    assert table(open_input([{"a": [1, 2]}, {"a": [3]}])).to_pydict() == {"a": [1, 2, 3]}
+    assert table(open_input([{"a": np.array([1, 2])}, {"a": np.array([3])}])).to_pydict() == {"a": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("begin", [[], [{"a": np.array([1])}]])
+def test_dicts_of_lists_among_several_are_refused(begin: list[Any]) -> None:
+    """Tables, or rows with lists, such as tokens: other libraries take them for rows."""
+    with pytest.raises(TypeError, match=r"pass pyarrow.Table.from_pylist\(rows\) for rows, or a pandas.DataFrame"):
+        list(open_input([*begin, {"a": [1, 2]}, {"a": (3,)}]))
+    assert table(open_input({"a": [1, 2]})).to_pydict() == {"a": [1, 2]}, "a single one is a table"
 
 
 def test_a_series_with_a_name_is_a_column() -> None:
@@ -209,7 +217,7 @@ def test_an_iterable_of_nothing_has_no_rows() -> None:
     ],
 )
 def test_items_of_another_schema_are_refused(other: dict[str, Any], message: str) -> None:
-    source = open_input([{"a": [1], "b": ["x"]}, other])
+    source = open_input(map(pd.DataFrame, [{"a": [1], "b": ["x"]}, other]))
     with pytest.raises(SchemaError, match=message):
         list(source)
 

@@ -426,6 +426,7 @@ def _with_rows_joined(items: Iterator[Any]) -> Iterator[Any]:
     """The items, of which dicts that are one row each are joined to lists of limited size, with the same columns."""
     for first in items:
         if not isinstance(first, Mapping) or not any(map(is_single, first.values())):
+            _refuse_lists_alone(first)
             yield first
             continue
         rows, size, names = list[Any](), 0, dict[Any, None]()
@@ -440,6 +441,14 @@ def _with_rows_joined(items: Iterator[Any]) -> Iterator[Any]:
                 rows, size = [], 0
         if rows:
             yield [names | rows[0], *rows[1:]]
+
+
+def _refuse_lists_alone(item: Any) -> None:
+    if isinstance(item, Mapping) and item and all(isinstance(value, list | tuple) for value in item.values()):
+        raise TypeError(
+            "a dict among several whose values are all lists may be a row with lists or a table with columns: "
+            "pass pyarrow.Table.from_pylist(rows) for rows, or a pandas.DataFrame(columns) for each table"
+        )
 
 
 def _value_bytes(value: Any) -> int:
