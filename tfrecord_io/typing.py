@@ -104,6 +104,8 @@ TargetFormat = Literal[
     "npz",
     "hdf5",
     "h5",
+    "netcdf",
+    "nc",
     "zarr",
     "tar",
     "coco",

@@ -90,22 +90,25 @@ def test_batches_and_states_are_those_without_an_index(
     uneven: str,
     taken: int,
 ) -> None:
-    options: dict[str, Any] = {"filters": condition, "offset": offset, "limit": limit, "worker": worker, "threads": 1}
-    options |= {"uneven": uneven, "batch_size": batch_size, "shuffle_buffer": buffer, "seed": 3, "epochs": 2}
-    options["schema"] = {"x": "int64", "n": "int64"}
-    if FORMS[form][2] and uneven == "keep":
-        del options["schema"]  # the embedded one
+    rows: dict[str, Any] = {"filters": condition, "offset": offset, "limit": limit, "threads": 1}
+    if not FORMS[form][2] or uneven != "keep":  # else the embedded one
+        rows["schema"] = {"x": "int64", "n": "int64"}
+    options = {"uneven": uneven, "batch_size": batch_size, "shuffle_buffer": buffer, "seed": 3, "epochs": 2}
+
+    def iterator(paths: list[Path], state: Any = None) -> tfr.typing.ArrayIterator:
+        return tfr.iter_arrays(tfr.dataset(paths, **rows), worker=worker, state=state, **options)
+
     states = []
     with chunks_of(5):
-        expected = batches_of(read_by(tfr.iter_arrays, forms[form][1], **options))
+        expected = batches_of(iterator(forms[form][1]))
         for paths in forms[form]:
-            with read_by(tfr.iter_arrays, paths, **options) as batches:
+            with iterator(paths) as batches:
                 assert [batch["x"].tolist() for batch in islice(batches, taken)] == expected[:taken]
                 states.append(json.loads(json.dumps(batches.state())))
                 assert [batch["x"].tolist() for batch in going_on(batches)] == expected[taken:]
         for state in states:
             for paths in forms[form]:
-                assert batches_of(read_by(tfr.iter_arrays, paths, state=state, **options)) == expected[taken:]
+                assert batches_of(iterator(paths, state)) == expected[taken:]
     assert [state["buffer"] for state in states] == [states[0]["buffer"]] * 2
 
 

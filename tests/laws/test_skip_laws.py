@@ -23,7 +23,7 @@ from records import blobs, example, floats, framed, int64s
 from rounds import COMPLETE, rounds
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.format.magic import ZEROS, looks_like
-from tfrecord_io.read import record_reader
+from tfrecord_io.read.chunks import block_walker
 from tfrecord_io.read.chunks.record_file import RecordFile
 
 pytestmark = [pytest.mark.fault(18), pytest.mark.fault(21)]
@@ -146,7 +146,7 @@ def read(path: Path, size: int = 4 << 20) -> tuple[list[bytes], list[tfr.typing.
     """The payloads, and the regions left out."""
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", tfr.errors.DamagedDataWarning)
-        patch.setattr(record_reader, "RecordFile", partial(RecordFile, block_bytes=size))
+        patch.setattr(block_walker, "RecordFile", partial(RecordFile, block_bytes=size))
         reader = tfr.RecordReader(path, on_error="skip")
         return list(reader), list(reader.report.skipped)
 

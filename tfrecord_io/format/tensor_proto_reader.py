@@ -18,6 +18,7 @@ from tfrecord_io.format.dtypes import MAX_AXES, STRING, Array, declared_name, el
 from tfrecord_io.format.protobuf import enum_values, message_classes, parsed
 from tfrecord_io.options import DEFAULT_LIMITS, LIMITS, Limits
 from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.remedies import Caller, address
 
 # From tensorflow/core/framework/tensor.proto and tensor_shape.proto. Floats are declared as their bits: fixed32 and
 # float are the same on the wire, but a Python float quiets a signalling NaN. An enum is an int32 there. The fields of
@@ -122,7 +123,11 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFA
     if not isinstance(serialized, bytes | bytearray | memoryview):
         raise TypeError(f"expected the bytes of a serialized tensor, not {type(serialized).__name__}")
     content = bytes(serialized)
-    tensor = parse_tensor_proto(content, declared, Expansion(limits.expansion_bytes, len(content)))
+    try:
+        tensor = parse_tensor_proto(content, declared, Expansion(limits.expansion_bytes, len(content)))
+    except DecodeError as error:
+        address(error, Caller(frozenset({"limits"})))
+        raise
     return tensor.values.reshape(tensor.shape)
 
 

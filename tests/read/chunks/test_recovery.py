@@ -145,7 +145,9 @@ def test_tools_refuse_a_bomb(tmp_path: Path) -> None:
     report = tfr.verify(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=4)))
     (file,) = report.files
     assert {problem.part for problem in file.problems} >= {"compression"}
-    assert "pass a larger limits=tfr.Limits(decompression_ratio=…) if you trust the file" in str(file.problems[0].error)
+    assert "pass a larger tfr.dataset(…, limits=tfr.Limits(decompression_ratio=…)) if you trust the file" in str(
+        file.problems[0].error
+    )
     assert 0 < file.intact < 300
     assert tfr.verify(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=2000))).ok
     saved = tfr.salvage(path, tmp_path / "b", limits=tfr.Limits(decompression_ratio=4))

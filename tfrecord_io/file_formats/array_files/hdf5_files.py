@@ -359,10 +359,15 @@ def write_file(target: Any, export: Export, mode: FileMode | None, write: Callab
         return WriteReport(os.fspath(target), rows, output.offset, None, export.names, {})
 
 
+def filters(compressed: bool) -> dict[str, Any]:
+    """Of HDF5, for h5py and h5netcdf."""
+    return {"compression": "gzip", "shuffle": True} if compressed else {}
+
+
 class _Writer:
     def __init__(self, file: h5py.File, compressed: bool, attributes: Mapping[str, Mapping[str, Any]]) -> None:
         self._file, self._attributes = file, attributes
-        self._filters: dict[str, Any] = {"compression": "gzip", "shuffle": True} if compressed else {}
+        self._filters = filters(compressed)
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
         """Add rows to a dataset, which is made for the first ones."""

@@ -15,7 +15,14 @@ from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.array_files.hdf5_files import RESERVED, SINGLE, refuse_nuls, stream_of_file, write_file
+from tfrecord_io.file_formats.array_files.hdf5_files import (
+    RESERVED,
+    SINGLE,
+    filters,
+    refuse_nuls,
+    stream_of_file,
+    write_file,
+)
 from tfrecord_io.file_formats.array_files.labelled_arrays import FILLS, Label, Project, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredArray, library_errors, needs_extra
@@ -106,7 +113,7 @@ def _by_netcdf4(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, 
         reason = "a file of CDF-5 (64-bit data), which the package netCDF4 reads, and it is not installed"
         advice = "pip install netCDF4" | say("`nccopy -k nc4` makes a NetCDF-4 file of it")
         raise MissingDependencyError(reason, path=path, advice=advice) from error
-    copy = opened.enter_context(tempfile.NamedTemporaryFile(suffix=".nc"))  # noqa: SIM115, as `opened` closes it
+    copy = opened.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115, as `opened` closes it
     with named_temporary_folder():
         shutil.copyfileobj(raw, copy, BLOCK_BYTES)
         copy.flush()
@@ -153,7 +160,7 @@ def to_netcdf(
 class _Writer:
     def __init__(self, file: Any, compressed: bool, export: Export) -> None:
         self._file, self._export = file, export
-        self._filters: dict[str, Any] = {"compression": "gzip", "shuffle": True} if compressed else {}
+        self._filters = filters(compressed)
         self._rows: dict[str, int] = {}
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
