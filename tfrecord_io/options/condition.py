@@ -15,6 +15,8 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -95,7 +97,7 @@ class Condition:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, each once; for a field of a struct, that of the struct."""
-        return tuple(dict.fromkeys([*self.path[:1], *(name for part in self.arguments for name in part.columns)]))
+        return tuple(dict.fromkeys(chain(self.path[:1], *map(attrgetter("columns"), self.arguments))))
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -425,7 +426,7 @@ def not_searched(scan: AnyScan, row_filter: RowFilter | None) -> str:
         return "the categories of a column are those of all records"
     if options.compression not in (None, "infer"):
         return "the files are compressed"
-    if not all(source.can_be_read_again for source in scan.sources):
+    if not all(map(attrgetter("can_be_read_again"), scan.sources)):
         return "the files can be read once only"
     if row_filter is None and _wanted_columns(scan) is None:
         return "there is no filter, and the columns are not named"
