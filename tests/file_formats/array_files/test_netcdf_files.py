@@ -142,6 +142,14 @@ def test_a_variable_with_the_name_of_a_dimension_that_it_does_not_measure(tmp_pa
     xr.testing.assert_equal(found.load(), data.rename_dims(time="record"))
 
 
+def test_names_of_other_hdf5_files_are_kept(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["b_nc4_non_coord_c"] = file["g/_nc4_non_coord_x"] = np.arange(3)
+    tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").column_names == ["b_nc4_non_coord_c", "g/_nc4_non_coord_x"]
+
+
 # ---- CDF-5
 
 

@@ -17,6 +17,10 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_ma
 
 PATH = "dir/_MANIFEST-train.json"
 NUMBERS = st.integers(0, 2**40)
+SOURCES: list[dict[str, str | int]] = [
+    {"path": "ä\udcff.csv", "size": 7, "version": "ETag=x"},
+    {"path": "a", "records": 1, "bytes": 2, "crc32c": "0000000a"},  # as the entry of a file
+]
 
 
 @st.composite
@@ -29,7 +33,8 @@ def manifests(draw: st.DrawFn) -> Manifest:
             draw(NUMBERS),
             draw(st.integers(0, 2**32 - 1)),
             draw(st.sampled_from([None, f"_{'0a' * 8}-{i:05d}.staged"])),
-            draw(st.sampled_from([None, {"path": "ä\udcff.csv", "size": 7, "version": "ETag=x"}])),
+            draw(st.sampled_from([None, *SOURCES])),
+            tuple(draw(st.lists(st.sampled_from(SOURCES), max_size=2))),
         )
         for i in range(count)
     ]
@@ -41,6 +46,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
         draw(st.none() | st.binary(max_size=20)),
         draw(st.booleans()),
         draw(st.sampled_from([(), ("train-00007.tfrecord",)])),
+        sources_without_rows=tuple(draw(st.lists(st.sampled_from(SOURCES), max_size=2))),
     )
 
 

@@ -170,8 +170,9 @@ def _labels(file: h5py.File, found: dict[str, h5py.Dataset | str]) -> dict[str, 
     for name, dataset in list(found.items()):
         if not isinstance(dataset, str):
             labels[name].dims = _dimensions(name, dataset, scales)
-        meant = name.replace(_NO_COORDINATE, "")
-        key = name if meant in found else meant
+        group, slash, own = name.rpartition("/")
+        meant = group + slash + own.removeprefix(_NO_COORDINATE)
+        key = meant if scales and meant not in found else name  # NetCDF numbers its dimensions
         found[key], labels[key] = found.pop(name), labels[name]
     return labels
 

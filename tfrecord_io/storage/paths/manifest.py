@@ -221,7 +221,7 @@ class _Parser:
             schema=self._schema(document, "schema"),
             complete=self._is(document, "complete", bool),
             replaces=tuple(self._shard(name, dataset, columns) for name in replaces),
-            sources_without_rows=tuple(source for source in sources if isinstance(source, dict)),
+            sources_without_rows=tuple(source for source in map(_unpacked, sources) if isinstance(source, dict)),
             partition_by=tuple(columns),
             partition_schema=self._schema(document, "partition_schema"),
             replaced_ids=tuple(self._is({"replaced_ids": [], **document}, "replaced_ids", list, _are_texts)),
@@ -241,8 +241,8 @@ class _Parser:
         path = self._shard(entry.get("path"), dataset, columns)
         records, size = (self._is(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
         staged = self._is(entry, "staged", str, parse_staged) if "staged" in entry else None
-        crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), entry.get("source")
-        joined = self._is({"joined": [], **entry}, "joined", list, _are_objects)
+        crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpacked(entry.get("source"))
+        joined = [*map(_unpacked, self._is({"joined": [], **entry}, "joined", list, _are_objects))]
         source = source if isinstance(source, dict) else None
         return ManifestFile(path, records, size, crc32c, staged, source, tuple(joined))
 
@@ -289,6 +289,11 @@ def _packed(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
     return ManifestFile(path, records, size, int(crc, 16)) if is_right else entry
 
 
+def _unpacked(value: Any) -> Any:
+    """The object of which `_packed` has made the entry of a file, where it is none."""
+    return _entry(value) if isinstance(value, ManifestFile) else value
+
+
 def _are_texts(values: list[Any]) -> bool:
     return set(map(type, values)) <= {str}
 
@@ -298,7 +303,7 @@ def _are_staged(values: list[Any]) -> bool:
 
 
 def _are_objects(values: list[Any]) -> bool:
-    return set(map(type, values)) <= {dict}
+    return set(map(type, values)) <= {dict, ManifestFile}
 
 
 def _refuse(path: str, what: str) -> NoReturn:
