@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -634,6 +635,16 @@ def test_forked_workers_read_a_bucket(request: pytest.FixtureRequest, workers: i
     assert set(seen(stream, workers)) == set(range(50))
 
 
+@pytest.fixture
+def forgotten_state() -> Iterator[None]:
+    """A Trainer makes a state of accelerate, which says of processes that are forked later that each is the first."""
+    state = pytest.importorskip("accelerate.state")
+    yield
+    state.AcceleratorState._reset_state(reset_partial_state=True)
+    state.GradientState._reset_state()
+
+
+@pytest.mark.usefixtures("forgotten_state")
 @pytest.mark.parametrize("stopped", [4, 13, 22])
 def test_a_trainer_of_packed_batches_resumes_at_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: int

@@ -201,6 +201,12 @@ def test_keywords_of_streams_are_refused_where_all_records_are_read(
         call(path, **{name: 1})
 
 
+@pytest.mark.parametrize("name", ["batch_size", "seed"])
+def test_a_library_that_batches_by_itself_is_not_told_to_the_dataset(path: Path, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"'{name}': its streams shuffle, batch, .*; to_torch, to_tf and iter_arrays"):
+        tfr.dataset(path).to_hf(**{name: 1})
+
+
 @pytest.mark.parametrize("keywords", [{"sample": "all"}, {"sample": 1}, {"on_new": "ignore"}], ids=str)
 def test_keywords_of_the_sample_are_valid_where_all_records_are_sampled(path: Path, keywords: dict[str, Any]) -> None:
     assert read_by(tfr.read_table, path, **keywords) == tfr.read_table(path)

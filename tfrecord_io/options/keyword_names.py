@@ -277,10 +277,10 @@ def unknown_keyword(
         return TypeError(f"{where}unexpected keyword argument {name!r}: pass {moved[0]}= {said}")
     elif before := next((_BEFORE[own] for own in [name, *meant] if _is_method(call) and own in _BEFORE), None):
         hint = f": call dataset.{before} before;"
-    elif _is_method(call) and (own := next((own for own in [name, *meant] if own in OF_DATASETS), None)):
-        hint = f": pass it to tfr.dataset(path, {own}=…);"
     elif instead := _instead(call, name):
         hint = f": {instead};"
+    elif _is_method(call) and (own := next((own for own in [name, *meant] if own in OF_DATASETS), None)):
+        hint = f": pass it to tfr.dataset(path, {own}=…);"
     elif name in _OF_SOURCES and any(p.name == "source" for p in parameters):
         hint = ": did you mean source, the first argument?"
     else:
