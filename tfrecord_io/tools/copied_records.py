@@ -63,7 +63,7 @@ _DROP = say('{partitions="drop"} leaves out the values of folders')
 
 
 class CopiedRecords:
-    """The records of files, in order; every checksum is checked.
+    """The records of files, in order; every checksum is checked, of chosen records up to the last one.
 
     Embedded schemas are taken off the records that carry them. With ``partitions="features"``, each record gets the
     values in the names of its file's folders as features.
