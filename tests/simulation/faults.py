@@ -82,7 +82,10 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
         ("s3", "disk"),
         set_to(source.ManifestVersion, "check_unchanged", _nothing),
     ),
-    "the index of a shard that is being replaced is used": (("s3", "disk"), set_to(manifest, "_is_staged", bool)),
+    "the index of a shard that is being replaced is used": (
+        ("s3", "disk"),
+        edited(manifest, "_first", "source.shard.staged is not None", "False"),
+    ),
     "verify compares two versions": (
         ("s3", "disk"),
         edited(file_check.FileChecker, "check", "if self._problems:", "if False:"),

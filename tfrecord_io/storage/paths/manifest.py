@@ -577,14 +577,14 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
             with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
         without = source.is_file_object or source.span is not None or source.derived is not None
-        if source.shard is not None and source.shard.staged is not None:
-            without = True  # its name is not certain yet: what is beside it may be the index of the one it replaces
         listing = listings.get(parent) if source.beside is None else source.beside
         sidecars.append(None if without else _first(source, suffixes, listing))
     return sidecars
 
 
 def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry] | None) -> Source | None:
+    if source.shard is not None and source.shard.staged is not None:
+        return None  # its name is not certain yet: what is beside it may be the index of the shard that it replaces
     fs, name = _location(source)
     front, record_suffix, compression_suffix = split_suffixes(name)
     stems = (name, front) if record_suffix and not compression_suffix else (name,)
