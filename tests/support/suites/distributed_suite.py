@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,15 +30,16 @@ def ray_cluster() -> Iterator[None]:
     import ray
 
     support = os.pathsep.join(path for path in (os.environ.get("PYTHONPATH"), *sys.path) if path)
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=200 << 20,
-        logging_level="error",
-        log_to_driver=False,
-        _node_ip_address="127.0.0.1",
-        runtime_env={"env_vars": {"PYTHONPATH": support}},
-    )
+    with chdir(tempfile.gettempdir()):  # from where workers import: here are the sources, without the kernel
+        ray.init(
+            num_cpus=2,
+            include_dashboard=False,
+            object_store_memory=200 << 20,
+            logging_level="error",
+            log_to_driver=False,
+            _node_ip_address="127.0.0.1",
+            runtime_env={"env_vars": {"PYTHONPATH": support}},
+        )
     try:
         yield
     finally:
