@@ -184,7 +184,7 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
     carries = not as_they_are and scan.resolved.embedded is not None
     if not is_chosen and not carries:
         return list(scan.sources)
-    chosen = _ChosenRows(scan, is_chosen)
+    chosen = _RecordNumbers(scan, is_chosen)
     return [ChosenRecords(chosen, number, carries=carries).source() for number in range(len(scan.sources))]
 
 
@@ -194,7 +194,7 @@ def chosen(scan: AnyScan) -> AnyScan:
     return replace(whole, row_filter=None)
 
 
-class RowStream:
+class PieceStream:
     """A `tfrecord_io.compression.stream.Stream` that consists of pieces."""
 
     compression: str | None = None
@@ -220,7 +220,7 @@ class RowStream:
         self._pieces.close()
 
 
-class _ChosenRows:
+class _RecordNumbers:
     """The numbers of the records that are rows of a scan, which are found when the first of its files is opened."""
 
     def __init__(self, scan: Scan, is_chosen: bool) -> None:
@@ -251,7 +251,7 @@ class _ChosenRows:
         return [np.concatenate(parts) for parts in numbers]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _ChosenRows, (self.scan.absolute(), self._is_chosen)
+        return _RecordNumbers, (self.scan.absolute(), self._is_chosen)
 
 
 class ChosenRecords:
@@ -259,7 +259,7 @@ class ChosenRecords:
 
     can_be_read_again = True
 
-    def __init__(self, chosen: _ChosenRows, number: int, *, carries: bool) -> None:
+    def __init__(self, chosen: _RecordNumbers, number: int, *, carries: bool) -> None:
         self._chosen, self._number = chosen, number
         self._file = chosen.scan.sources[number]
         embedded = chosen.scan.resolved.embedded if carries else None
@@ -273,10 +273,10 @@ class ChosenRecords:
         partitions = self._file.partitions
         return Source(self._file.path, None, False, partitions=partitions, origin=self, derived=self)
 
-    def open(self) -> RowStream:
+    def open(self) -> PieceStream:
         self._places.clear()
         self._failed = None
-        return RowStream(self._frames())
+        return PieceStream(self._frames())
 
     def read_once(self) -> None:
         """Its file is opened twice: to find the rows, and to read them."""

@@ -41,7 +41,7 @@ class PartitionFolders:
         self._numbers: dict[str, int] = {}  # of folders
         self.folders: list[str] = []
         self.types: pa.Schema | None = None
-        self._batches: list[_BatchRows] = []  # whose rows were not taken yet
+        self._batches: list[_BatchFolders] = []  # whose rows were not taken yet
         self._lock = threading.Lock()
 
     @property
@@ -64,7 +64,7 @@ class PartitionFolders:
             for batch in source.batches:
                 numbers = self._folder_numbers(batch)
                 with self._lock:
-                    self._batches.append(_BatchRows(row, numbers, len(numbers)))
+                    self._batches.append(_BatchFolders(row, numbers, len(numbers)))
                 row += len(batch)
                 columns = [batch.column(at) for at in rest]
                 if columns:
@@ -114,7 +114,7 @@ class PartitionFolders:
 
 
 @dataclass(slots=True, eq=False)
-class _BatchRows:
+class _BatchFolders:
     """The folders of the rows of a batch, whose first one is `row`; `left` of them were not taken."""
 
     row: int

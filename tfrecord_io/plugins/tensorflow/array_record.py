@@ -24,7 +24,7 @@ from tfrecord_io.options import MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer, datasets_in
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
-from tfrecord_io.read.sources import RowStream, paths_of
+from tfrecord_io.read.sources import PieceStream, paths_of
 from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.storage.filesystem.locate import storage_for
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -79,10 +79,10 @@ class ArrayRecordFiles:
         self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
         self._firsts: list[int] = []  # the number of the first record of each file that was opened
 
-    def open(self) -> RowStream:
+    def open(self) -> PieceStream:
         self._firsts.clear()
         self._progress.restart()
-        return RowStream(self._frames())
+        return PieceStream(self._frames())
 
     def read_once(self) -> None:
         """Files can be read any number of times."""

@@ -30,7 +30,7 @@ from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.sources import RowStream, given
+from tfrecord_io.read.sources import PieceStream, given
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -61,10 +61,10 @@ class ListContent:
         self.origins = ListOrigins()
         self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
 
-    def open(self) -> RowStream:
+    def open(self) -> PieceStream:
         self.origins.clear()
         self._progress.restart()
-        return RowStream(_ListSplitter(self._options, self._part, self.origins).frames(self._sources, self._progress))
+        return PieceStream(_ListSplitter(self._options, self._part, self.origins).frames(self._sources, self._progress))
 
     def read_once(self) -> None:
         for source in self._sources:
