@@ -87,14 +87,14 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
     determine it. What a field's metadata says about reading is removed: a column is written under its own name.
     """
     fields = [
-        column
-        if is_restored_as_it_is(column.type) and not column.metadata
-        else _as_written(
-            column.with_type(nested_restored(column.type)) if is_nested(column) else restored_field(column)
-        )
+        column if is_restored_as_it_is(column.type) and not column.metadata else _as_written(_restored(column))
         for column in schema
     ]
     return pa.schema(fields, metadata=schema.metadata)
+
+
+def _restored(column: pa.Field) -> pa.Field:
+    return column.with_type(nested_restored(column.type)) if is_nested(column) else restored_field(column)
 
 
 def _as_written(column: pa.Field) -> pa.Field:

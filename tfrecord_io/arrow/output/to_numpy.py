@@ -332,14 +332,13 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
 
 def _number_lists(array: pa.Array, field: pa.Field) -> Ragged | None:
     """The rows of lists of numbers, of which none is null, as views; None of other lists."""
-    type_, dtype = array.type, number_dtype(array.type.value_type)
-    if dtype is None or not (t.is_list(type_) or t.is_large_list(type_)) or declared_shape(field) is not None:
+    if not (t.is_list(array.type) or t.is_large_list(array.type)) or declared_shape(field) is not None:
         return None
-    if array.null_count or (values := array.values).null_count:
+    if array.null_count or (values := plain_numbers(array.values)) is None:
         return None
-    offsets = offset_view(array, np.dtype(np.int64 if t.is_large_list(type_) else np.int32))
+    offsets = offset_view(array, np.dtype(np.int64 if t.is_large_list(array.type) else np.int32))
     begin, end = offsets[[0, -1]].tolist()
-    return Ragged(number_items(values, dtype)[begin:end], offsets.astype(np.int64) - begin)
+    return Ragged(values[begin:end], offsets.astype(np.int64) - begin)
 
 
 def plain_numbers(array: pa.Array) -> Array | None:
