@@ -25,14 +25,24 @@ def test_architecture_is_up_to_date(architecture: dict[str, Any]) -> None:
 
 
 def test_performance_is_up_to_date() -> None:
-    """The picture is that of the saved results."""
+    """The pictures are those of the saved results, and the pages state the figures of Parquet's picture."""
     performance = runpy.run_path(str(DOCS / "diagrams" / "performance.py"))
     measured = json.loads(performance["SOURCE"].read_text(encoding="utf-8"))
-    for name, draw in (("performance.svg", "render"), ("read-time.svg", "render_read_time")):
-        drawn = performance[draw](measured)
+    ratios = performance["beside_parquet"](performance["PAGE"].read_text(encoding="utf-8"))
+    drawings = {
+        "performance.svg": performance["render"](measured),
+        "parquet.svg": performance["render_parquet"](ratios),
+    }
+    for name, drawn in drawings.items():
         assert (DOCS / "images" / name).read_text(encoding="utf-8") == drawn, "run: make diagrams"
         root = ElementTree.fromstring(drawn)
         assert root.find("{http://www.w3.org/2000/svg}title") is not None
+    page = (DOCS / "performance.md").read_text(encoding="utf-8")
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    for call, values in ratios.items():
+        own, parquet = call.split(" ÷ ")
+        assert f"| `{own}` ÷ `{parquet}` | {values[-1]:.2f} | {min(values[:-1]):.2f} | {max(values[:-1]):.2f} |" in page
+        assert f"`{own}` {values[-1]:.2f}" in readme
 
 
 def test_architecture_is_well_formed(architecture: dict[str, Any]) -> None:

@@ -54,7 +54,7 @@ def test_the_package_index_gets_absolute_links(script: dict[str, Any]) -> None:
     text = script["for_the_index"]("https://example.org/owner/name/", "v1.2.3")
     assert script["relative_links"](text) == []
     assert "](https://example.org/owner/name/blob/v1.2.3/docs/performance.md)" in text
-    assert "](https://example.org/owner/name/raw/v1.2.3/docs/images/read-time.svg)" in text
+    assert "](https://example.org/owner/name/raw/v1.2.3/docs/images/parquet.svg)" in text
     assert script["RELEASE"] in text.splitlines()
 
 

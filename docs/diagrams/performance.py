@@ -1,4 +1,7 @@
-"""Draw docs/images/performance.svg and read-time.svg from docs/performance.json, which `make bench` writes."""
+"""Draw docs/images/performance.svg from docs/performance.json, and parquet.svg from the table of dev/performance.md.
+
+`make bench` writes the first, `make bench BENCH_ARGS="--parquet --markdown dev/performance.md"` the second.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "performance.json"
+PAGE = Path(__file__).parents[2] / "dev" / "performance.md"
 IMAGES = Path(__file__).parents[1] / "images"
 PANELS = {"read": "Reading: file → Arrow", "write": "Writing: Arrow → file"}
 
@@ -66,24 +70,33 @@ def render(results: dict[str, Any]) -> str:
     return "\n".join([head, f"<title>{escape(about)}</title>", f"<style>{STYLE}</style>", page, *lines, "</svg>", ""])
 
 
-def render_read_time(results: dict[str, Any]) -> str:
-    """A picture for a phone: how long the libraries take to read the first workload."""
-    rows = [
-        row for row in results["rows"] if row["part"] == "read" and row["case"] == "tutorial" and row.get("seconds")
-    ]
-    seconds = {row["contender"]: row["seconds"] for row in rows if row.get("role") == "peer" and "share" not in row}
-    own = next(row["seconds"] for row in rows if row["contender"] == "tfrecord_io, 2 threads")
-    times = {"tfrecord_io": own} | dict(sorted(seconds.items(), key=lambda item: item[1]))
-    about = "Seconds to read 500,000 records, 50 MB"
+def beside_parquet(page: str) -> dict[str, list[float]]:
+    """By call: its time divided by that of Parquet's call for each workload, and last the geometric mean."""
+    start = page.index("|", page.index("<!-- parquet:begin -->"))
+    table = page[start : page.index("<!-- parquet:end -->")].strip().splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    return {call: [float(row[i].split(", ")[-1]) for row in cells[2:]] for i, call in enumerate(cells[0]) if i}
+
+
+def render_parquet(ratios: dict[str, list[float]]) -> str:
+    """A picture for a phone: the mean of each call as a bar, its least and most as a line, and Parquet's time at 1."""
+    about, scale = "Time, where Parquet takes 1", 370 / max(1.5, *(max(values) for values in ratios.values()))
+    height = 92 + 46 * len(ratios)
     lines = [f'<text class="title" x="10" y="24">{about}</text>']
-    for y, (name, value) in zip(range(40, 1000, 34), times.items(), strict=False):
-        width = 220 * value / max(times.values())
-        lines.append(f'<text x="102" y="{y + 18}" text-anchor="end">{escape(name)}</text>')
-        kind = "read" if value == own else "line"
-        lines.append(f'<rect class="{kind}" x="110" y="{y}" width="{width:.1f}" height="26" rx="2"/>')
-        lines.append(f'<text x="{118 + width:.1f}" y="{y + 18}">{value:.2f}</text>')
-    height = 48 + 34 * len(times)
-    style = STYLE.replace("13px", "16px") + "  .line { fill: var(--soft); }\n"
+    for y, (call, values) in zip(range(56, 1000, 46), ratios.items(), strict=False):
+        least, most, mean = min(values[:-1]), max(values[:-1]), values[-1]
+        kind = "read" if call.startswith("read") else "write"
+        lines.append(f'<text x="10" y="{y}">{escape(call.split(" ÷ ")[0])}: {mean:.2f}</text>')
+        lines.append(f'<rect class="{kind}" x="10" y="{y + 7}" width="{mean * scale:.1f}" height="18" rx="2"/>')
+        ends = f'x1="{10 + least * scale:.1f}" x2="{10 + most * scale:.1f}"'
+        lines.append(f'<line class="range" {ends} y1="{y + 16}" y2="{y + 16}"/>')
+    lines.append(f'<text class="soft" x="{10 + scale:.1f}" y="44" text-anchor="middle">Parquet</text>')
+    lines.append(f'<line class="range" x1="{10 + scale:.1f}" x2="{10 + scale:.1f}" y1="50" y2="{height - 46}"/>')
+    notes = ("bar: geometric mean of twelve workloads", "line: least and most of them")
+    lines += [
+        f'<text class="soft" x="10" y="{height - 26 + 18 * i}">{escape(note)}</text>' for i, note in enumerate(notes)
+    ]
+    style = STYLE.replace("13px", "14px") + "  .range { stroke: var(--soft); stroke-width: 2; }\n"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 390 {height}" width="390" height="{height}" role="img">'
     )
@@ -94,4 +107,5 @@ def render_read_time(results: dict[str, Any]) -> str:
 if __name__ == "__main__":
     measured = json.loads(SOURCE.read_text(encoding="utf-8"))
     (IMAGES / "performance.svg").write_text(render(measured), encoding="utf-8")
-    (IMAGES / "read-time.svg").write_text(render_read_time(measured), encoding="utf-8")
+    ratios = beside_parquet(PAGE.read_text(encoding="utf-8"))
+    (IMAGES / "parquet.svg").write_text(render_parquet(ratios), encoding="utf-8")
