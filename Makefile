@@ -1,6 +1,6 @@
 # make demo · make quick · make test · make test-all · make test-adapters · make test-border · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make sanitize-threads · make mutation · make coverage
-# make simulate N=10000 · make simulate SEED=17 · make release-check · make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make diagrams · make reference · make clean
+# make simulate N=10000 · make simulate SEED=17 · make release-check · make test-arm · make test-windows · make test-lowest · make resolve · make test-abi3 · make docs · make lighthouse · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, of each test with the mark `matrix` so many cases that
 # each value of each parameter is met, and none with the mark `complete`; make test STORM=1 (or make wheel-test STORM=1)
@@ -79,7 +79,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo quick slow-tests test test-all test-adapters test-border lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs changelog diagrams reference require-kernel clean
+.PHONY: demo quick slow-tests test test-all test-adapters test-border lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize sanitize-threads test-arm test-windows mutation test-lowest resolve release-check sdist dist-check readme-check sbom test-api test-abi3 docs lighthouse changelog diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -311,6 +311,10 @@ mutation: $(VENV)/.test require-kernel
 docs: .venv-docs/.installed $(VENV)/.test reference
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/end_to_end/test_documentation_site.py
+
+# Lighthouse's scores of the pages of the site, on a machine that nothing else uses; PAGES lists some of them.
+lighthouse: docs
+	$(PYTHON) tests/end_to_end/lighthouse.py build/site $(PAGES)
 
 # The branches of the kernel that the tests of the engines, failing allocations and the fuzzers take; the fuzzer also runs
 # without the instructions beyond AVX2, and without any beyond the baseline. tests/coverage has the branches that none takes.
