@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,23 @@ def test_pages_of_a_bucket_are_the_requests(
     counts.clear()
     assert tfr.count(s3.url("d/"), **storage) == folders
     assert counts == {"list_objects_v2": -(-(folders + 1) // 4), "get_object": 1}
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_policy_may_allow_the_listing_of_folders_alone(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch, allowed: bool
+) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, s3.url("d/train@2"), storage_options=s3.storage_options)
+    real = type(s3.fs)._call_s3
+
+    async def refused(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+        if method == "list_objects_v2" and not (allowed and keywords.get("Delimiter")):
+            raise PermissionError("Access Denied")
+        return await real(self, method, *arguments, **keywords)
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", refused)
+    with nullcontext() if allowed else pytest.raises(PermissionError):
+        assert tfr.count(s3.url("d/"), storage_options=s3.storage_options) == 2
 
 
 def _name(entry: Entry) -> str:

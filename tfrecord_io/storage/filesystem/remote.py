@@ -184,12 +184,17 @@ class FsspecFileSystem:
         path = self.display_path(directory)
         while token is not None:
             call = partial(sync, self.fsspec.loop, list_page, self.fsspec, directory, token, _PAGE)
-            with raise_os_errors(path), self._damaged_answers(path):
-                page = retry(call)
-                if page is None:
-                    return
-                infos, token = page
-                found = [*map(_from_info, infos)]
+            try:
+                with raise_os_errors(path), self._damaged_answers(path):
+                    page = retry(call)
+                    if page is None:
+                        return
+                    infos, token = page
+                    found = [*map(_from_info, infos)]
+            except PermissionError:  # there are policies that allow the listing of folders alone
+                if token:
+                    raise
+                return
             yield [entry for entry in found if entry.name != directory], token is not None
 
     @property
