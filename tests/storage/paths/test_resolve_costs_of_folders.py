@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +113,12 @@ def test_requests_but_for_the_content_do_not_depend_on_the_folders(
     assert found[0] == found[1] <= most + (not slash)  # without it, one more tells that it is not a file
 
 
-NAMES = ["", "A=1/a.tfrecord", "_MANIFEST.json", "a.tfrecord", "b.csv", "p=1/", "p=1/a.tfrecord", "p=1/q=2/b.tfrecord"]
-NAMES += ["p=1/other/c.tfrecord", "p=2/a.tfrecord", "other/p=1/a.tfrecord", "other/z.tfrecord", "z.tfrecord"]
+NAMES = ["", "A=1/a.tfrecord", "_MANIFEST.json", "a.tfrecord", "b.csv", "z.tfrecord", "/d.tfrecord"]
+NAMES += ["p=1/", "p=1/a.tfrecord", "p=1/q=2/b.tfrecord", "p=1/other/c.tfrecord", "p=2/a.tfrecord"]
+NAMES += ["other/p=1/a.tfrecord", "other/z.tfrecord"]
 
 
-@given(names=st.sets(st.sampled_from(NAMES), min_size=1), most=st.integers(1, 4))
+@given(names=st.sets(st.sampled_from(NAMES)), most=st.integers(1, 4))
 @settings(suppress_health_check=IN_A_BUCKET)
 @pytest.mark.parametrize("store", ["s3", "gcs"])
 def test_pages_of_a_bucket_have_what_its_folders_have(
@@ -129,11 +130,20 @@ def test_pages_of_a_bucket_have_what_its_folders_have(
     fs, directory = locate(path, StorageOptions(bucket.storage_options))
     for name in names:
         bucket.fs.pipe_file(path + name, b"x")
+
+    def listed() -> list[Entry] | None:
+        with suppress(FileNotFoundError):
+            return list_directory(fs, directory)
+        return None
+
     with pytest.MonkeyPatch.context() as monkey:
         monkey.setattr(remote, "_PAGE", most)
-        found = list_directory(fs, directory)
+        found = listed()
         monkey.setattr(FsspecFileSystem, "pages_below", lambda self, directory: iter(()))
-        expected = list_directory(fs, directory) if names != {""} else []
+        expected = listed()
+    if found is None or expected is None:
+        assert found is expected
+        return
     assert sorted(found, key=_name) == sorted(expected, key=_name)
     described = {entry.name: version_of(entry) for entry in expected if not entry.directory}
     assert {entry.name: version_of(entry) for entry in found if not entry.directory} == described

@@ -189,8 +189,10 @@ class FsspecFileSystem:
                     page = retry(call)
                     if page is None:
                         return
-                    infos, token = page
-                    found = [*map(_from_info, infos)]
+                    infos, following = page
+                    if not (infos or token or following):
+                        raise FileNotFoundError(directory)
+                    found, token = [*map(_from_info, infos)], following
             except PermissionError:  # there are policies that allow the listing of folders alone
                 if token:
                     raise

@@ -487,12 +487,14 @@ def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
             name, slash, _ = entry.name[len(root) :].partition("/")
             if slash:
                 inside.append(entry)
-            if root + name not in found:
+            if name and root + name not in found:  # else an empty part, as in "d//a"
                 yield found.setdefault(root + name, Entry(root + name, 0, True) if slash else entry)
         if more and inside and not _has_partitions(found.values()):  # other folders may have any number of files
             break
     if more:
         for entry in fs.listing(directory):
+            if not entry.name.startswith(root):  # its store's name of the directory differs from this one in a slash
+                root = entry.parent
             if entry.name not in found:
                 yield found.setdefault(entry.name, entry)
     if not _has_partitions(found.values()):
