@@ -202,19 +202,12 @@ def _run_tasks(tasks: Tasks, pool: ReferenceType[WorkerPool]) -> None:
 
 
 def _stop_one(tasks: Tasks) -> None:
-    """Let one thread end after the call that it makes."""
-    _cancel_all(tasks)
-    tasks.put(None)
-
-
-def _cancel_all(tasks: Tasks) -> None:
+    """Let one thread end after the call that it makes; the calls that have not begun are cancelled."""
     with suppress(Empty):
-        while True:
-            task = tasks.get_nowait()
-            if not isinstance(task, Task):
-                tasks.put(task)
-                return
+        while isinstance(task := tasks.get_nowait(), Task):
             task.cancel()
+        tasks.put(task)  # for another thread
+    tasks.put(None)
 
 
 class WorkerPool:

@@ -112,6 +112,9 @@ class Bucket:
         return found, list(folders)
 
 
+_PAGE = 5  # objects and folders in an answer about them: 1,000 in S3
+
+
 @lru_cache(maxsize=2000)
 def _crc32c(body: bytes) -> str:
     """The checksum of a body as stores state it."""
@@ -262,15 +265,26 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         return {}
 
     def _on_list_objects_v2(
-        self, Prefix: str = "", Delimiter: str = "", MaxKeys: int = 1000, **_: Any
+        self, Prefix: str = "", Delimiter: str = "", MaxKeys: int = _PAGE, ContinuationToken: str = "", **_: Any
     ) -> dict[str, Any]:
         found, folders = self.simulated.listed(Prefix, Delimiter)
+        objects = dict(found)
+        names = [name for name in sorted([*objects, *folders]) if name > ContinuationToken]
+        page, more = names[:MaxKeys], len(names) > MaxKeys
         contents = [
             {"Key": key, "Size": len(each.body), "ETag": f'"{each.etag}"', "LastModified": each.modified}
-            for key, each in found[:MaxKeys]
+            for key in page
+            if (each := objects.get(key)) is not None
         ]
-        prefixes = [{"Prefix": each} for each in folders[: max(0, MaxKeys - len(contents))]]
-        return {"Contents": contents, "CommonPrefixes": prefixes, "KeyCount": len(contents) + len(prefixes)}
+        prefixes = [{"Prefix": name} for name in page if name not in objects]
+        following = {"NextContinuationToken": page[-1]} if more else {}
+        return {
+            "Contents": contents,
+            "CommonPrefixes": prefixes,
+            "KeyCount": len(page),
+            "IsTruncated": more,
+            **following,
+        }
 
     def _on_create_multipart_upload(self, Key: str, now: float, **_: Any) -> dict[str, Any]:
         self.simulated.number += 1

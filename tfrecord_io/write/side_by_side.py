@@ -161,13 +161,9 @@ def _fill(opened: list[_Sequence[T]], most: int, submitted: deque[Task[None]], p
     """Let threads run tasks, of those sequences first that have the fewest, until `most` are pending."""
     pending = sum(len(sequence.pending) for sequence in opened)
     while pending < most and (sources := [sequence for sequence in opened if sequence.has_more]):
-        sequence = min(sources, key=_count_pending)
+        sequence = min(sources, key=lambda each: len(each.pending))
         submitted.append(pool.submit(sequence.take()))
         pending += 1
-
-
-def _count_pending(sequence: _Sequence[T]) -> int:
-    return len(sequence.pending)
 
 
 def _run_one(submitted: deque[Task[None]]) -> bool:

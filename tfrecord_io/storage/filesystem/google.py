@@ -97,6 +97,21 @@ async def google_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
     return [*folders, *objects]
 
 
+async def google_page(fs: Any, folder: str, token: str, most: int) -> tuple[list[dict[str, Any]], str | None] | None:
+    """The next objects below a folder, as the ``find`` of gcsfs gives them, and the token of those that follow.
+
+    None where folders exist of their own.
+    """
+    bucket, key, _ = fs.split_path(folder)
+    if await _has_folders(fs, bucket):
+        return None
+    prefix = f"{key.rstrip('/')}/"
+    page = await fs._call(
+        "GET", "b/{}/o", bucket, prefix=prefix, maxResults=most, pageToken=token or None, json_out=True
+    )
+    return [fs._process_object(bucket, each) for each in page.get("items", ())], page.get("nextPageToken")
+
+
 async def _has_folders(fs: Any, bucket: str) -> bool:
     """Whether folders exist of their own, without objects in them."""
     asks = getattr(fs, "_is_bucket_hns_enabled", None)

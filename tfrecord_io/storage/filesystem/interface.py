@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -56,6 +56,13 @@ class FileSystem(Protocol):
 
     def below(self, directory: str) -> list[Entry]:
         """All files below the folders of columns (``name=value``) in a directory."""
+        ...
+
+    def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:
+        """The same files and all others below the directory, by the pages of a store, and whether more follow.
+
+        No pages where files are not listed so.
+        """
         ...
 
     def display_path(self, name: str) -> str:

@@ -6,7 +6,7 @@ import errno
 import glob
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from tfrecord_io.storage import system
@@ -42,6 +42,9 @@ class LocalFileSystem:
 
     def below(self, directory: str) -> list[Entry]:
         return [entry for entry in self.glob(f"{glob.escape(directory)}*=*/**") if not entry.directory]
+
+    def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:
+        return iter(())
 
     def _existing(self, names: Iterable[str]) -> list[Entry]:
         """Entries of listed names; a file deleted since the listing, such as a writer's temporary file, is skipped.

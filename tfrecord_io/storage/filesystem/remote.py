@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from json import JSONDecodeError
 from operator import index
 from typing import Any
 
 from tfrecord_io.errors import printable
-from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, is_encoded
+from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, leave_retries, retry
@@ -26,6 +26,7 @@ _MOST_LOOKUPS = 16  # at the same time
 _WEB = ("http", "https")
 _GOOGLE = ("gs", "gcs")
 _S3 = ("s3", "s3a")
+_PAGE = 1000  # objects that are listed by a request: the most in both stores
 _PREPARED = "_is_prepared_by_tfrecord_io"  # an attribute of a filesystem: this is looked up at each use
 _OBJECT_STORES = (*_S3, *_GOOGLE, "az", "abfs", "abfss")
 # Messages of Python about numbers and times that an answer should have; other ValueErrors are about arguments.
@@ -173,6 +174,31 @@ class FsspecFileSystem:
             infos = retry(lambda: self.fsspec.find(directory, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
+    def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:
+        list_page = google_page if self._is_google else _s3_page if self._is_s3 else None
+        if list_page is None or "/" not in directory.rstrip("/"):
+            return
+        from fsspec.asyn import sync
+
+        token: str | None = ""
+        path = self.display_path(directory)
+        while token is not None:
+            call = partial(sync, self.fsspec.loop, list_page, self.fsspec, directory, token, _PAGE)
+            try:
+                with raise_os_errors(path), self._damaged_answers(path):
+                    page = retry(call)
+                    if page is None:
+                        return
+                    infos, following = page
+                    if not (infos or token or following):
+                        raise FileNotFoundError(directory)
+                    found, token = [*map(_from_info, infos)], following
+            except PermissionError:  # there are policies that allow the listing of folders alone
+                if token:
+                    raise
+                return
+            yield [entry for entry in found if entry.name != directory], token is not None
+
     @property
     def is_object_store(self) -> bool:
         """Whether it is a store whose errors tell an absent object from other failures, without a look before."""
@@ -294,6 +320,20 @@ async def _s3_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
     if not found:
         raise FileNotFoundError(folder)
     return found
+
+
+async def _s3_page(fs: Any, folder: str, token: str, most: int) -> tuple[list[dict[str, Any]], str | None] | None:
+    """As `google_page`. The listing of versions has no such pages."""
+    if fs.version_aware:
+        return None
+    bucket, key, _ = fs.split_path(folder)
+    more = {"Prefix": f"{key.rstrip('/')}/", "MaxKeys": most, **({"ContinuationToken": token} if token else {})}
+    page = await fs._call_s3("list_objects_v2", fs.kwargs, fs.req_kw, Bucket=bucket, **more)
+    infos = [
+        {**each, "Key": (name := f"{bucket}/{each['Key']}"), "name": name, "size": each["Size"], "type": "file"}
+        for each in page.get("Contents", ())
+    ]
+    return infos, page["NextContinuationToken"] if page.get("IsTruncated") else None
 
 
 @lru_cache(maxsize=64)

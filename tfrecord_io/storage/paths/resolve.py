@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from tfrecord_io.display import and_more
@@ -199,11 +199,12 @@ class _Search:
             return self._glob(name)  # which matches its own name
         entry = self.fs.entry(name, is_file=True) if is_store and not self.is_directory else None
         if entry is None and self.fs.can_list and (is_store or self.is_directory):  # it is looked up by listing it
-            listed: list[Entry] = []
+            listed = walk_directory(self.fs, name)
+            first = None
             with suppress(FileNotFoundError, NotADirectoryError):
-                listed = self.fs.listing(name)
-            if listed:  # with the name that the store has for it, which may differ from that of the URL in a slash
-                return self._directory(listed[0].parent.rstrip("/"), listed)
+                first = next(listed, None)
+            if first is not None:  # with the store's name of the directory, which may differ from the URL in a slash
+                return self._directory(first.parent.rstrip("/"), chain([first], listed))
         if entry is None and (self.is_directory or not is_store):
             entry = _literal(self.fs, name, names)
         if entry is not None:
@@ -247,13 +248,13 @@ class _Search:
         manifests = _manifests_for(name) if self.fs.can_list else []
         return any(entry is not None and not entry.directory for entry in self.fs.entries(manifests, are_files=True))
 
-    def _directory(self, directory: str, known: Sequence[Entry] | None = None) -> list[Entry]:
-        """The files of a directory, of which the listing is `known` if it was just listed."""
+    def _directory(self, directory: str, begun: Iterator[Entry] | None = None) -> list[Entry]:
+        """The files of a directory, by a walk of it that has `begun`, if one has."""
         below = f"{directory.rstrip('/')}/" if directory else ""
-        first = None if known is None else [known]
+        walks = [] if begun is None else [begun]
 
         def listed() -> Iterator[Entry]:
-            yield from walk_directory(self.fs, directory, first.pop() if first else None)
+            yield from walks.pop() if walks else walk_directory(self.fs, directory)
             yield from self._manifests_above([directory])
 
         def wanted(name: str) -> bool:
@@ -475,19 +476,40 @@ def list_directory(fs: FileSystem, directory: str) -> list[Entry]:
     return list(walk_directory(fs, directory))
 
 
-def walk_directory(fs: FileSystem, directory: str, known: Sequence[Entry] | None = None) -> Iterator[Entry]:
-    """As `list_directory`: what is in the directory, unless it is `known`, before its folders are listed."""
-    entries = fs.listing(directory) if known is None else known
-    yield from entries
-    if not any(e.directory and parse_folder(e.basename) for e in entries):
-        return
+def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
+    """As `list_directory`: what is in the directory before the files in its folders."""
     root = f"{directory.rstrip('/')}/" if directory else ""
-    inside = [e for e in fs.below(root) if "/" in e.name[len(root) :] and not e.directory]
-    if not any(stem_of(e.basename) is not None for e in entries):  # its first writer may have put it meanwhile
+    found: dict[str, Entry] = {}
+    inside: list[Entry] = []
+    more = True
+    for page, more in fs.pages_below(root):
+        for entry in page:
+            name, slash, _ = entry.name[len(root) :].partition("/")
+            if slash:
+                inside.append(entry)
+            if name and root + name not in found:  # else an empty part, as in "d//a"
+                yield found.setdefault(root + name, Entry(root + name, 0, True) if slash else entry)
+        if more and inside and not _has_partitions(found.values()):  # other folders may have any number of files
+            break
+    if more:
+        for entry in fs.listing(directory):
+            if not entry.name.startswith(root):  # its store's name of the directory differs from this one in a slash
+                root = entry.parent
+            if entry.name not in found:
+                yield found.setdefault(entry.name, entry)
+    if not _has_partitions(found.values()):
+        return
+    if more:
+        inside = [e for e in fs.below(root) if "/" in e.name[len(root) :] and not e.directory]
+    if not any(stem_of(e.basename) is not None for e in found.values()):  # its first writer may have put it meanwhile
         manifest = fs.entry(root + manifest_name(DIRECTORY_STEM))
         if manifest is not None and not manifest.directory:
             yield manifest
     yield from (e for e in inside if is_below_folders(e.name, root))
+
+
+def _has_partitions(entries: Iterable[Entry]) -> bool:
+    return any(entry.directory and parse_folder(entry.basename) for entry in entries)
 
 
 def record_files(listing: Iterable[Entry]) -> list[Entry]:

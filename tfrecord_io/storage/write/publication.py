@@ -581,8 +581,8 @@ class Publication:
             return self._place.move(str(file.staged), file.path, again=True, size=file.bytes, version=version)
 
         for _ in range(_MOST_ROUNDS):
-            if not self._place.is_exclusive:
-                self._check_still_published()
+            if not self._place.is_exclusive and self._published() is None:
+                raise self._is_replaced()
             calls = [partial(move, file) for file in files]
             moved = ordered(iter(calls), self._place.moves, "publish")
             files = [file for file, is_moved in zip(files, moved, strict=True) if not is_moved]
@@ -690,10 +690,6 @@ class Publication:
 
     def _check_still_begun(self) -> None:
         if (manifest := self._place.find()) is None or manifest.id != self._id:
-            raise self._is_replaced()
-
-    def _check_still_published(self) -> None:
-        if self._published() is None:
             raise self._is_replaced()
 
     def _is_replaced(self) -> OSError:
