@@ -468,8 +468,8 @@ class _Copy:
         file = target.plan.wanted.files[number]
         source, is_exclusive = found.source(found.manifest.files[number]), target.is_exclusive(number)
         if target.plan.by_store:
-            remove = partial(target.make_room, number) if is_exclusive else None
-            passed = self._copy_by_store(source, target.target_of(number), remove)
+            make_room = partial(target.make_room, number) if is_exclusive else None
+            passed = self._copy_by_store(source, target.target_of(number), make_room)
             if passed is not None:
                 return file.path, passed
         open_file = partial(target.open_file, number, share.upload)
@@ -532,28 +532,22 @@ class _Copy:
             output.states_crc32c = True
             return transfer(source, output, self.traffic, records=records, window_bytes=share.window)
 
-    def _copy_by_store(self, source: Source, target: str, remove: Callable[[], None] | None = None) -> Passed | None:
-        """Let the store copy a file; None if it states no checksum that proves the copy, or another one.
+    def _copy_by_store(self, source: Source, target: str, make_room: Callable[[], None] | None = None) -> Passed | None:
+        """Let the store copy a file; None if it states no checksum that proves the copy, which is removed then.
 
-        With `remove`, which removes such a copy, one is made only if no file has the name.
+        With `make_room`, which removes it, a copy is made only if no file has the name.
         """
         from tfrecord_io.tools.store_copy import copy_within  # imports fsspec
 
-        assert isinstance(self.fs, FsspecFileSystem)
-        fs = self.fs
-        try:
-            crc = copy_within(source, fs, target, exclusive=remove is not None)
-            assert source.size is not None, "it was listed"
+        assert isinstance(self.fs, FsspecFileSystem) and source.size is not None, "it was listed"
+        with suppress(TFRecordError):  # read it, to tell where it is damaged
+            crc = copy_within(source, self.fs, target, exclusive=make_room is not None)
             if crc is not None:
                 passed = Passed(source.size, crc, None)
                 check_passed(source, passed)
                 self.traffic.passed(passed.bytes)
                 return passed
-        except TFRecordError:  # read it, to tell where it is damaged
-            if remove is None:
-                fs.remove(target)
-        if remove is not None:
-            remove()
+        (make_room or partial(self.fs.remove, target))()
         return None
 
     def _together(self, calls: Iterable[Callable[[], _Done]], share: _Share) -> None:
