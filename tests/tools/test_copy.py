@@ -415,6 +415,21 @@ def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
     assert store.read("e").equals(TABLE)
 
 
+def test_a_damaged_copy_of_a_store_without_checksums_is_removed(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrecord_io.tools import store_copy
+
+    monkeypatch.setattr(store_copy, "_stated", lambda answer: None)  # as older servers answer
+    store = Store(s3.url("root"), s3.storage_options)
+    store.write("a.tfrecord")
+    assert copied(store, "a.tfrecord", store, "b.tfrecord").records == len(TABLE)
+    name = f"{s3.name}/root/a.tfrecord"
+    content = s3.fs.cat_file(name)
+    s3.fs.pipe_file(name, content[:5000] + bytes([content[5000] ^ 1]) + content[5001:])
+    with pytest.raises(tfr.errors.CorruptRecordError, match="record"):
+        copied(store, "a.tfrecord", store, "c.tfrecord")
+    assert not s3.fs.exists(f"{s3.name}/root/c.tfrecord")
+
+
 def test_from_a_web_server(web: Web, tmp_path: Path) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "a.tfrecord.gz")
     web.files["a.tfrecord.gz"] = (tmp_path / "a.tfrecord.gz").read_bytes()
