@@ -539,7 +539,8 @@ class _Copy:
         """
         from tfrecord_io.tools.store_copy import copy_within  # imports fsspec
 
-        assert isinstance(self.fs, FsspecFileSystem) and source.size is not None, "it was listed"
+        assert isinstance(self.fs, FsspecFileSystem)
+        assert source.size is not None, "it was listed"
         with suppress(TFRecordError):  # read it, to tell where it is damaged
             crc = copy_within(source, self.fs, target, exclusive=make_room is not None)
             if crc is not None:
