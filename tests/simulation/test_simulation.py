@@ -20,6 +20,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "an append whose answer was lost adds a shard that an overwrite has removed": (
+        "s3 grown ; append:1 | tasks_over:2 @ 4!timeout+"
+    ),
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
     "an append beside the first one of folders": "s3 folders ; append:1 | folders:3 @ 1>1 3>0",
     "two new datasets": "s3 fixed ; write_indexed:1 | write:2 @ 2>1 15>0",

@@ -448,14 +448,13 @@ class Publication:
             if manifest is not None and not is_own:  # its writer may be giving these names now
                 old += [*named, *manifest.replaces]
             replaces = tuple(name for name in dict.fromkeys(old) if name not in names)
-            return replace(own, replaces=replaces, staged_before=self._staged_before(manifest, own))
+            new = replace(own, replaces=replaces, staged_before=self._staged_before(manifest, own))
+            return replace(new, replaced_ids=_replaced_ids(manifest, new))
         new = self._grown(own.files, own.schema, manifest)
         if manifest is None or new is manifest:
             return new
         new = replace(new, staged_before=self._staged_before(manifest, new))
-        gone = set(manifest.paths).difference(new.paths)
-        ids = dict.fromkeys(filter(None, (_id_in(path) for path in manifest.paths if path in gone)))
-        return replace(new, replaced_ids=(*manifest.replaced_ids, *ids)[-_MOST_IDS:])
+        return replace(new, replaced_ids=_replaced_ids(manifest, new))
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
         """Raise OSError if the shards were published, the answer was lost, and another writer has replaced them."""
@@ -789,6 +788,15 @@ def _is_begun(manifest: Manifest) -> bool:
 def _number(file: ManifestFile) -> int:
     shard = parse_shard(os.path.basename(file.path))
     return -1 if shard is None else shard.index
+
+
+def _replaced_ids(manifest: Manifest | None, new: Manifest) -> tuple[str, ...]:
+    """The ids of shards of `manifest`, and of those before, that `new` lacks: their appends are not repeated."""
+    if manifest is None:
+        return ()
+    gone = set(manifest.paths).difference(new.paths)
+    ids = dict.fromkeys(filter(None, (_id_in(path) for path in manifest.paths if path in gone)))
+    return (*manifest.replaced_ids, *ids)[-_MOST_IDS:]
 
 
 def _id_in(name: str) -> str:
