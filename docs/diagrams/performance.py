@@ -56,6 +56,12 @@ def _panel(part: str, values: dict[str, float], left: float, scale: float) -> li
     return lines
 
 
+def _svg(about: str, width: int, height: int, lines: list[str], style: str = STYLE, attributes: str = "") -> str:
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"{attributes} role="img">'
+    page = f'<rect class="page" width="{width}" height="{height}"/>'
+    return "\n".join([head, f"<title>{escape(about)}</title>", f"<style>{style}</style>", page, *lines, "</svg>", ""])
+
+
 def render(results: dict[str, Any]) -> str:
     """The picture: for each workload how many times as long the best other library takes."""
     panels = {part: quotients(results, part) for part in PANELS}
@@ -65,9 +71,7 @@ def render(results: dict[str, Any]) -> str:
     lines = [f'<text class="soft" x="{SPACE / 2}" y="32">{escape(about)}</text>']
     for i, (part, values) in enumerate(panels.items()):
         lines += _panel(part, values, SPACE / 2 + i * (LABEL + BAR + SPACE), BAR / most)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">'
-    page = f'<rect class="page" width="{WIDTH}" height="{height}"/>'
-    return "\n".join([head, f"<title>{escape(about)}</title>", f"<style>{STYLE}</style>", page, *lines, "</svg>", ""])
+    return _svg(about, WIDTH, height, lines)
 
 
 def beside_parquet(page: str) -> dict[str, list[float]]:
@@ -97,11 +101,7 @@ def render_parquet(ratios: dict[str, list[float]]) -> str:
         f'<text class="soft" x="10" y="{height - 26 + 18 * i}">{escape(note)}</text>' for i, note in enumerate(notes)
     ]
     style = STYLE.replace("13px", "14px") + "  .range { stroke: var(--soft); stroke-width: 2; }\n"
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 390 {height}" width="390" height="{height}" role="img">'
-    )
-    page = f'<rect class="page" width="390" height="{height}"/>'
-    return "\n".join([head, f"<title>{about}</title>", f"<style>{style}</style>", page, *lines, "</svg>", ""])
+    return _svg(about, 390, height, lines, style, f' width="390" height="{height}"')
 
 
 if __name__ == "__main__":
