@@ -102,7 +102,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "an overwrite deletes the shards of an append": (
         ("s3", "disk"),
-        edited(Publication, "_changed", "(name in named or not _id_in(name))", "True"),
+        edited(Publication, "_changed", "(name in named or not id_in(name))", "True"),
     ),
     "two new datasets mix their shards": (
         ("s3",),

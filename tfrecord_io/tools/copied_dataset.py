@@ -16,7 +16,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,15 +23,20 @@ from dataclasses import dataclass, replace
 from tfrecord_io.errors import say
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, index_names, manifest_name, parse_shard, staged_name
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.file_names import (
+    DIRECTORY_STEM,
+    id_in,
+    index_names,
+    manifest_name,
+    parse_shard,
+    staged_name,
+)
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
 from tfrecord_io.storage.paths.resolve import record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication
-
-_MOST_IDS = 1000  # of writings whose shards were replaced
 
 Listing = Mapping[str, Entry]
 """The files of a directory, and of the folders of columns in it, by their names below it."""
@@ -103,7 +107,7 @@ def plan(
             if file.path in staged or _has(listing, file.path, file):
                 kept += 1
                 continue
-        has_id = bool(_id_in(file.path)) and (old is None or is_equal) and not by_store
+        has_id = bool(id_in(file.path)) and (old is None or is_equal) and not by_store
         name = file.path
         if not has_id if is_complete else stages_all:
             name = staged[file.path] = staged_name(writing, number)
@@ -127,12 +131,6 @@ def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
 
 def _has(listing: Listing, name: str, file: ManifestFile) -> bool:
     return name in listing and listing[name].size in (None, file.bytes)
-
-
-def _id_in(name: str) -> str:
-    """The id of the writing that a shard was added by; else no text."""
-    shard = parse_shard(os.path.basename(name))
-    return "" if shard is None else shard.id
 
 
 def _content(file: ManifestFile) -> tuple[str, int, int, int]:
@@ -282,17 +280,12 @@ class CopiedDataset(Publication):
     def _final(self, known: Manifest | None) -> Manifest:
         wanted, plan = self.plan.wanted, self.plan
         files = tuple(replace(file, staged=plan.staged.get(file.path)) for file in wanted.files)
-        ids = dict.fromkeys(filter(None, map(_id_in, plan.gone)))
-        known_ids = () if known is None else known.replaced_ids
         return replace(
             wanted,
             id=self._id,
             files=files,
-            replaces=(
-                *(known.replaces if known is not None else ()),
-                *(name for name in plan.gone if not _id_in(name)),
-            ),
-            replaced_ids=(*known_ids, *ids)[-_MOST_IDS:],
+            replaces=(*(known.replaces if known is not None else ()), *(name for name in plan.gone if not id_in(name))),
+            replaced_ids=ids_replaced(known, plan.gone),
         )
 
     def _has_own(self, manifest: Manifest) -> bool:

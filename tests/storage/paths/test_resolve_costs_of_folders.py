@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def test_pages_of_a_bucket_have_what_its_folders_have(
     if found is None or expected is None:
         assert found is expected
         return
-    assert sorted(found, key=_name) == sorted(expected, key=_name)
+    assert sorted(found, key=attrgetter("name")) == sorted(expected, key=attrgetter("name"))
     described = {entry.name: version_of(entry) for entry in expected if not entry.directory}
     assert {entry.name: version_of(entry) for entry in found if not entry.directory} == described
 
@@ -177,10 +178,6 @@ def test_a_policy_may_allow_the_listing_of_folders_alone(
     monkeypatch.setattr(type(s3.fs), "_call_s3", refused)
     with nullcontext() if allowed else pytest.raises(PermissionError):
         assert tfr.count(s3.url("d/"), storage_options=s3.storage_options) == 2
-
-
-def _name(entry: Entry) -> str:
-    return entry.name
 
 
 PATHS = {  # the requests, with that for the manifest

@@ -115,6 +115,12 @@ def parse_shard(name: str) -> ShardName | None:
     return None
 
 
+def id_in(name: str) -> str:
+    """The id of the writing that added a shard, from its name with or without a directory; else no text."""
+    shard = parse_shard(os.path.basename(name))
+    return "" if shard is None else shard.id
+
+
 def dataset_of(path: str) -> tuple[str, str] | None:
     """The directory and the name of the dataset that a file is a shard of; None for other files.
 

@@ -54,6 +54,7 @@ from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     ID,
     ShardName,
+    id_in,
     is_hidden,
     is_record_file,
     is_sidecar,
@@ -74,6 +75,7 @@ _KEYS = dict.fromkeys(("path", "records", "bytes", "crc32c")).keys()  # of a fil
 _CRC = re.compile("[0-9a-f]{8}")
 _COUNTS = range(2**63)
 _MOST_READERS = 16
+_MOST_IDS = 1000  # of writings whose shards were replaced
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
 
 
@@ -128,6 +130,12 @@ class Manifest:
     @property
     def bytes(self) -> int:
         return sum(map(attrgetter("bytes"), self.files))
+
+
+def ids_replaced(manifest: Manifest | None, gone: Iterable[str]) -> tuple[str, ...]:
+    """The `replaced_ids` of the manifest that follows `manifest` and no longer has the shards `gone`."""
+    known = () if manifest is None else manifest.replaced_ids
+    return (*known, *dict.fromkeys(filter(None, map(id_in, gone))))[-_MOST_IDS:]
 
 
 def format_manifest(manifest: Manifest) -> bytes:

@@ -32,6 +32,7 @@ from tfrecord_io.errors import add_remark, printable, say, warn
 from tfrecord_io.log import logger
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import (
+    id_in,
     index_names,
     indexed_file,
     manifest_name,
@@ -39,7 +40,7 @@ from tfrecord_io.storage.paths.file_names import (
     parse_shard,
     staged_name,
 )
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
 from tfrecord_io.storage.paths.partitions import folders_of
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
@@ -48,7 +49,6 @@ from tfrecord_io.storage.read.source import Source, source_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place, version_of
 
-_MOST_IDS = 1000  # of writings whose shards were replaced
 _LISTED_ALONE = 4  # folders
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
 
@@ -442,19 +442,20 @@ class Publication:
                 raise self._exists(manifest_name(self._stem))
             if self._stages and not is_own:
                 self._check_never_published(own, manifest)
-            names, named = set(own.paths), set(() if manifest is None else manifest.paths)
+            names, named = set(own.paths), dict.fromkeys(() if manifest is None else manifest.paths)
             # A shard with an id that no manifest names is one that another writer is about to add.
-            old = [name for name in self._existing if self._is_shard(name) and (name in named or not _id_in(name))]
+            old = [name for name in self._existing if self._is_shard(name) and (name in named or not id_in(name))]
             if manifest is not None and not is_own:  # its writer may be giving these names now
                 old += [*named, *manifest.replaces]
             replaces = tuple(name for name in dict.fromkeys(old) if name not in names)
-            new = replace(own, replaces=replaces, staged_before=self._staged_before(manifest, own))
-            return replace(new, replaced_ids=_replaced_ids(manifest, new))
+            gone = ids_replaced(manifest, (name for name in named if name not in names))
+            return replace(own, replaces=replaces, staged_before=self._staged_before(manifest, own), replaced_ids=gone)
         new = self._grown(own.files, own.schema, manifest)
         if manifest is None or new is manifest:
             return new
-        new = replace(new, staged_before=self._staged_before(manifest, new))
-        return replace(new, replaced_ids=_replaced_ids(manifest, new))
+        kept = set(new.paths)
+        gone = ids_replaced(manifest, (path for path in manifest.paths if path not in kept))
+        return replace(new, staged_before=self._staged_before(manifest, new), replaced_ids=gone)
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
         """Raise OSError if the shards were published, the answer was lost, and another writer has replaced them."""
@@ -498,9 +499,9 @@ class Publication:
         without_rows = not any(file.records for file in manifest.files)
         united = schema if is_new else self.unite(manifest.schema, schema, self._place.path, without_rows=without_rows)
         still = {file.path for file in kept}
-        names = {file.path for file in manifest.files if file.path not in still and not _id_in(file.path)}
+        names = {file.path for file in manifest.files if file.path not in still and not id_in(file.path)}
         if not manifest.complete:  # it does not name all shards
-            names.update(name for name in self._listing() if self._is_shard(name) and not _id_in(name))
+            names.update(name for name in self._listing() if self._is_shard(name) and not id_in(name))
         is_alike = is_new or not files or manifest.compression == self.output.compression
         new = replace(
             manifest,
@@ -537,7 +538,7 @@ class Publication:
             raise
         before, names = () if old is None else old.paths, set(new.paths)
         gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
-        if staged or any(not _id_in(name) for name in gone):  # another writer may have given these names again
+        if staged or any(not id_in(name) for name in gone):  # another writer may have given these names again
             gone = self._still_gone(gone)
         self._remove_old(gone)
         if staged or new.replaces or new.staged_before:
@@ -552,9 +553,9 @@ class Publication:
         if current is None and not self._grows:
             raise self._is_replaced()
         if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
-            self._others.update(name for name in gone if self._is_shard(name) and not _id_in(name))
+            self._others.update(name for name in gone if self._is_shard(name) and not id_in(name))
         used = set(() if current is None else current.paths)
-        gone = [name for name in gone if _id_in(name) or (current is not None and name not in used)]
+        gone = [name for name in gone if id_in(name) or (current is not None and name not in used)]
         return [name for name in gone if name not in self._others]
 
     def _stop_others(self, staged: Sequence[str]) -> None:
@@ -743,7 +744,7 @@ class Publication:
 
     def _is_numbered(self, name: str) -> bool:
         """Whether another writer may give a shard the same name, in a store where versions tell them apart."""
-        return self._place.is_conditional and self._is_shard(name) and not _id_in(name)
+        return self._place.is_conditional and self._is_shard(name) and not id_in(name)
 
     def _try_to_remove(self, name: str) -> None:
         try:
@@ -788,17 +789,3 @@ def _is_begun(manifest: Manifest) -> bool:
 def _number(file: ManifestFile) -> int:
     shard = parse_shard(os.path.basename(file.path))
     return -1 if shard is None else shard.index
-
-
-def _replaced_ids(manifest: Manifest | None, new: Manifest) -> tuple[str, ...]:
-    """The ids of shards of `manifest`, and of those before, that `new` lacks: their appends are not repeated."""
-    if manifest is None:
-        return ()
-    gone = set(manifest.paths).difference(new.paths)
-    ids = dict.fromkeys(filter(None, (_id_in(path) for path in manifest.paths if path in gone)))
-    return (*manifest.replaced_ids, *ids)[-_MOST_IDS:]
-
-
-def _id_in(name: str) -> str:
-    shard = parse_shard(os.path.basename(name))
-    return "" if shard is None else shard.id
