@@ -23,6 +23,10 @@ FOUND = {
     "an append whose answer was lost adds a shard that an overwrite has removed": (
         "s3 grown ; append:1 | tasks_over:2 @ 4!timeout+"
     ),
+    "a copy whose files another one has stored in Google Cloud Storage": "gcs grown ; copy_in:2 | copy_in:3 @ 7>1",
+    "a copy that is made again after an overwrite": (
+        "s3 fixed+retries write:3 ; copy_in:4 | write_indexed:11 @ 11>1 26>0"
+    ),
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
     "an append beside the first one of folders": "s3 folders ; append:1 | folders:3 @ 1>1 3>0",
     "two new datasets": "s3 fixed ; write_indexed:1 | write:2 @ 2>1 15>0",

@@ -55,7 +55,7 @@ def copy_within(
             try:
                 copied = retry(lambda: sync(inner.loop, rewrite, inner, inner_name, inner_target, generation))
             except Exception as error:  # of any library
-                if isinstance(error, FileNotFoundError) or http_status(error) == 412:
+                if isinstance(error, FileNotFoundError | FileExistsError) or http_status(error) == 412:
                     raise replaced_error(source.path) from error
                 raise
             inner.invalidate_cache(inner_target)

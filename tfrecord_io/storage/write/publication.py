@@ -478,7 +478,8 @@ class Publication:
             names = [*manifest.staged_before, *names]
         if not self._grows or names or manifest.replaces:  # else its writer removes nothing any more
             names.append(fence)
-        return tuple(dict.fromkeys(name for name in names if name is not None))
+        # A copy that is made again has the names of the one before, of which writers in between have a note.
+        return tuple(dict.fromkeys(name for name in names if name is not None and name not in kept))
 
     def _grown(self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None) -> Manifest:
         if manifest is None:
