@@ -8,9 +8,6 @@
 
 #include "pages.h"
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 #ifdef _WIN32
 #include <malloc.h>
 #endif
@@ -40,48 +37,57 @@ void* allocate_aligned(size_t bytes) { return std::aligned_alloc(kAlignment, byt
 void free_aligned(void* data) { std::free(data); }
 #endif
 
+// What the batch that ended last in this process used of its chunks, as a hint for the next.
+std::atomic<size_t> used_before{0};
+
 }  // namespace
 
 void Chunk::release() {
   if (users.fetch_sub(1) != 1) return;
-  if (is_split) {
-    drop_pages(data, size);  // a page of which parts were given back would be zeroed in small ones
-  } else {
-    give_pages(data, size);
-  }
+  give_pages(pages);
   delete this;
 }
 
-void Arena::close() {
+void Arena::close_chunk() {
   if (chunk_ != nullptr) {
 #ifdef __linux__
     // The last huge page that was touched is resident as a whole, which matters for small batches.
-    size_t end = round_up(begin_, kPage), resident = std::min(round_up(begin_, kHugePage), chunk_->size);
-    size_t unused = resident - end;
-    if (unused >= kReturnMinimum && (unused > begin_ || !keeps_pages())) {
-      madvise(chunk_->data + end, unused, MADV_DONTNEED);
-      chunk_->is_split = true;
-    }
+    Pages& pages = chunk_->pages;
+    size_t end = std::min(round_up(begin_, kHugePage), pages.touched),
+           page_end = std::min(round_up(begin_, kPage), end);
+    if (end - page_end > begin_ || !keeps_pages()) end = page_end;
+    size_t unused = pages.touched - end;
+    if (unused >= kReturnMinimum && (unused > begin_ || !keeps_pages())) untouch_pages(&pages, end);
 #endif
     chunk_->release();
   }
+  used_ += begin_;
   chunk_ = nullptr;
   begin_ = 0;
+}
+
+void Arena::close() {
+  close_chunk();
+  if (used_ != 0) used_before = used_;
+  used_ = 0;
 }
 
 uint8_t* Arena::allocate([[maybe_unused]] size_t bytes, [[maybe_unused]] Chunk** chunk) {
 #ifdef __linux__
   if (expected > 0 && expected < kSharedMinimum) return nullptr;
   bytes = round_up(bytes, kAlignment);
-  if (chunk_ == nullptr || chunk_->size - begin_ < bytes) {
-    close();
-    auto fresh = std::unique_ptr<Chunk>(new Chunk{nullptr, kChunk});  // first, as this may throw
-    fresh->data = take_pages(kChunk, &fresh->size);
-    if (fresh->data == nullptr) return nullptr;
+  if (chunk_ == nullptr || chunk_->pages.bytes - begin_ < bytes) {
+    close_chunk();
+    auto fresh = std::make_unique<Chunk>();  // first, as this may throw
+    size_t before = used_before, more = before > used_ ? before - used_ : bytes;
+    fresh->pages = take_pages(kChunk, std::min(more, kChunk));
+    if (fresh->pages.data == nullptr) return nullptr;
     chunk_ = fresh.release();
   }
-  uint8_t* start = chunk_->data + begin_;
+  Pages& pages = chunk_->pages;
+  uint8_t* start = pages.data + begin_;
   begin_ += bytes;
+  if (begin_ > pages.touched) touch_pages(&pages, round_up(begin_, kHugePage));
   chunk_->users.fetch_add(1);
   *chunk = chunk_;
   return start;
@@ -101,7 +107,7 @@ void Buffer::release() {
   if (chunk_ != nullptr) {
     chunk_->release();
   } else if (mapped_) {
-    give_pages(data_, capacity_);
+    give_pages({data_, capacity_, capacity_});
   } else {
     free_aligned(data_);
   }
@@ -133,9 +139,9 @@ bool Buffer::grow_mapped(size_t least, size_t wanted, size_t used) {
     return true;
   }
   least = round_up(std::max(least, wanted / 4 * 3), kHugePage);  // forecasts are a little too large
-  fresh = take_pages(least, &wanted);
-  if (fresh == nullptr) return false;
-  replace(fresh, wanted, used, nullptr);
+  Pages pages = take_whole_pages(least, wanted);
+  if (pages.data == nullptr) return false;
+  replace(pages.data, pages.bytes, used, nullptr);
   mapped_ = true;
   return true;
 }
@@ -162,7 +168,7 @@ void Buffer::trim(size_t bytes) {
     size_t kept = round_up(std::max(bytes, size_t{1}), kHugePage);  // whole pages can be used again
     if (kept > bytes + bytes / 4 || !keeps_pages()) kept = round_up(std::max(bytes, size_t{1}), kPage);
     if (kept < capacity_) {
-      munmap(data_ + kept, capacity_ - kept);
+      shrink_pages(data_, capacity_, kept);
       capacity_ = kept;
     }
     return;

@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <utility>
 
+#include "pages.h"
+
 namespace tfr {
 
 // A large allocation shared by several buffers.
 struct Chunk {
-  uint8_t* data;
-  size_t size;
-  bool is_split = false;  // a part of a huge page was given back
+  Pages pages;
   std::atomic<int64_t> users{1};
 
   void release();
@@ -38,8 +38,11 @@ class Arena {
   int64_t done = 0;      // payload bytes decoded
 
  private:
+  void close_chunk();
+
   Chunk* chunk_ = nullptr;
   size_t begin_ = 0;  // offset of the chunk's free space
+  size_t used_ = 0;   // bytes of the chunks before it, of the same batch
 };
 
 class Buffer {

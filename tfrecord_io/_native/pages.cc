@@ -16,9 +16,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kRegions = 64;
 constexpr auto kKept = std::chrono::seconds(1);  // then they go back to the system with the next call
 
-struct Region {
-  uint8_t* data;
-  size_t bytes;
+struct Region : Pages {
   Clock::time_point since;
 };
 
@@ -27,11 +25,12 @@ struct Region {
 std::mutex mutex;
 Region kept[kRegions];
 size_t count = 0;
-size_t sum = 0;
+size_t sum = 0;  // of the bytes that were touched
 std::atomic<size_t> most_kept{0};
+std::atomic<size_t> used{0}, peak{0};  // bytes that were touched and are not kept; the most of them
 
 void remove(size_t index) {
-  sum -= kept[index].bytes;
+  sum -= kept[index].touched;
   --count;
   for (size_t i = index; i < count; ++i) kept[i] = kept[i + 1];
 }
@@ -41,102 +40,151 @@ void unmap_oldest() {
   remove(0);
 }
 
-// Makes room for `bytes` of new memory, so that what is kept never adds to the peak of what is used.
-void make_room(size_t bytes) {
-  size_t least = sum > bytes ? sum - bytes : 0;
-  while (sum > least) unmap_oldest();
-}
-
 void decay(Clock::time_point now) {
   while (count != 0 && now - kept[0].since > kKept) unmap_oldest();
 }
 
-// The smallest region that has room for `bytes`, or else the largest with room for `least`; `count` if there is none.
-size_t best(size_t bytes, size_t least) {
+// Of the regions that were touched as a whole the smallest that has room for `bytes`, or else the largest with room for
+// `least`; `count` if there is none.
+size_t best_whole(size_t least, size_t bytes) {
   size_t found = count;
   for (size_t i = 0; i < count; ++i) {
+    if (kept[i].touched < kept[i].bytes) continue;
     size_t own = kept[i].bytes, other = found == count ? 0 : kept[found].bytes;
     if (own >= bytes ? other < bytes || own < other : own >= least && own > other) found = i;
   }
   return found;
 }
 
-// Takes the first `bytes` of a region.
-uint8_t* split(size_t index, size_t bytes) {
-  uint8_t* data = kept[index].data;
-  if (kept[index].bytes == bytes) {
-    remove(index);
-  } else {
-    kept[index].data += bytes;
-    kept[index].bytes -= bytes;
-    sum -= bytes;
+// Of the smallest regions that have room for `bytes`, the one with the least memory for `touched` bytes, or else that
+// with the most; `count` if there is none.
+size_t best_in_part(size_t bytes, size_t touched) {
+  size_t found = count;
+  for (size_t i = 0; i < count; ++i) {
+    if (kept[i].bytes < bytes) continue;
+    if (found != count && kept[i].bytes == kept[found].bytes) {
+      size_t own = kept[i].touched, other = kept[found].touched;
+      if (own >= touched ? other < touched || own < other : own > other) found = i;
+    } else if (found == count || kept[i].bytes < kept[found].bytes) {
+      found = i;
+    }
   }
-  return data;
+  return found;
 }
 
-uint8_t* map_pages(size_t bytes) {
+// Takes the first `bytes` of a region.
+Pages split(size_t index, size_t bytes) {
+  Region& region = kept[index];
+  Pages taken{region.data, bytes, std::min(bytes, region.touched)};
+  if (region.bytes == bytes) {
+    remove(index);
+  } else {
+    region.data += bytes;
+    region.bytes -= bytes;
+    region.touched -= taken.touched;
+    sum -= taken.touched;
+  }
+  used += taken.touched;
+  return taken;
+}
+
+Pages map_pages(size_t bytes) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* mapped = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
+  if (mapped == MAP_FAILED) return {};
   uint8_t* data = static_cast<uint8_t*>(mapped);
   size_t before = (kHugePage - reinterpret_cast<size_t>(data) % kHugePage) % kHugePage;
   if (before != 0) munmap(data, before);
   munmap(data + before + bytes, kHugePage - before);
   madvise(data + before, bytes, MADV_HUGEPAGE);
-  return data + before;
+  return {data + before, bytes, 0};
+}
+
+// Counts `bytes` that are about to be written to for the first time. Kept pages go back to the system in their place,
+// where both would be more than this process has used at once before.
+void account(size_t bytes) {
+  size_t now = used += bytes, most = peak;
+  while (now > most && !peak.compare_exchange_weak(most, now)) {
+  }
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  while (count != 0 && now + sum > std::max(now, most)) unmap_oldest();
 }
 
 }  // namespace
 
-uint8_t* take_pages(size_t least, size_t* bytes) {
-  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return map_pages(*bytes);
-  if (count != 0) decay(Clock::now());
-  size_t index = best(*bytes, least);
-  if (index != count) {
-    *bytes = std::min(*bytes, kept[index].bytes);
-    return split(index, *bytes);
+Pages take_whole_pages(size_t least, size_t wanted) {
+  if (std::unique_lock<std::mutex> lock(mutex, std::try_to_lock); lock.owns_lock() && count != 0) {
+    decay(Clock::now());
+    if (size_t index = best_whole(least, wanted); index != count)
+      return split(index, std::min(wanted, kept[index].bytes));
   }
-  make_room(*bytes);
-  return map_pages(*bytes);
+  Pages pages = map_pages(wanted);
+  if (pages.data != nullptr) touch_pages(&pages, wanted);
+  return pages;
+}
+
+Pages take_pages(size_t bytes, size_t touched) {
+  if (std::unique_lock<std::mutex> lock(mutex, std::try_to_lock); lock.owns_lock() && count != 0) {
+    decay(Clock::now());
+    if (size_t index = best_in_part(bytes, touched); index != count) return split(index, bytes);
+  }
+  return map_pages(bytes);
+}
+
+void touch_pages(Pages* pages, size_t touched) {
+  account(touched - pages->touched);
+  pages->touched = touched;
 }
 
 uint8_t* resize_pages(uint8_t* data, size_t bytes, size_t wanted) {
   if (std::unique_lock<std::mutex> lock(mutex, std::try_to_lock); lock.owns_lock()) {
     for (size_t i = 0; i < count; ++i) {  // kept behind them, where they were split
-      if (kept[i].data == data + bytes && kept[i].bytes >= wanted - bytes) {
+      if (kept[i].data == data + bytes && kept[i].bytes >= wanted - bytes && kept[i].touched == kept[i].bytes) {
         split(i, wanted - bytes);
         return data;
       }
     }
-    make_room(wanted - bytes);
   }
+  account(wanted - bytes);
   void* moved = mremap(data, bytes, wanted, MREMAP_MAYMOVE);
-  if (moved == MAP_FAILED) return nullptr;
+  if (moved == MAP_FAILED) {
+    used -= wanted - bytes;
+    return nullptr;
+  }
   madvise(moved, wanted, MADV_HUGEPAGE);
   return static_cast<uint8_t*>(moved);
 }
 
-void give_pages(uint8_t* data, size_t bytes) {
-  bool is_aligned = reinterpret_cast<size_t>(data) % kHugePage == 0;  // growth may have moved them
-  size_t whole = is_aligned ? bytes / kHugePage * kHugePage : 0;
-  if (whole < bytes) munmap(data + whole, bytes - whole);
+void shrink_pages(uint8_t* data, size_t bytes, size_t wanted) {
+  munmap(data + wanted, bytes - wanted);
+  used -= bytes - wanted;
+}
+
+void untouch_pages(Pages* pages, size_t touched) {
+  madvise(pages->data + touched, pages->touched - touched, MADV_DONTNEED);
+  used -= pages->touched - touched;
+  pages->touched = touched;
+}
+
+void give_pages(Pages pages) {
+  used -= pages.touched;
+  bool is_aligned = reinterpret_cast<size_t>(pages.data) % kHugePage == 0;  // growth may have moved them
+  size_t whole = is_aligned ? pages.bytes / kHugePage * kHugePage : 0;
+  if (whole < pages.bytes) munmap(pages.data + whole, pages.bytes - whole);
   if (whole == 0) return;
+  size_t touched = std::min(whole, pages.touched);
   std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
-  if (!lock.owns_lock() || whole > most_kept) {
-    munmap(data, whole);
+  if (!lock.owns_lock() || touched == 0 || touched > most_kept) {
+    munmap(pages.data, whole);
     return;
   }
   Clock::time_point now = Clock::now();
   decay(now);
-  while (count == kRegions || sum + whole > most_kept) unmap_oldest();
-  kept[count++] = Region{data, whole, now};
-  sum += whole;
-  madvise(data, whole, MADV_FREE);  // the system may take them before, when it needs memory
-}
-
-void drop_pages(uint8_t* data, size_t bytes) {
-  if (bytes != 0) munmap(data, bytes);
+  while (count == kRegions || sum + touched > most_kept) unmap_oldest();
+  kept[count++] = Region{{pages.data, whole, touched}, now};
+  sum += touched;
+  madvise(pages.data, touched, MADV_FREE);  // the system may take them before, when it needs memory
 }
 
 size_t keep_pages(size_t most) {
@@ -154,10 +202,13 @@ bool keeps_pages() { return most_kept != 0; }
 
 namespace tfr {
 
-uint8_t* take_pages(size_t, size_t*) { return nullptr; }
+Pages take_whole_pages(size_t, size_t) { return {}; }
+Pages take_pages(size_t, size_t) { return {}; }
+void touch_pages(Pages*, size_t) {}
 uint8_t* resize_pages(uint8_t*, size_t, size_t) { return nullptr; }
-void give_pages(uint8_t*, size_t) {}
-void drop_pages(uint8_t*, size_t) {}
+void shrink_pages(uint8_t*, size_t, size_t) {}
+void untouch_pages(Pages*, size_t) {}
+void give_pages(Pages) {}
 size_t keep_pages(size_t) { return 0; }
 bool keeps_pages() { return false; }
 
