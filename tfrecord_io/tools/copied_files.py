@@ -78,9 +78,15 @@ class FoundDataset:
         return replace(source, shard=shard, size=file.bytes, pipe=None)
 
     def indexes(self, moved: Collection[str], target: Listing) -> list[tuple[str, Source]]:
-        """The indexes to copy, with their names below `root`: of files that are `moved`, and what a target lacks."""
+        """The indexes to copy, with their names below `root`: of files that are `moved`, and what a target lacks.
+
+        A file without a certain name has none: what is beside its name may be the index of the file that it replaces,
+        which is being removed.
+        """
         found = []
         for file in self.manifest.files:
+            if file.staged is not None:
+                continue
             for name in _indexes_of(file.path):
                 entry = self.listing.get(name)
                 if entry is not None and (file.path in moved or name not in target or target[name].size != entry.size):
