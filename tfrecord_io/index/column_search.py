@@ -20,7 +20,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError
+from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
@@ -182,23 +182,20 @@ class ColumnSearch:
         whole, wanted = source.whole_file(), self.wanted
         with open_random_access(whole) as file:
             needs_offsets = wanted is None or source.span is not None or file.size > wanted.max_record_bytes
-            try:
-                most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
-                about: dict[str, Any] = {"most_rows": most, "needs_offsets": needs_offsets}
-                with open_columns(index_source, whole, file, source.span, **about) as (columns, index):
-                    if columns.rows > most:
-                        return None
-                    found = None
-                    if wanted is not None and columns.is_certain:
-                        found = _values(wanted, columns, index, source, file)
-                    if found is not None:
-                        return found
-                    if not self.parts:
-                        return None
-                    index = columns.records() if index is None else index
-                    matching = self._passing(columns, len(index), self.constants(source))
-            except (FileNotFoundError, ReplacedError):  # removed since it was listed, as its file was replaced
-                return None
+            most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
+            about: dict[str, Any] = {"most_rows": most, "needs_offsets": needs_offsets}
+            with open_columns(index_source, whole, file, source.span, **about) as (columns, index):
+                if columns.rows > most:
+                    return None
+                found = None
+                if wanted is not None and columns.is_certain:
+                    found = _values(wanted, columns, index, source, file)
+                if found is not None:
+                    return found
+                if not self.parts:
+                    return None
+                index = columns.records() if index is None else index
+                matching = self._passing(columns, len(index), self.constants(source))
         if matching is None or source.file_bytes not in (None, file.size):
             return None
         if source.span is not None and not columns.is_certain:

@@ -14,7 +14,7 @@ from tfrecord_io.arrow.buffers import valid_mask
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError, printable, say
+from tfrecord_io.errors import CorruptRecordError, SchemaError, printable, say
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import open_columns, unless_stale
@@ -165,16 +165,13 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
         if index_source is None or len(files.indexes[file]) != files.count(file):  # some of its entries are damaged
             return None
         opened, known = files.opened(file), files.indexes[file]
-        try:
-            with open_columns(index_source, files.sources[file], opened, known=known) as (columns, index):
-                if not columns.has(field):
-                    return None
-                if index is not known and (index is None or not np.array_equal(index.bounds, known.bounds)):
-                    reason = f"it has {columns.rows} records, the file {len(known)}, or at other offsets"
-                    raise CorruptRecordError(f"the column index does not match its file: {reason}", path=columns.path)
-                return list(columns.columns([field]).column(0).chunks)
-        except (FileNotFoundError, ReplacedError):  # removed since it was listed, as happens while its file is replaced
-            return None
+        with open_columns(index_source, files.sources[file], opened, known=known) as (columns, index):
+            if not columns.has(field):
+                return None
+            if index is not known and (index is None or not np.array_equal(index.bounds, known.bounds)):
+                reason = f"it has {columns.rows} records, the file {len(known)}, or at other offsets"
+                raise CorruptRecordError(f"the column index does not match its file: {reason}", path=columns.path)
+            return list(columns.columns([field]).column(0).chunks)
 
     indexes = enumerate(column_indexes(files.sources))
     calls = (partial(unless_stale, partial(of_file, *each)) for each in indexes)

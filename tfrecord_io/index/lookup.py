@@ -88,6 +88,12 @@ def find_indexes(
     return [_index_source(path, storage) for path in paths]
 
 
+def found_again(source: Source, *suffixes: str) -> Source | None:
+    """The index of a file as it is now, where the one that was listed with the file is gone, or was written again."""
+    (index,) = find_indexes([replace(source, beside=None)], suffixes=suffixes or (*SUFFIXES, COLUMNS_SUFFIX))
+    return index
+
+
 def _is_pickle(sidecar: Source) -> bool:
     """Whether a local file is the index of tfd-utils, which is named as one of this package may be."""
     if not sidecar.local or sidecar.path.endswith(COLUMNS_SUFFIX):
@@ -109,9 +115,15 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
 
 
 def unless_stale(use: Callable[[], T | None]) -> tuple[T | None, str]:
-    """What is read of an index; None and the text of a warning if it is damaged or does not match its file."""
+    """What is read of an index; None and the text of a warning if it is damaged or does not match its file.
+
+    An index that was removed or written again since it was listed is none, without a warning: it changes the cost of a
+    call, never its result, so that nobody has to call again.
+    """
     try:
         return use(), ""
+    except (FileNotFoundError, ReplacedError):
+        return None, ""
     except CorruptRecordError as error:
         return None, f"{error}; the index is not used"
 
@@ -128,16 +140,10 @@ def usable_index(
 ) -> tuple[RecordIndex | None, str]:
     """The index of a file, or None and the text of a StaleIndexWarning if it does not match.
 
-    If the caller `named` the index, this is a CorruptRecordError. An index that was removed since it was listed, as
-    happens while its file is replaced, is not an index.
+    If the caller `named` the index, this is a CorruptRecordError.
     """
-    try:
-        read = partial(read_index, index_source, source, file)
-        return (read(), "") if named else unless_stale(read)
-    except (FileNotFoundError, ReplacedError):
-        if named:
-            raise
-        return None, ""
+    read = partial(read_index, index_source, source, file)
+    return (read(), "") if named else unless_stale(read)
 
 
 def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> RecordIndex:

@@ -21,10 +21,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import add_remark, printable, say
+from tfrecord_io.errors import ReplacedError, add_remark, printable, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
-from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.lookup import found_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
 from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
@@ -480,7 +480,14 @@ def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
         with open_random_access(source) as file, open_columns(index, source, file) as (columns, _):
             return columns.names
 
+    def names_now(source: Source, index: Source | None) -> tuple[str, ...] | None:
+        try:
+            return None if index is None else names(source, index)
+        except (FileNotFoundError, ReplacedError):
+            latest = found_again(source, COLUMNS_SUFFIX)
+            return None if latest is None else names(source, latest)
+
     pairs = zip(sources, find_sidecars(sources, (COLUMNS_SUFFIX,)), strict=True)
-    found = [(None, "") if index is None else unless_stale(partial(names, source, index)) for source, index in pairs]
+    found = [unless_stale(partial(names_now, *pair)) for pair in pairs]
     warn_of_stale(text for _, text in found)
     return [columns for columns, _ in found]

@@ -11,9 +11,17 @@ from tfrecord_io.display import error_dict
 from tfrecord_io.engine.contract import Decoder, Fault, FeatureName, Plan, PlanColumn, Progress, RecordCounts
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CompressionError, CorruptRecordError, FeatureTypeError, SchemaError, TFRecordError
+from tfrecord_io.errors import (
+    CompressionError,
+    CorruptRecordError,
+    FeatureTypeError,
+    ReplacedError,
+    SchemaError,
+    TFRecordError,
+)
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind, Layout, RecordType, Text
+from tfrecord_io.index.lookup import found_again
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -485,13 +493,18 @@ class FileChecker:
             except TFRecordError as error:
                 self._add("manifest", error)
 
-    def _check_index(self, index: Source) -> None:
+    def _check_index(self, index: Source, *, is_latest: bool = False) -> None:
         """Compare an index file with the headers of all records."""
         try:
             with open_plain(self.source, "an index") as file:
                 compare_index(self.source, index, file, self.options.limits.record_bytes)
-        except FileNotFoundError:  # of an index: it was removed since files were looked up, as by an overwrite
+        except (FileNotFoundError, ReplacedError) as error:
             self.source.check_unchanged()
+            if isinstance(error, ReplacedError) and error.filename != index.path:
+                raise
+            # The index was removed or written again since files were looked up.
+            if not is_latest and (latest := found_again(self.source)) is not None:
+                self._check_index(latest, is_latest=True)
         except TFRecordError as error:
             if error.path == index.path or self._before is None:  # else the damage has been reported
                 self._add("index", error)
