@@ -61,6 +61,8 @@ class Disk:
         # Of each folder, the names since it was synced, after each change; None: a folder. One whose name is new stays.
         self.names: dict[str, list[dict[str, int | None]]] = {root: [{}]}
         self.owners: dict[int, tuple[Actor, str]] = {}
+        # By number of a file that got a name in another folder, which was not synced since: that name, and the old one.
+        self.moved: dict[int, tuple[str, str]] = {}
 
     def has(self, path: Any) -> bool:
         return isinstance(path, str) and path.startswith(self.root)
@@ -71,13 +73,15 @@ class Disk:
         status = os.fstat(descriptor)
         path = self.owners[descriptor][1]
         if stat.S_ISDIR(status.st_mode):
-            self.names[path.rstrip("/")] = [_names_in(path)]
+            folder = path.rstrip("/")
+            self.names[folder] = [_names_in(folder)]
+            self.moved = {n: paths for n, paths in self.moved.items() if os.path.dirname(paths[0]) != folder}
         else:
             with _open(f"/proc/self/fd/{descriptor}", "rb") as file:
                 self.synced[status.st_ino] = file.read()
 
     def lose_power(self, rng: random.Random) -> None:
-        """Leave what is durable, and of the rest what a generator decides."""
+        """Leave what is durable, and of the rest what a generator decides; a file that was moved has a name then."""
         now: dict[str, dict[str, int | None]] = {}
         contents = dict(self.synced)
         for folder, _, _ in os.walk(self.root):
@@ -92,10 +96,16 @@ class Disk:
         for folder, names in now.items():
             after[folder] = dict(rng.choice([*self.names.get(folder, [{}]), names]))
             after[folder].update((name, None) for name, number in names.items() if number is None)
+        left = {number for names in after.values() for number in names.values()}
+        for number, (_, old) in self.moved.items():
+            folder, name = os.path.split(old)
+            if number not in left and number in contents and folder in after:
+                after[folder].setdefault(name, number)
         self.names = {folder: [names] for folder, names in after.items()}
         shutil.rmtree(self.root)
         self._write(self.root, after, contents)
         self.synced.clear()
+        self.moved.clear()
 
     def state(self) -> Any:
         """The folders, the files with their numbers, times and contents, and what is durable."""
@@ -130,10 +140,15 @@ class Disk:
         }
 
     def changed(self, *paths: Any) -> None:
-        """Note the names in the folders of these paths, as filesystems keep changes of one folder in order."""
+        """Note the names in the folders of these paths, as filesystems keep changes of one folder in order.
+
+        Of two paths, what had the first one has the second one now.
+        """
         for folder in {os.path.dirname(path.rstrip("/")) for path in paths if self.has(path)}:
             if folder.startswith(self.root):
                 self.names.setdefault(folder, [{}]).append(_names_in(folder))
+        if len(paths) == 2 and os.path.dirname(paths[0]) != os.path.dirname(paths[1]):
+            self.moved[_real["stat"](paths[1]).st_ino] = paths[1], paths[0]
 
     def _write(self, folder: str, after: dict[str, dict[str, int | None]], contents: dict[int, bytes]) -> None:
         _real["mkdir"](folder)

@@ -30,6 +30,7 @@ FOUND = {
     "a copy beside an overwrite that removes an index": "disk fixed write_indexed:3 ; write:6 | copy @ 41>2 85>0",
     "an index that is written again while rows are deleted": "gcs grown append:1 ; index delete:2 | index @ 10>1",
     "an index that is written again while it is verified": "gcs grown append:1 index ; verify | index @ 3>1",
+    "a copied folder whose names were not synced": "disk folders ; copy_in:2 table @ 130p",
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
     "an append beside the first one of folders": "s3 folders ; append:1 | folders:3 @ 1>1 3>0",
     "two new datasets": "s3 fixed ; write_indexed:1 | write:2 @ 2>1 15>0",

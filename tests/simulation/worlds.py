@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import random
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
@@ -178,7 +179,9 @@ class DiskWorld(World):
 
     def _lose_power(self) -> None:
         with self._detached() as found:
-            found.lose_power(self._scheduler.main.rng)
+            # Not by the generator of `main`, whose state depends on what was prepared for programs before.
+            number = self._scheduler.actors[0].rng.getrandbits(32) + self._scheduler.step
+            found.lose_power(random.Random(number))
 
     def state(self) -> Any:
         with self._detached() as found:

@@ -98,8 +98,9 @@ class Place(ABC):
         """Remove files by few requests, as far as the store can; returns those that `remove` is left to remove."""
         return names
 
-    def check(self, moved: Sequence[ManifestFile]) -> None:  # noqa: B027 — a rename needs none
-        """Raise OSError unless these files have their names, and the sizes that are stated."""
+    @abstractmethod
+    def check(self, moved: Sequence[ManifestFile]) -> None:
+        """Raise OSError unless these files have their names, durably, and the sizes that are stated."""
 
     def sync(self) -> None:  # noqa: B027 — an object is durable once it is stored
         """Make the names of shards durable."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.paths.manifest import Manifest
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.write.atomic_local import LocalOutput, open_local, open_staged
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import ExclusivePlace
@@ -95,9 +95,15 @@ class LocalPlace(ExclusivePlace):
         with suppress(FileNotFoundError):
             os.unlink(system.current.full_name(self._directory + name))
 
+    def check(self, moved: Sequence[ManifestFile]) -> None:
+        if moved:  # the names beside the manifest are made durable with its next version, those in folders are not
+            self._changed.discard(self._directory.rstrip("/"))
+            self.sync()
+
     def sync(self) -> None:
         for directory in sorted(self._changed):
             system.current.sync_directory(directory or ".")
+            self._changed.discard(directory)
 
     def discard(self) -> None:
         remove_directories(self.created)
