@@ -78,6 +78,9 @@ FOUND = {
     "rows that are deleted beside an overwrite": "s3 fixed write:2 ; delete:3 | write_indexed:8 @ 18>1",
     "a copy over the shards of another writer": "s3 fixed ; copy_in:5 | write:8 @ 7>1",
     "a copy over the shards of another copy": "s3 fixed ; copy_in:5 | copy_in:8 @ 13>1",
+    "a shard that is stored while the writer that has overtaken its own one settles": (
+        "s3 fixed ; index | copy_in:5 | copy_in:6 @ 13>2 28>1 29>2 37>1 42>1"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -541,9 +541,11 @@ class Publication:
         gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
         if staged or any(not id_in(name) for name in gone):  # another writer may have given these names again
             gone = self._still_gone(gone)
+        unseen = {name for name in gone if self._is_numbered(name) and name not in self._versions}
         self._remove_old(gone)
         if staged or new.replaces or new.staged_before:
             self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
+        self._state_late(unseen)
         if not self._place.stages_all:  # copies were made
             self._remove_old([*(str(file.staged) for file in staged), *self._fences])
 
@@ -558,6 +560,17 @@ class Publication:
         used = set(() if current is None else current.paths)
         gone = [name for name in gone if id_in(name) or (current is not None and name not in used)]
         return [name for name in gone if name not in self._others]
+
+    def _state_late(self, unseen: Set[str]) -> None:
+        """State which of these shards a writer that was overtaken has stored since they were looked for.
+
+        That one does not if it saw them stated, before this writer settled.
+        """
+        if not unseen:
+            return
+        self._note_versions(self._fs.listing(self._directory))
+        if late := sorted(unseen & self._versions.keys()):
+            self._state(late, self._place.find())
 
     def _stop_others(self, staged: Sequence[str]) -> None:
         """Remove the files without which a writer that was overtaken changes nothing, and the indexes of old shards."""
@@ -660,18 +673,22 @@ class Publication:
         Only the writer of a manifest removes such files, as whoever replaces it removes its fence.
         """
         numbered = sorted(filter(self._is_numbered, self._stored))
+        self._state([name for name in numbered if name in self._versions], current)
+        return numbered
+
+    def _state(self, left: Sequence[str], current: Manifest | None) -> None:
+        """State numbered shards that are not those of the manifest, so that the next writer removes them."""
 
         def stated(manifest: Manifest | None) -> Manifest:
-            if manifest is None or manifest.id == self._id:
+            if manifest is None:
                 raise self._is_replaced()
             known = {*(file.path for file in manifest.files), *manifest.replaces}
-            left = [name for name in numbered if name in self._versions and name not in known]
-            return replace(manifest, replaces=(*manifest.replaces, *left)) if left else manifest
+            new = [name for name in left if name not in known]
+            return replace(manifest, replaces=(*manifest.replaces, *new)) if new else manifest
 
         if stated(current) is not current:
             self._place.read()  # the one that this writer knows may be older
             self._place.update(stated, lambda manifest: stated(manifest) is manifest)
-        return numbered
 
     def discard(self) -> None:
         """Remove what was stored and is not published, and directories that were created."""
