@@ -279,7 +279,7 @@ def leaves_a_hidden_file(store: Store, patch: pytest.MonkeyPatch) -> None:
 
 def leaves_parts(store: Store, patch: pytest.MonkeyPatch) -> None:
     output = killed(store)
-    output._wait_for_parts()  # type: ignore[attr-defined]
+    output._end_parts()  # type: ignore[attr-defined]
     assert (store.names(), store.uploads()) == ([], 1)
     clean(store.url(""), older_than=timedelta(0), remove=True, **store.keywords)
     assert (store.names(), store.uploads()) == ([], 0)

@@ -87,164 +87,6 @@ def _opened(
     return MovedOutput(fs, name, path, exclusive)
 
 
-class GcsOutput(OutputFile):
-    """An object in Google Cloud Storage: one request if it is small, else an upload by gcsfs, block by block.
-
-    fsspec publishes what was written even if such a file is closed by an exception or the garbage collector, unless it
-    was opened with ``autocommit=False``; then it must be closed *and* committed.
-    """
-
-    def __init__(
-        self, fs: FsspecFileSystem, name: str, path: str, exclusive: bool, memory: UploadMemory | None
-    ) -> None:
-        super().__init__(path)
-        self._fs, self._name, self._exclusive, self._memory = fs, name, exclusive, memory
-        self._part, self._is_complete = bytearray(), False
-        self._file: Any = None  # the upload, once the object is too large for one request
-        self._crc = 0  # of its bytes
-        self._put: Future[Any] | None = None
-
-    def send_part(self) -> None:
-        """Begin an upload with what was written."""
-        with raise_os_errors(self.path):
-            mode, size = "xb" if self._exclusive else "wb", LIMITS.gcs_block_bytes
-            self._file = self._fs.fsspec.open(self._name, mode, autocommit=False, block_size=size)
-        part, self._part = memoryview(self._part), bytearray()
-        while len(part):
-            part = part[self._upload(part) :]
-        if self._is_complete:
-            self._end_upload()
-
-    def _upload(self, piece: memoryview) -> int:
-        with raise_os_errors(self.path):
-            count = accepted(self._file.write(piece), piece)
-        if self.states_crc32c:
-            self._crc = crc32c(piece[:count], self._crc)
-        return count
-
-    def _end_upload(self) -> None:
-        with raise_os_errors(self.path):
-            self._file.close()
-
-    def _write(self, piece: memoryview) -> int:
-        if self._file is not None:
-            return self._upload(piece)
-        self._part += piece
-        if len(self._part) > LIMITS.s3_part_bytes:
-            self.send_part()
-        return len(piece)
-
-    def _finish(self) -> None:
-        if self._file is not None:
-            self._end_upload()
-            return
-        self._is_complete = True
-        if self._memory is not None:
-            self._memory.keep(self, len(self._part))
-
-    def begin_commit(self) -> None:
-        """Begin to store a small object; an upload is published at once."""
-        if self._file is not None or self._failed:
-            self.commit()
-            return
-        self._check_open()
-        self._release()
-        self._submit()
-        if self._memory is not None and self._put is not None:
-            self._memory.add(len(self._part), self._put)
-
-    def _submit(self) -> None:
-        inner, name = unwrap(self._fs.fsspec, self._name)
-        self._put = asyncio.run_coroutine_threadsafe(self._insert(inner, name), inner.loop)
-
-    async def _insert(self, inner: Any, name: str) -> None:
-        bucket, key, *_ = inner.split_path(name)
-        is_zonal = getattr(inner, "_is_zonal_bucket", None)  # which takes no such request
-        if is_zonal is not None and await is_zonal(bucket):
-            await inner._pipe_file(name, bytes(self._part), mode="create" if self._exclusive else "overwrite")
-        else:
-            stated = {"crc32c": base64_crc32c(self._part)} if self.states_crc32c else {}
-            await insert_object(inner, bucket, key, self._part, "0" if self._exclusive else None, **stated)
-
-    def cancel(self) -> None:
-        if self._put is not None:
-            self._put.cancel()
-
-    def _commit(self) -> None:
-        self._release()
-        if self._file is not None:
-            self._commit_upload()
-            return
-        if self._put is None:
-            self._submit()
-        assert self._put is not None
-        try:
-            with raise_os_errors(self.path):
-                result_of(self._put)
-        except FileExistsError:
-            if not self._was_stored():
-                raise exists_error(self.path) from None
-        self._part = bytearray()
-        self._fs.fsspec.invalidate_cache(self._fs.fsspec._parent(self._name))
-
-    def _commit_upload(self) -> None:
-        try:
-            with raise_os_errors(self.path):
-                self._file.close()
-                self._file.commit()
-        except FileExistsError:
-            raise exists_error(self.path) from None
-        if self.states_crc32c:
-            self._check_stored()
-        self._forget()
-
-    def _check_stored(self) -> None:
-        """Remove the object of an upload if its store states another CRC32C than that of the bytes that were sent."""
-        entry = self._fs.entry(self._name, is_file=True)
-        stored, own = ({} if entry is None else entry.info or {}), base64_crc32c_of(self._crc)
-        is_own = self._file.generation in (None, stored.get("generation"))  # and not one that another writer has put
-        if is_own and stored.get("crc32c", own) != own:
-            self._fs.remove(self._name)
-            reason = f"the store has received other bytes: it states the CRC32C {stored['crc32c']}, of those sent it is"
-            raise OSError(errno.EIO, f"{reason} {own}; the object was removed, write it again", self.path)
-
-    def _was_stored(self) -> bool:
-        """Whether the object was stored: if the response was lost, the retry is refused because it exists."""
-        entry = self._fs.entry(self._name, is_file=True)
-        own = b64encode(hashlib.md5(self._part, usedforsecurity=False).digest()).decode()
-        return entry is not None and (entry.info or {}).get("md5Hash") == own
-
-    def _release(self) -> None:
-        if self._memory is not None:
-            self._memory.release(self)
-
-    def _discard(self) -> None:
-        self._release()
-        if self._put is not None:
-            wait([self._put], _STORED_SECONDS)
-            self.cancel()
-        if self._file is not None:
-            self._discard_upload()
-
-    def _discard_upload(self) -> None:
-        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
-        try:
-            with raise_os_errors(self.path):
-                self._file.discard()
-        finally:
-            try:
-                self._file.closed = True  # else its garbage collection starts the upload again
-            except AttributeError:
-                self._file.close()
-            self._forget()
-
-    def _forget(self) -> None:
-        """Remove the file from its filesystem's list of uncommitted files, which would keep it in memory."""
-        files = unwrap(self._fs.fsspec, self._name)[0].transaction.files
-        if self._file in files:
-            files.remove(self._file)
-
-
 def base64_crc32c(data: bytes | bytearray) -> str:
     """The CRC32C of data as stores state it."""
     return base64_crc32c_of(crc32c(data))
@@ -321,18 +163,18 @@ class UploadMemory:
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._sent: deque[tuple[int, Future[Any]]] = deque()
-        self._waiting: dict[PartedOutput | GcsOutput, int] = {}
+        self._waiting: dict[ObjectOutput, int] = {}
 
     def add(self, size: int, request: Future[Any]) -> None:
         """Count the bytes of a request until it is done."""
         self._sent.append((size, request))
 
-    def keep(self, output: PartedOutput | GcsOutput, size: int) -> None:
+    def keep(self, output: ObjectOutput, size: int) -> None:
         """Count the bytes of a complete file that waits."""
         self._waiting[output] = size
         self.make_room(0)
 
-    def release(self, output: PartedOutput | GcsOutput) -> None:
+    def release(self, output: ObjectOutput) -> None:
         """Count a file no more, as it does not wait any longer."""
         self._waiting.pop(output, None)
 
@@ -353,66 +195,27 @@ class UploadMemory:
                     result_of(self._sent.popleft()[1])
 
 
-class PartedOutput(OutputFile):
-    """An object that is sent in parts, several of them under way at a time, or by one request if it is small.
+class ObjectOutput(OutputFile):
+    """An object that is stored by one request if it is small, and else is sent in parts.
 
-    If it is `exclusive`, the server must refuse to replace an object, even one created during the upload; if it
-    `looks`, one is looked for, too, as there are servers that ignore conditions.
+    If it is `exclusive`, the server must refuse to replace an object, even one created during the upload.
     """
 
-    def __init__(
-        self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None, *, looks: bool = True
-    ) -> None:
+    def __init__(self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None) -> None:
         super().__init__(path)
         self._fs, self._name, self._exclusive = fs, name, exclusive
-        self._looks = looks and exclusive
         self._is_one_of_many = memory is not None
         self._memory = UploadMemory(LIMITS.s3_pending_bytes) if memory is None else memory
         self._part = bytearray()  # being filled
-        self._size = self._part_size(0)
-        self._last_number = 0  # of a part
-        self._pending: deque[Future[None]] = deque()
+        self._has_parts = False  # that were sent
         self._put: Future[Any] | None = None  # of an object without parts, if it has begun
         self._tasks: set[asyncio.Task[Any]] = set()
-
-    def _part_size(self, number: int) -> int:
-        fixed = getattr(self._fs, "fixed_upload_size", False)
-        return _FIXED_PART_BYTES if fixed else LIMITS.s3_part_bytes << (number // _DOUBLED_AFTER)
-
-    def _write(self, piece: memoryview) -> int:
-        piece = piece[: self._size - len(self._part)]
-        self._part += piece
-        if len(self._part) == self._size:
-            self.send_part()
-            self._memory.make_room(self._size)
-            while self._pending and self._pending[0].done():
-                result_of(self._pending.popleft())
-        return len(piece)
-
-    def send_part(self) -> None:
-        """Start uploading the part."""
-        number, part = self._last_number + 1, self._part
-        self._last_number, self._part, self._size = number, bytearray(), self._part_size(number)
-        self._pending.append(self._submit(self._tracked(self._put_part(number, part))))
-        self._memory.add(len(part), self._pending[-1])
-
-    def _finish(self) -> None:
-        if self._last_number and self._part:
-            self.send_part()
-        if not self._is_one_of_many:
-            self._wait_for_parts()
-        elif not self._last_number:
-            self._memory.keep(self, len(self._part))
-
-    def _wait_for_parts(self) -> None:
-        while self._pending:
-            result_of(self._pending.popleft())
 
     def begin_commit(self) -> None:
         """Begin to store an object without parts; `commit` ends what has parts."""
         self._check_open()
         self._memory.release(self)
-        if not self._last_number and not self._failed:
+        if not self._has_parts and not self._failed:
             self._put = self._submit(self._tracked(self._put_whole()))
             self._memory.add(len(self._part), self._put)
 
@@ -420,18 +223,17 @@ class PartedOutput(OutputFile):
         self._submit(self._cancel())
 
     def _commit(self) -> None:
-        if self._last_number and self._part:
-            self.send_part()
-        self._wait_for_parts()
+        self._end_parts()
         self._memory.release(self)
-        if self._looks and self._exists():
+        if self._exists():
             raise exists_error(self.path)
         try:
-            result_of(
-                self._put or self._submit(self._tracked(self._complete() if self._last_number else self._put_whole()))
-            )
+            if self._has_parts:
+                self._complete()
+            else:
+                result_of(self._put or self._submit(self._tracked(self._put_whole())))
         except OSError as error:
-            if not self._was_stored():
+            if not self._was_stored(error):
                 refused = self._exclusive and self._is_refused(error)
                 raise (exists_error(self.path) if refused else error) from error
         self._part = bytearray()
@@ -463,38 +265,102 @@ class PartedOutput(OutputFile):
     def _submit(self, request: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(request, self._fs.loop)
 
-    # ---- requests, after which errors are OSError
-
     @abstractmethod
-    async def _put_part(self, number: int, part: bytearray) -> None: ...
+    def send_part(self) -> None:
+        """Send what was written as a part."""
+
+    def _end_parts(self) -> None:
+        """Send the last part, if there are others, and wait for all."""
+
+    # ---- requests, after which errors are OSError
 
     @abstractmethod
     async def _put_whole(self) -> None:
         """Store an object without parts."""
 
     @abstractmethod
-    async def _complete(self) -> None:
+    def _complete(self) -> None:
         """Make the parts an object."""
 
     @abstractmethod
-    def _was_stored(self) -> bool:
+    def _was_stored(self, error: OSError) -> bool:
         """Whether the object was stored: if the response was lost, the retry may be refused because it exists."""
 
-    @abstractmethod
     def _is_refused(self, error: OSError) -> bool:
         """Whether the server refused to replace an object."""
+        return isinstance(error, FileExistsError)
 
     def _exists(self) -> bool:
+        """Whether there is an object that is not to be replaced, on a server that may ignore the condition."""
         return False
 
 
+class PartedOutput(ObjectOutput):
+    """An object whose parts are sent by requests of their own, several of them under way at a time."""
+
+    def __init__(self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None) -> None:
+        super().__init__(fs, name, path, exclusive, memory)
+        self._size = self._part_size(0)
+        self._last_number = 0  # of a part
+        self._pending: deque[Future[None]] = deque()
+
+    def _part_size(self, number: int) -> int:
+        fixed = getattr(self._fs, "fixed_upload_size", False)
+        return _FIXED_PART_BYTES if fixed else LIMITS.s3_part_bytes << (number // _DOUBLED_AFTER)
+
+    def _write(self, piece: memoryview) -> int:
+        piece = piece[: self._size - len(self._part)]
+        self._part += piece
+        if len(self._part) == self._size:
+            self.send_part()
+            self._memory.make_room(self._size)
+            while self._pending and self._pending[0].done():
+                result_of(self._pending.popleft())
+        return len(piece)
+
+    def send_part(self) -> None:
+        """Start uploading the part."""
+        number, part = self._last_number + 1, self._part
+        self._last_number, self._part, self._size = number, bytearray(), self._part_size(number)
+        self._has_parts = True
+        self._pending.append(self._submit(self._tracked(self._put_part(number, part))))
+        self._memory.add(len(part), self._pending[-1])
+
+    def _finish(self) -> None:
+        if self._is_one_of_many and not self._has_parts:
+            self._memory.keep(self, len(self._part))
+        elif self._is_one_of_many and self._part:
+            self.send_part()
+        else:
+            self._end_parts()
+
+    def _end_parts(self) -> None:
+        if self._has_parts and self._part:
+            self.send_part()
+        while self._pending:
+            result_of(self._pending.popleft())
+
+    def _complete(self) -> None:
+        result_of(self._submit(self._tracked(self._complete_parts())))
+
+    @abstractmethod
+    async def _put_part(self, number: int, part: bytearray) -> None: ...
+
+    @abstractmethod
+    async def _complete_parts(self) -> None: ...
+
+
 class S3Output(PartedOutput):
-    """A multipart upload by s3fs."""
+    """A multipart upload by s3fs.
+
+    If it `looks`, an object that is not to be replaced is looked for, too, as there are servers that ignore conditions.
+    """
 
     def __init__(
         self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None, *, looks: bool = True
     ) -> None:
-        super().__init__(fs, name, path, exclusive, memory, looks=looks)
+        super().__init__(fs, name, path, exclusive, memory)
+        self._looks = looks and exclusive
         bucket, key, _ = fs.split_path(name)
         self._object = {"Bucket": bucket, "Key": key}
         self._condition = {"IfNoneMatch": "*"} if exclusive else {}
@@ -530,7 +396,7 @@ class S3Output(PartedOutput):
     async def _put_whole(self) -> None:
         await self._call("put_object", Body=self._part, **self._condition, **self._stated(self._part))
 
-    async def _complete(self) -> None:
+    async def _complete_parts(self) -> None:
         upload = {
             "UploadId": self._upload_id,
             "MultipartUpload": {"Parts": [self._tags[n] for n in sorted(self._tags)]},
@@ -542,9 +408,9 @@ class S3Output(PartedOutput):
         self._upload_id = None
 
     def _is_refused(self, error: OSError) -> bool:
-        return isinstance(error, FileExistsError) or error_code(error) in _EXISTS
+        return super()._is_refused(error) or error_code(error) in _EXISTS
 
-    def _was_stored(self) -> bool:
+    def _was_stored(self, error: OSError) -> bool:
         hashes = [str(self._tags[n]["ETag"]).strip('"') for n in sorted(self._tags)]
         try:
             if self._upload_id is None:
@@ -557,7 +423,7 @@ class S3Output(PartedOutput):
             return False
 
     def _exists(self) -> bool:
-        return self._stored_hash() is not None
+        return self._looks and self._stored_hash() is not None
 
     def _stored_hash(self) -> str | None:
         """The hash of the stored object; None if it does not exist."""
@@ -605,16 +471,135 @@ class S3Output(PartedOutput):
         raise AssertionError("the last try returns or raises")
 
 
+class GcsOutput(ObjectOutput):
+    """An object in Google Cloud Storage, whose parts are an upload by gcsfs, block by block.
+
+    fsspec publishes what was written even if such a file is closed by an exception or the garbage collector, unless it
+    was opened with ``autocommit=False``; then it must be closed *and* committed.
+    """
+
+    def __init__(
+        self, fs: FsspecFileSystem, name: str, path: str, exclusive: bool, memory: UploadMemory | None
+    ) -> None:
+        super().__init__(*unwrap(fs.fsspec, name), path, exclusive, memory)
+        self._outer, self._outer_name, self._is_complete = fs, name, False
+        self._file: Any = None  # the upload, once the object is too large for one request
+        self._crc = 0  # of its bytes
+
+    def send_part(self) -> None:
+        """Begin an upload with what was written."""
+        with raise_os_errors(self.path):
+            mode, size = "xb" if self._exclusive else "wb", LIMITS.gcs_block_bytes
+            self._file = self._outer.fsspec.open(self._outer_name, mode, autocommit=False, block_size=size)
+        part, self._part, self._has_parts = memoryview(self._part), bytearray(), True
+        while len(part):
+            part = part[self._upload(part) :]
+        if self._is_complete:
+            self._end_upload()
+
+    def _upload(self, piece: memoryview) -> int:
+        with raise_os_errors(self.path):
+            count = accepted(self._file.write(piece), piece)
+        if self.states_crc32c:
+            self._crc = crc32c(piece[:count], self._crc)
+        return count
+
+    def _end_upload(self) -> None:
+        with raise_os_errors(self.path):
+            self._file.close()
+
+    def _write(self, piece: memoryview) -> int:
+        if self._has_parts:
+            return self._upload(piece)
+        self._part += piece
+        if len(self._part) > LIMITS.s3_part_bytes:
+            self.send_part()
+        return len(piece)
+
+    def _finish(self) -> None:
+        self._is_complete = True
+        if self._has_parts:
+            self._end_upload()
+        elif self._is_one_of_many:
+            self._memory.keep(self, len(self._part))
+
+    def begin_commit(self) -> None:
+        """Begin to store a small object; an upload, whose last block is in memory, is published at once."""
+        if self._has_parts:
+            self.commit()
+        else:
+            super().begin_commit()
+
+    async def _put_whole(self) -> None:
+        with raise_os_errors(self.path):
+            bucket, key, *_ = self._fs.split_path(self._name)
+            is_zonal = getattr(self._fs, "_is_zonal_bucket", None)  # which takes no such request
+            if is_zonal is not None and await is_zonal(bucket):
+                mode = "create" if self._exclusive else "overwrite"
+                await self._fs._pipe_file(self._name, bytes(self._part), mode=mode)
+            else:
+                stated = {"crc32c": base64_crc32c(self._part)} if self.states_crc32c else {}
+                await insert_object(self._fs, bucket, key, self._part, "0" if self._exclusive else None, **stated)
+
+    def _complete(self) -> None:
+        self._end_upload()
+        with raise_os_errors(self.path):
+            self._file.commit()
+        if self.states_crc32c:
+            self._check_stored()
+        self._forget()
+
+    def _check_stored(self) -> None:
+        """Remove the object of an upload if its store states another CRC32C than that of the bytes that were sent."""
+        entry = self._outer.entry(self._outer_name, is_file=True)
+        stored, own = ({} if entry is None else entry.info or {}), base64_crc32c_of(self._crc)
+        is_own = self._file.generation in (None, stored.get("generation"))  # and not one that another writer has put
+        if is_own and stored.get("crc32c", own) != own:
+            self._outer.remove(self._outer_name)
+            reason = f"the store has received other bytes: it states the CRC32C {stored['crc32c']}, of those sent it is"
+            raise OSError(errno.EIO, f"{reason} {own}; the object was removed, write it again", self.path)
+
+    def _was_stored(self, error: OSError) -> bool:
+        if self._has_parts or not isinstance(error, FileExistsError):
+            return False
+        entry = self._outer.entry(self._outer_name, is_file=True)
+        own = b64encode(hashlib.md5(self._part, usedforsecurity=False).digest()).decode()
+        return entry is not None and (entry.info or {}).get("md5Hash") == own
+
+    def _discard(self) -> None:
+        try:
+            super()._discard()
+        finally:
+            if self._file is not None:
+                self._discard_upload()
+
+    def _discard_upload(self) -> None:
+        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
+        try:
+            with raise_os_errors(self.path):
+                self._file.discard()
+        finally:
+            try:
+                self._file.closed = True  # else its garbage collection starts the upload again
+            except AttributeError:
+                self._file.close()
+            self._forget()
+
+    def _forget(self) -> None:
+        """Remove the file from its filesystem's list of uncommitted files, which would keep it in memory."""
+        files = self._fs.transaction.files
+        if self._file in files:
+            files.remove(self._file)
+
+
 class AzureOutput(PartedOutput):
     """A blob of Azure, from blocks if it is large: they are not a blob before a list of them is committed.
 
     Azure removes blocks that were not committed after a week.
     """
 
-    def __init__(
-        self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None, *, looks: bool = True
-    ) -> None:
-        super().__init__(fs, name, path, exclusive, memory, looks=False)
+    def __init__(self, fs: Any, name: str, path: str, exclusive: bool, memory: UploadMemory | None = None) -> None:
+        super().__init__(fs, name, path, exclusive, memory)
         self._blob = Blob(fs, name, path)
         self._blocks: dict[int, str] = {}  # ids, by number
 
@@ -626,18 +611,15 @@ class AzureOutput(PartedOutput):
     async def _put_whole(self) -> None:
         await self._blob.put(bytes(self._part), MISSING if self._exclusive else None)
 
-    async def _complete(self) -> None:
+    async def _complete_parts(self) -> None:
         await self._blob.commit(self._ids(), MISSING if self._exclusive else None)
 
     def _ids(self) -> list[str]:
         return [self._blocks[number] for number in sorted(self._blocks)]
 
-    def _is_refused(self, error: OSError) -> bool:
-        return isinstance(error, FileExistsError)
-
-    def _was_stored(self) -> bool:
+    def _was_stored(self, error: OSError) -> bool:
         try:
-            if self._last_number:
+            if self._has_parts:
                 return result_of(self._submit(self._blob.blocks())) == self._ids()
             own = hashlib.md5(self._part, usedforsecurity=False).digest()
             return result_of(self._submit(self._blob.md5())) == own
