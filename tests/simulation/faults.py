@@ -151,7 +151,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a shard that was withdrawn is called published": (
         ("disk",),
-        set_to(place_local, "_not_published", lambda output: output),
+        set_to(place_local, "_NAMED", atomic_local._READABLE),
     ),
     "contents are not synced": (("disk",), edited(atomic_local.LocalOutput, "_finish", "os.fsync(self._fd)", "pass")),
     "names are not synced": (("disk",), set_to(PosixSystem, "sync_directory", _nothing)),

@@ -14,14 +14,23 @@ from tfrecord_io.storage.paths.file_names import temporary_name
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
 
 _OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
+_READABLE = "; the complete file can be read, but a loss of power may take it"
 
 
-def open_local(path: str, *, exclusive: bool, model: os.stat_result | None = None) -> OutputFile:
-    """Open a local file; a device or pipe is written directly. A new file gets the owner and mode of `model`."""
+def open_local(
+    path: str, *, exclusive: bool, model: os.stat_result | None = None, after: str = _READABLE
+) -> OutputFile:
+    """Open a local file; a device or pipe is written directly. A new file gets the owner and mode of `model`.
+
+    An error that comes after the file got its name ends with `after`.
+    """
     target = os.path.realpath(path) if os.path.islink(path) else path
-    status = _status(path)
+    try:
+        status = os.stat(system.current.full_name(path))
+    except FileNotFoundError:
+        status = None
     if status is None:
-        return LocalOutput(path, target, None, exclusive, model)
+        return LocalOutput(path, target, None, exclusive, model, after=after)
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if exclusive:
@@ -34,14 +43,7 @@ def open_local(path: str, *, exclusive: bool, model: os.stat_result | None = Non
         pass  # it has been removed meanwhile
     except PermissionError as error:
         raise PermissionError(error.errno, "the file is not writable", path) from error
-    return LocalOutput(path, target, status, exclusive)
-
-
-def _status(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(system.current.full_name(path))
-    except FileNotFoundError:
-        return None
+    return LocalOutput(path, target, status, exclusive, after=after)
 
 
 def open_staged(path: str, staged: str, replaced: os.stat_result | None = None) -> LocalOutput:
@@ -49,16 +51,11 @@ def open_staged(path: str, staged: str, replaced: os.stat_result | None = None) 
 
     It gets the owner and mode of the file that it will replace.
     """
-    output = LocalOutput(path, staged, replaced, False)
-    output.after = ", after the complete file got its staged name"
-    return output
+    return LocalOutput(path, staged, replaced, False, after=", after the complete file got its staged name")
 
 
 class LocalOutput(OutputFile):
     """A local file, written to a temporary file in the same directory."""
-
-    # In an error that comes after the file got its name.
-    after = "; the complete file can be read, but a loss of power may take it"
 
     def __init__(
         self,
@@ -67,8 +64,11 @@ class LocalOutput(OutputFile):
         replaced: os.stat_result | None,
         exclusive: bool,
         model: os.stat_result | None = None,
+        *,
+        after: str,
     ) -> None:
         super().__init__(path)
+        self._after = after
         self._open, self._fd = False, -1  # there is nothing to discard yet
         self._target, self._exclusive, self._process = target, exclusive, os.getpid()
         self._directory, name = os.path.split(target)
@@ -124,7 +124,7 @@ class LocalOutput(OutputFile):
         try:
             system.current.sync_directory(self._directory or ".")
         except OSError as error:
-            text = f"{error.strerror}{self.after}"
+            text = f"{error.strerror}{self._after}"
             raise OSError(error.errno, text, self.path) from error
 
     def _discard(self) -> None:

@@ -217,6 +217,8 @@ class Place(ABC):
 class ExclusivePlace(Place):
     """One whose manifest is replaced while other writers are kept away."""
 
+    _written: Manifest | None = None  # since they are kept away
+
     @contextmanager
     def alone(self, *, required: bool = True) -> Iterator[None]:
         if self.is_exclusive:
@@ -226,7 +228,7 @@ class ExclusivePlace(Place):
             try:
                 yield
             finally:
-                self.is_exclusive = False
+                self.is_exclusive, self._written = False, None
 
     @abstractmethod
     def _exclusion(self, required: bool) -> AbstractContextManager[bool]:
@@ -234,10 +236,12 @@ class ExclusivePlace(Place):
 
     def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
         with self.alone(required=False):
-            old = self.read()
+            old = self._written or self.read()
             new = change(old)
             if new is not old:
+                self._written = None  # if that fails, it is unknown which one is there
                 self._write(new)
+                self._written = new if self.is_exclusive else None
             return old, new
 
     @abstractmethod

@@ -13,9 +13,11 @@ from contextlib import contextmanager, suppress
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
-from tfrecord_io.storage.write.atomic_local import LocalOutput, open_local, open_staged
+from tfrecord_io.storage.write.atomic_local import open_local, open_staged
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import ExclusivePlace
+
+_NAMED = ", after the complete file got its name"  # which does not say whether the rows are published
 
 
 class LocalPlace(ExclusivePlace):
@@ -36,19 +38,13 @@ class LocalPlace(ExclusivePlace):
             yield locked
 
     def _write(self, manifest: Manifest) -> None:  # a link is replaced and not followed: it leads to another directory
-        name = self._name
-        with (
-            open_staged(name, name)
-            if os.path.islink(name)
-            else _not_published(open_local(name, exclusive=False)) as file
-        ):
+        name, is_link = self._name, os.path.islink(self._name)
+        with open_staged(name, name) if is_link else open_local(name, exclusive=False, after=_NAMED) as file:
             file.write(self.text_of(manifest))
 
-    def create(self) -> None:
-        self._create(self._directory.rstrip("/"))
-
-    def _create(self, directory: str) -> None:
-        created = create_directories(directory)
+    def create(self, name: str = "") -> None:
+        """Create the directory, or the folder of a shard, if it is missing."""
+        created = create_directories(os.path.dirname(self._directory + name))
         self._created += reversed(created)
         self._changed.update(os.path.dirname(each) for each in created)
 
@@ -68,20 +64,17 @@ class LocalPlace(ExclusivePlace):
     def _opened(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
         path, model = self._directory + name, self.model(models)
         if staged is not None:
-            self._changed.add(self._directory.rstrip("/"))
+            self._changed.add(os.path.dirname(self._directory))
             return open_staged(path, self._directory + staged, model)
-        self._create_folder(name)
-        return _not_published(open_local(path, exclusive=False, model=model))
-
-    def _create_folder(self, name: str) -> None:
-        """Create the folder of a shard, if it is in one."""
         if "/" in name:
-            self._create(os.path.dirname(self._directory + name))
+            self.create(name)
+        return open_local(path, exclusive=False, model=model, after=_NAMED)
 
     def move(
         self, staged: str, name: str, *, again: bool = False, size: int | None = None, version: str | None = None
     ) -> bool:
-        self._create_folder(name)
+        if "/" in name:
+            self.create(name)
         try:
             system.current.replace(f"{self._directory}{staged}", self._directory + name)
         except OSError as error:  # names both
@@ -107,13 +100,6 @@ class LocalPlace(ExclusivePlace):
 
     def discard(self) -> None:
         remove_directories(self.created)
-
-
-def _not_published(output: OutputFile) -> OutputFile:
-    """A file of a dataset: if it has its name, that does not say whether the rows are published."""
-    if isinstance(output, LocalOutput):
-        output.after = ", after the complete file got its name"
-    return output
 
 
 def remove_directories(created: Iterable[str]) -> None:
