@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from tfrecord_io.display import name_advice
 from tfrecord_io.errors import ReplacedError, printable, say
 from tfrecord_io.options import LIMITS
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_about_credentials
+from tfrecord_io.storage.filesystem.retries import (
+    ARGUMENT_ERRORS,
+    http_status,
+    is_about_credentials,
+    is_transient,
+    log_retry,
+    pauses,
+)
+
+T = TypeVar("T")
 
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _NO_OPTIONS = ("self", "args", "kwargs")
@@ -54,6 +64,22 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
     converted = OSError(number, f"{text} (tried {LIMITS.tries} times)" if retried else text, path)
     converted.__cause__ = error
     return converted
+
+
+async def answer_of(request: Callable[[], Awaitable[T]], path: str) -> T:
+    """Make a request, again after transient errors; other errors are OSErrors that name `path`."""
+    for pause in pauses():
+        try:
+            return await request()
+        except ARGUMENT_ERRORS:
+            raise
+        except Exception as error:  # of any library
+            if pause is None or not is_transient(error):
+                failure = to_os_error(error, path, retried=pause is None)  # has the cause, or is the error itself
+                raise failure from failure.__cause__
+            log_retry(error, pause, path)
+        await asyncio.sleep(pause)
+    raise AssertionError("the last try returns or raises")
 
 
 def refused_option(

@@ -21,6 +21,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -32,9 +33,9 @@ from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob
 from tfrecord_io.storage.filesystem.locate import check_writable
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
+from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, log_retry, note_retries, pauses
+from tfrecord_io.storage.filesystem.retries import note_retries
 from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.read.range_requests import result_of, unwrap
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
@@ -456,19 +457,10 @@ class S3Output(PartedOutput):
 
     async def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         """Make a request; repeat it after transient errors."""
-        for pause in pauses():
-            try:
-                answer: dict[str, Any] = await self._fs._call_s3(method, self._fs.req_kw, **self._object, **arguments)
-                note_retries(answer)
-                return answer
-            except ARGUMENT_ERRORS:
-                raise
-            except Exception as error:  # of any library
-                if pause is None or not is_transient(error):
-                    raise to_os_error(error, self.path, retried=pause is None) from error
-                log_retry(error, pause, self.path)
-            await asyncio.sleep(pause)
-        raise AssertionError("the last try returns or raises")
+        call = partial(self._fs._call_s3, method, self._fs.req_kw, **self._object, **arguments)
+        answer: dict[str, Any] = await answer_of(call, self.path)
+        note_retries(answer)
+        return answer
 
 
 class GcsOutput(ObjectOutput):

@@ -11,7 +11,6 @@ What makes the replacement of the manifest one step:
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import random
 import time
@@ -25,9 +24,9 @@ from fsspec.asyn import AsyncFileSystem, sync
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.storage.filesystem.google import rewrite
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
+from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, is_transient, log_retry, pauses, retry
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
 from tfrecord_io.storage.paths.file_names import claim_name, condition_name, fence_name, new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import list_directory
@@ -250,25 +249,17 @@ class ConditionalPlace(RemotePlace):
         """Make a request, again after transient errors; None if the object does not exist, or is another version."""
 
         async def tried() -> _T | None:
-            for pause in pauses():
-                try:
-                    return await request(*arguments)
-                except ARGUMENT_ERRORS:
+            try:
+                return await request(*arguments)
+            except FileNotFoundError:
+                if arguments[-1] is None:  # not even its bucket exists
                     raise
-                except FileNotFoundError:
-                    if arguments[-1] is None:  # not even its bucket exists
-                        raise
-                    return None
-                except Exception as error:  # of any library
-                    if _is_refused(error):
-                        return None
-                    if pause is None or not is_transient(error):
-                        raise to_os_error(error, self.path, retried=pause is None) from error
-                    log_retry(error, pause, self.path)
-                await asyncio.sleep(pause)
-            raise AssertionError("the last try returns or raises")
+            except Exception as error:  # of any library
+                if isinstance(error, ARGUMENT_ERRORS) or not _is_refused(error):
+                    raise
+            return None
 
-        return sync(self._inner.loop, tried)
+        return sync(self._inner.loop, answer_of, tried, self.path)
 
 
 def _is_refused(error: Exception) -> bool:
