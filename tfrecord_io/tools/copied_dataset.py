@@ -34,7 +34,7 @@ from tfrecord_io.storage.paths.file_names import (
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
 from tfrecord_io.storage.paths.resolve import record_files
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.storage.write.atomic import open_named, place_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication
 
@@ -165,7 +165,7 @@ class CopiedDataset(Publication):
         stem = planned.wanted.dataset
         shown = fs.display_path(directory)
         output = Output(shown, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
-        super().__init__(fs, f"{directory}{stem}", output, place_of(fs, directory, stem), "overwrite")
+        super().__init__(output, place_of(fs, directory, stem), "overwrite")
         if known is not None and known.complete and not planned.gone and planned.kept == len(known.files):
             self._id = known.id  # files are only added: readers that have begun go on
 
@@ -233,11 +233,14 @@ class CopiedDataset(Publication):
         path = self.plan.wanted.files[number].path
         if not isinstance(self._fs, FsspecFileSystem):
             return self._place.open(path, self.plan.staged.get(path), [path])
-        from tfrecord_io.storage.write.atomic_remote import UploadMemory, open_remote  # imports fsspec
-
-        shown, memory = self._fs.display_path(self._directory + path), UploadMemory(upload_bytes)
-        exclusive, name = self.is_exclusive(number), self.target_of(number)
-        return open_remote(self._fs, name, exclusive=exclusive, path=shown, is_new=True, memory=memory)
+        return open_named(
+            self._fs,
+            self.target_of(number),
+            exclusive=self.is_exclusive(number),
+            path=self._fs.display_path(self._directory + path),
+            looks=False,
+            upload_bytes=upload_bytes,
+        )
 
     @property
     def changes(self) -> bool:
@@ -285,7 +288,7 @@ class CopiedDataset(Publication):
             id=self._id,
             files=files,
             replaces=(*(known.replaces if known is not None else ()), *(name for name in plan.gone if not id_in(name))),
-            replaced_ids=ids_replaced(known, plan.gone),
+            replaced_ids=ids_replaced(known, wanted),
         )
 
     def _has_own(self, manifest: Manifest) -> bool:

@@ -28,14 +28,15 @@ from tfrecord_io.schema.formats.tfds_info import INFO
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.filesystem.retries import counting_retries, retry
+from tfrecord_io.storage.filesystem.retries import counting_retries
 from tfrecord_io.storage.paths.file_names import index_names, manifest_name
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve import list_directory, record_files
 from tfrecord_io.storage.paths.resolve_output import check_outside, identity
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.write.atomic import open_named
+from tfrecord_io.storage.write.atomic_local import create_directories
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
 from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
@@ -311,8 +312,12 @@ class _Copy:
             self._move_files([other for other in others if other[0] != INFO], records=False)
             self._move_files(last, records=False)
             kept += len(found.others) - len(others)
-            self._remove(gone)
-        report = self._report(kept, removed)
+            for name in gone:
+                self.fs.remove(self.directory + name)
+        moved, retries = self._moved, self._retries + self.begun - 1
+        report = CopyReport(
+            os.fspath(self.target), tuple(moved.names), moved.bytes, moved.records, kept, tuple(removed), retries
+        )
         text = "copied: %s, %d files, %d bytes; %d files kept, %d removed"
         logger.info(text, report.path, len(report.copied), report.bytes, kept, len(removed))
         return report
@@ -516,15 +521,9 @@ class _Copy:
         return name, passed
 
     def _open(self, path: str, upload: int, *, exclusive: bool) -> OutputFile:
-        if isinstance(self.fs, FsspecFileSystem):
-            from tfrecord_io.storage.write.atomic_remote import UploadMemory, open_remote  # imports fsspec
-
-            return open_remote(self.fs, path, exclusive=exclusive, is_new=True, memory=UploadMemory(upload))
-        from tfrecord_io.storage.write.atomic_local import open_local
-        from tfrecord_io.storage.write.place_local import create_directories
-
-        create_directories(os.path.dirname(path))
-        return open_local(path, exclusive=exclusive)
+        if not isinstance(self.fs, FsspecFileSystem):
+            create_directories(os.path.dirname(path))
+        return open_named(self.fs, path, exclusive=exclusive, looks=False, upload_bytes=upload)
 
     def _pass(self, source: Source, open_file: Callable[[], OutputFile], share: _Share, records: bool) -> Passed:
         """Let the bytes of a file pass to another, which is published if they are right."""
@@ -577,34 +576,11 @@ class _Copy:
         threads = max(1, min(threads, len(sizes)))
         return _Share(threads, _MEMORY // threads // 4, _MEMORY // threads // 5)
 
-    def _remove(self, names: Sequence[str]) -> None:
-        """Remove files that a directory without a manifest has not any more."""
-        for name in names:
-            path = self.directory + name
-            with suppress(FileNotFoundError):
-                if isinstance(self.fs, FsspecFileSystem):
-                    with raise_os_errors(self.fs.display_path(path)):
-                        retry(partial(self.fs.fsspec.rm_file, path))
-                else:
-                    os.unlink(path)
-
     # ---- what is reported
 
     def _bytes_of(self, copied: _DatasetCopy) -> int:
         shards = sum(copied.plan.wanted.files[number].bytes for number in copied.plan.moved)
         return shards + sum(source.size or 0 for _, source in self._indexes(copied))
-
-    def _report(self, kept: int, removed: Sequence[str]) -> CopyReport:
-        moved = self._moved
-        return CopyReport(
-            os.fspath(self.target),
-            tuple(moved.names),
-            moved.bytes,
-            moved.records,
-            kept,
-            tuple(removed),
-            self._retries + self.begun - 1,
-        )
 
     def _dry_report(
         self,

@@ -28,7 +28,7 @@ from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Unite, WrittenShard
-from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget, folder_of
+from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
 from tfrecord_io.write.sharded_sink import ShardedSink, unite_schemas
 from tfrecord_io.write.writer import Writer, WriteReport
@@ -140,7 +140,7 @@ class DistributedWriter:
         if manifest.schema is not None:
             schema = EmbeddedSchema.parse(manifest.schema, output.path).schema
             names, index = tuple(schema.names), tuple(stored_index(schema))
-        files = tuple(WrittenFile(f"{folder_of(output)}{f.path}", f.records, f.bytes) for f in manifest.files)
+        files = tuple(WrittenFile(f"{output.folder}{f.path}", f.records, f.bytes) for f in manifest.files)
         totals = (manifest.records, manifest.bytes)
         return WriteReport(output.path, *totals, output.compression, names, {}, files, index)
 

@@ -37,11 +37,11 @@ from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source, SummedFile, source_of
-from tfrecord_io.storage.write.atomic import is_local, place_of
+from tfrecord_io.storage.write.atomic import directory_of, is_local, place_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import whole_dataset
 from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal, SourceVersion, is_version
-from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute, directory_of
+from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 

@@ -309,7 +309,7 @@ def test_the_last_of_two_writers_wins_and_the_other_raises(s3: Bucket, monkeypat
 def test_a_copy_of_another_size_is_reported(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@2", 1)
-    monkeypatch.setattr(RemotePlace, "move", lambda self, staged, name, **k: fs.touch(self._directory + name) or True)
+    monkeypatch.setattr(RemotePlace, "move", lambda self, staged, name, **k: fs.touch(self.directory + name) or True)
     with pytest.raises(OSError, match="has another size"):
         write(fs, f"{folder}/train@2", 2)
     assert values(fs, folder) == {2}

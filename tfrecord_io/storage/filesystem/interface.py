@@ -65,6 +65,10 @@ class FileSystem(Protocol):
         """
         ...
 
+    def remove(self, name: str) -> None:
+        """Remove a file if it exists."""
+        ...
+
     def display_path(self, name: str) -> str:
         """The path as users write it: a local path or a URL."""
         ...

@@ -7,6 +7,7 @@ import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 from tfrecord_io.storage import system
@@ -64,6 +65,10 @@ class LocalFileSystem:
         if entry is None:
             return Entry(name, None, False) if os.path.islink(name) else None
         return entry if entry.directory or entry.size is not None else None
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(system.current.full_name(name))
 
     def display_path(self, name: str) -> str:
         return name

@@ -132,10 +132,13 @@ class Manifest:
         return sum(map(attrgetter("bytes"), self.files))
 
 
-def ids_replaced(manifest: Manifest | None, gone: Iterable[str]) -> tuple[str, ...]:
-    """The `replaced_ids` of the manifest that follows `manifest` and no longer has the shards `gone`."""
-    known = () if manifest is None else manifest.replaced_ids
-    return (*known, *dict.fromkeys(filter(None, map(id_in, gone))))[-_MOST_IDS:]
+def ids_replaced(manifest: Manifest | None, new: Manifest) -> tuple[str, ...]:
+    """The `replaced_ids` of the manifest `new` that follows `manifest`."""
+    if manifest is None:
+        return ()
+    kept = set(new.paths)
+    gone = (path for path in manifest.paths if path not in kept)
+    return (*manifest.replaced_ids, *dict.fromkeys(filter(None, map(id_in, gone))))[-_MOST_IDS:]
 
 
 def format_manifest(manifest: Manifest) -> bytes:

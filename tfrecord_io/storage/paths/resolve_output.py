@@ -160,6 +160,11 @@ class Output:
         return replace(self, id=id, first=first, compression=compression, suffix=suffix)
 
     @property
+    def folder(self) -> str:
+        """The directory of the shards, with its slash, as users write it."""
+        return self.base[: len(self.base) - len(self.base.rpartition("/")[2])]
+
+    @property
     def stem(self) -> str:
         """The dataset's name, without directory; see `tfrecord_io.storage.paths.file_names.ShardName.stem`."""
         shard = parse_shard(self.shard(0).rpartition("/")[2])

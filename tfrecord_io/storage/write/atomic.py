@@ -21,12 +21,10 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import manifest_name
 from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
-from tfrecord_io.storage.write.atomic_local import open_local
+from tfrecord_io.storage.write.atomic_local import create_directories, open_local, remove_directories
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.write.place import Place
 from tfrecord_io.storage.write.publication import Publication
-
-_KEPT = (FileNotFoundError, PermissionError, IsADirectoryError)
 
 
 def open_output(
@@ -49,12 +47,29 @@ def open_output(
         return FileObjectOutput(path)
     if not isinstance(path, (str, os.PathLike)):
         raise no_output_path(path)
-    fs, name = locate(path, storage)
-    if isinstance(fs, FsspecFileSystem):
-        from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
+    return open_named(*locate(path, storage), exclusive=mode == "error", model=model, looks=looks)
 
-        return open_remote(fs, name, exclusive=mode == "error", is_new=not looks)
-    return open_local(name, exclusive=mode == "error", model=model)
+
+def open_named(
+    fs: FileSystem,
+    name: str,
+    *,
+    exclusive: bool,
+    path: str | None = None,
+    model: os.stat_result | None = None,
+    looks: bool = True,
+    upload_bytes: int | None = None,
+) -> OutputFile:
+    """Open the file of this name in a filesystem, see `open_output`; messages name `path`.
+
+    An upload takes about `upload_bytes` of memory.
+    """
+    if not isinstance(fs, FsspecFileSystem):
+        return open_local(name, exclusive=exclusive, model=model)
+    from tfrecord_io.storage.write.atomic_remote import UploadMemory, open_remote  # imports fsspec
+
+    memory = None if upload_bytes is None else UploadMemory(upload_bytes)
+    return open_remote(fs, name, exclusive=exclusive, path=path, is_new=not looks, memory=memory)
 
 
 def is_local(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> bool:
@@ -77,37 +92,26 @@ def make_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
     """Make the directory of a local file; buckets have none."""
     fs, name = locate(path, storage)
     if not isinstance(fs, FsspecFileSystem):
-        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        create_directories(os.path.dirname(name))
 
 
 @contextmanager
 def new_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> Iterator[None]:
     """Make the directory of a local file; an exception in the block removes the directories this made, if empty."""
     fs, name = locate(path, storage)
-    missing: list[str] = []
-    folder = "" if isinstance(fs, FsspecFileSystem) else os.path.dirname(name)
-    while folder and not os.path.exists(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
+    created = () if isinstance(fs, FsspecFileSystem) else create_directories(os.path.dirname(name))
     try:
-        make_parent(path, storage)
         yield
     except BaseException:
-        with suppress(OSError):
-            for made in missing:
-                os.rmdir(made)
+        remove_directories(created)
         raise
 
 
 def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
     """Remove a file if it exists and may be removed."""
     fs, name = locate(path, storage)
-    if isinstance(fs, FsspecFileSystem):
-        with suppress(*_KEPT):
-            fs.remove(name)
-    else:
-        with suppress(*_KEPT):
-            os.unlink(system.current.full_name(name))
+    with suppress(PermissionError, IsADirectoryError):
+        fs.remove(name)
 
 
 def open_publication(
@@ -119,9 +123,14 @@ def open_publication(
     partition_by: tuple[str, ...] = (),
 ) -> Publication:
     """Start writing a sharded dataset, see `Publication`; a missing directory is created."""
+    place = place_of(*directory_of(output, storage), output.stem)
+    return Publication(output, place, mode, distributed_id, partition_by)
+
+
+def directory_of(output: Output, storage: StorageOptions) -> tuple[FileSystem, str]:
+    """The filesystem of the shards, and their directory there, with its slash."""
     fs, base = locate(output.base, storage)
-    place = place_of(fs, base[: len(base) - len(base.rpartition("/")[2])], output.stem)
-    return Publication(fs, base, output, place, mode, distributed_id, partition_by)
+    return fs, base[: len(base) - len(base.rpartition("/")[2])]
 
 
 def place_of(fs: FileSystem, directory: str, stem: str) -> Place:

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 
 from tfrecord_io.closing import quiet_at_exit
@@ -143,3 +144,27 @@ class LocalOutput(OutputFile):
     def __del__(self) -> None:
         if getattr(self, "_open", False) and self._process == os.getpid():  # not in a forked process
             self.discard()
+
+
+def remove_directories(created: Iterable[str]) -> None:
+    """Remove directories that a writer created, the deepest first, unless they hold something."""
+    for directory in created:
+        with suppress(OSError):
+            os.rmdir(directory)
+
+
+def create_directories(directory: str) -> tuple[str, ...]:
+    """Create a directory and its parents; returns those that were missing, the deepest first."""
+    missing = []
+    while directory and not os.path.isdir(directory):
+        if os.path.lexists(directory) and not os.path.isdir(directory):  # another process may have created it just now
+            text = "expected a directory, got a file or a dangling link"
+            raise NotADirectoryError(errno.ENOTDIR, text, directory)
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    created: list[str] = []
+    for name in reversed(missing):
+        with suppress(FileExistsError):  # it is another's, or could not be looked up
+            os.mkdir(name)
+            created.insert(0, name)
+    return tuple(created)

@@ -40,7 +40,7 @@ class Place(ABC):
     moves = 1  # shards that are stored or moved at a time
 
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
-        self._fs, self._directory, self._name = fs, directory, name
+        self.fs, self.directory, self._name = fs, directory, name
         self.path = fs.display_path(name)
         self._formatted: tuple[Manifest, bytes] | None = None  # that was not asked for again
         self._found: tuple[object, Manifest | None] | None = None  # the last one that was found, and its version
@@ -84,7 +84,6 @@ class Place(ABC):
     def put_fence(self, id: str) -> None:  # noqa: B027 — most need none
         """Put the fence of a writing, if it needs one, before a look at the manifest after which files are removed."""
 
-    @abstractmethod
     def remove(self, name: str, version: str | None = None) -> None:
         """Remove a file if it exists; with `version`, in a store with conditions, only if it is this one.
 
@@ -93,6 +92,7 @@ class Place(ABC):
         OSError
             EBUSY: the fence that was put last is gone, and the file was not removed.
         """
+        self.fs.remove(self.directory + name)
 
     def remove_many(self, names: Sequence[str]) -> Sequence[str]:
         """Remove files by few requests, as far as the store can; returns those that `remove` is left to remove."""
@@ -126,7 +126,7 @@ class Place(ABC):
         CorruptRecordError
             It is damaged, or declares the dataset incomplete.
         """
-        text = self._text(self._fs.entry(self._name, is_file=True))
+        text = self._text(self.fs.entry(self._name, is_file=True))
         return None if text is None else self._parsed(text)
 
     def find(self) -> Manifest | None:
@@ -135,7 +135,7 @@ class Place(ABC):
         A version that was found before, which most stores state with its size, is not read again: a writer looks for
         its manifest many times while it gives shards their names.
         """
-        entry = self._fs.entry(self._name, is_file=True)
+        entry = self.fs.entry(self._name, is_file=True)
         version = None if entry is None else version_of(entry)
         if version is None or self._found is None or self._found[0] != version:
             found = None
@@ -152,16 +152,16 @@ class Place(ABC):
         self._remove_manifest(None if version is None else str(version))
 
     def _remove_manifest(self, version: str | None) -> None:
-        self.remove(self._name.removeprefix(self._directory))
+        self.remove(self._name.removeprefix(self.directory))
 
     def _text(self, entry: Entry | None) -> bytes | None:
         for last in (False, True):
             try:
-                return None if entry is None else read_manifest(self._fs, entry)
+                return None if entry is None else read_manifest(self.fs, entry)
             except OSError as error:  # another writer may have replaced it between the two requests
                 if last or error.errno not in (errno.ESTALE, errno.ENOENT):
                     raise
-            entry = self._fs.entry(self._name, is_file=True)
+            entry = self.fs.entry(self._name, is_file=True)
         raise AssertionError("the second try returns or raises")
 
     @abstractmethod

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
-from tfrecord_io.storage.write.atomic_local import open_local, open_staged
+from tfrecord_io.storage.write.atomic_local import create_directories, open_local, open_staged, remove_directories
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import ExclusivePlace
 
@@ -44,14 +44,14 @@ class LocalPlace(ExclusivePlace):
 
     def create(self, name: str = "") -> None:
         """Create the directory, or the folder of a shard, if it is missing."""
-        created = create_directories(os.path.dirname(self._directory + name))
+        created = create_directories(os.path.dirname(self.directory + name))
         self._created += reversed(created)
         self._changed.update(os.path.dirname(each) for each in created)
 
     def model(self, names: Sequence[str]) -> os.stat_result | None:
-        for name in (*names, self._name.removeprefix(self._directory)):
+        for name in (*names, self._name.removeprefix(self.directory)):
             with suppress(FileNotFoundError):
-                return os.stat(system.current.full_name(self._directory + name))
+                return os.stat(system.current.full_name(self.directory + name))
         return None
 
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
@@ -62,10 +62,10 @@ class LocalPlace(ExclusivePlace):
             return self._opened(name, staged, models)
 
     def _opened(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
-        path, model = self._directory + name, self.model(models)
+        path, model = self.directory + name, self.model(models)
         if staged is not None:
-            self._changed.add(os.path.dirname(self._directory))
-            return open_staged(path, self._directory + staged, model)
+            self._changed.add(os.path.dirname(self.directory))
+            return open_staged(path, self.directory + staged, model)
         if "/" in name:
             self.create(name)
         return open_local(path, exclusive=False, model=model, after=_NAMED)
@@ -76,21 +76,17 @@ class LocalPlace(ExclusivePlace):
         if "/" in name:
             self.create(name)
         try:
-            system.current.replace(f"{self._directory}{staged}", self._directory + name)
+            system.current.replace(f"{self.directory}{staged}", self.directory + name)
         except OSError as error:  # names both
-            if again and isinstance(error, FileNotFoundError) and os.path.exists(self._directory + name):
+            if again and isinstance(error, FileNotFoundError) and os.path.exists(self.directory + name):
                 return True
-            raise OSError(error.errno, error.strerror, self._directory + name) from error
-        self._changed.add(os.path.dirname(self._directory + name))
+            raise OSError(error.errno, error.strerror, self.directory + name) from error
+        self._changed.add(os.path.dirname(self.directory + name))
         return True
-
-    def remove(self, name: str, version: str | None = None) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(system.current.full_name(self._directory + name))
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
         if moved:  # the names beside the manifest are made durable with its next version, those in folders are not
-            self._changed.discard(self._directory.rstrip("/"))
+            self._changed.discard(os.path.dirname(self.directory))
             self.sync()
 
     def sync(self) -> None:
@@ -100,27 +96,3 @@ class LocalPlace(ExclusivePlace):
 
     def discard(self) -> None:
         remove_directories(self.created)
-
-
-def remove_directories(created: Iterable[str]) -> None:
-    """Remove directories that a writer created, the deepest first, unless they hold something."""
-    for directory in created:
-        with suppress(OSError):
-            os.rmdir(directory)
-
-
-def create_directories(directory: str) -> tuple[str, ...]:
-    """Create a directory and its parents; returns those that were missing, the deepest first."""
-    missing = []
-    while directory and not os.path.isdir(directory):
-        if os.path.lexists(directory) and not os.path.isdir(directory):  # another process may have created it just now
-            text = "expected a directory for the shards, got a file or a dangling link"
-            raise NotADirectoryError(errno.ENOTDIR, text, directory)
-        missing.append(directory)
-        directory = os.path.dirname(directory)
-    created: list[str] = []
-    for name in reversed(missing):
-        with suppress(FileExistsError):  # it is another's, or could not be looked up
-            os.mkdir(name)
-            created.insert(0, name)
-    return tuple(created)

@@ -45,7 +45,7 @@ _T = TypeVar("_T")
 class RemotePlace(Place):
     """A bucket, or a folder of another filesystem of fsspec."""
 
-    _fs: FsspecFileSystem
+    fs: FsspecFileSystem
 
     def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)
@@ -55,21 +55,21 @@ class RemotePlace(Place):
         self._folders: set[str] = set()  # that exist
 
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
-        path, memory = self._fs.display_path(self._directory + name), self._memory
-        stored = self._directory + (staged or name)
+        path, memory = self.fs.display_path(self.directory + name), self._memory
+        stored = self.directory + (staged or name)
         self._make_folder(stored)
-        return open_remote(self._fs, stored, exclusive=exclusive, path=path, is_new=True, memory=memory)
+        return open_remote(self.fs, stored, exclusive=exclusive, path=path, is_new=True, memory=memory)
 
     def _make_folder(self, name: str) -> None:
         if (folder := name.rpartition("/")[0]) not in self._folders:
-            self._fs.make_directory(folder)
+            self.fs.make_directory(folder)
             self._folders.add(folder)
 
     def move(
         self, staged: str, name: str, *, again: bool = False, size: int | None = None, version: str | None = None
     ) -> bool:
         """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
-        with raise_os_errors(self._fs.display_path(self._directory + name)):
+        with raise_os_errors(self.fs.display_path(self.directory + name)):
             try:
                 retry(lambda: self._copy(staged, name, size, version))
             except ARGUMENT_ERRORS:
@@ -81,18 +81,15 @@ class RemotePlace(Place):
         return True
 
     def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
-        copy = self._fs.fsspec.cp_file if self._is_object_store else self._fs.fsspec.mv
-        copy(f"{self._directory}{staged}", self._directory + name)
+        copy = self.fs.fsspec.cp_file if self._is_object_store else self.fs.fsspec.mv
+        copy(f"{self.directory}{staged}", self.directory + name)
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
-        found = {entry.name: entry.size for entry in (list_directory(self._fs, self._directory) if moved else ())}
+        found = {entry.name: entry.size for entry in (list_directory(self.fs, self.directory) if moved else ())}
         for file in moved:
-            if found.get(self._directory + file.path, -1) not in (None, file.bytes):
+            if found.get(self.directory + file.path, -1) not in (None, file.bytes):
                 text = "the copy of a staged shard is missing, or has another size; write the dataset again"
-                raise OSError(errno.EIO, text, self._fs.display_path(self._directory + file.path))
-
-    def remove(self, name: str, version: str | None = None) -> None:
-        self._fs.remove(self._directory + name)
+                raise OSError(errno.EIO, text, self.fs.display_path(self.directory + file.path))
 
 
 class ClaimedPlace(RemotePlace, ExclusivePlace):
@@ -109,33 +106,33 @@ class ClaimedPlace(RemotePlace, ExclusivePlace):
             yield required
         finally:
             if claim is not None:
-                self._fs.remove(claim)
+                self.fs.remove(claim)
 
     def _write(self, manifest: Manifest) -> None:
         self._make_folder(self._name)
-        with open_remote(self._fs, self._name, exclusive=False) as file:
+        with open_remote(self.fs, self._name, exclusive=False) as file:
             file.write(self.text_of(manifest))
 
     def _claim(self) -> str:
         """Put a claim, unless another writer has one."""
-        name = self._directory + claim_name(self._stem, new_id())
+        name = self.directory + claim_name(self._stem, new_id())
         folder, _, own = name.rpartition("/")
-        fsspec, others = self._fs.fsspec, []
+        fsspec, others = self.fs.fsspec, []
         for attempt in range(_TRIES):
             with raise_os_errors(self.path):
                 with suppress(FileExistsError):
                     fsspec.makedirs(folder, exist_ok=True)
                 retry(lambda: fsspec.pipe_file(name, b""))
             try:
-                others = [each for each in self._fs.listing(folder) if each.basename != own]
+                others = [each for each in self.fs.listing(folder) if each.basename != own]
             except BaseException:
-                self._fs.remove(name)
+                self.fs.remove(name)
                 raise
             if not others:
                 return name
-            self._fs.remove(name)
+            self.fs.remove(name)
             _pause(attempt)
-        shown = self._fs.display_path(others[0].name)
+        shown = self.fs.display_path(others[0].name)
         text = f"another writer adds to this dataset; if it was killed, delete its claim, '{shown}' (tfr clean does so)"
         raise self._busy(text)
 
@@ -201,7 +198,7 @@ class ConditionalPlace(RemotePlace):
         raise NotImplementedError
 
     def _key_of(self, name: str) -> str:
-        return self._key[: len(self._key) - len(self._name) + len(self._directory)] + name
+        return self._key[: len(self._key) - len(self._name) + len(self.directory)] + name
 
     def remove(self, name: str, version: str | None = None) -> None:
         if version is None:
@@ -296,17 +293,17 @@ class S3Place(ConditionalPlace):
         copied = self._tried(self._copy_object, self._key_of(fence), key, version) or self._copy_of_fence(name)
         if copied is not None:
             self._remove_version(key, copied)
-        elif self._fs.entry(self._directory + name, is_file=True) is not None:
+        elif self.fs.entry(self.directory + name, is_file=True) is not None:
             text = "another writer has written this dataset at the same time"
-            raise OSError(errno.EBUSY, text, self._fs.display_path(self._directory + name))
+            raise OSError(errno.EBUSY, text, self.fs.display_path(self.directory + name))
 
     def _copy_of_fence(self, name: str) -> str | None:
         """The ETag of a file that is a copy of the fence, made by a request whose answer was lost; else None.
 
         It is looked up: where the server encrypts by a key of KMS, each copy has an ETag of its own.
         """
-        entry, content = self._fs.entry(self._directory + name, is_file=True), str(self._fence).encode()
-        if entry is None or entry.size != len(content) or self._fs.content(entry.name) != content:
+        entry, content = self.fs.entry(self.directory + name, is_file=True), str(self._fence).encode()
+        if entry is None or entry.size != len(content) or self.fs.content(entry.name) != content:
             return None
         return version_of(entry)
 

@@ -82,10 +82,9 @@ class Publication:
 
     Parameters
     ----------
-    fs, base : FileSystem, str
-        `output.base` is `base` in `fs`.
     output : Output
     place : Place
+        The directory of `output.base`.
     mode : str
         What happens to an existing dataset: "error" refuses it, "overwrite" replaces it, "append" adds to it,
         "overwrite_partitions" replaces folders of it. Other TFRecord files are refused in a directory that is written
@@ -99,6 +98,8 @@ class Publication:
     ----------
     output : Output
         Where the shards are written, under their names.
+    known_schema : bytes or None
+        That of the dataset to which shards are added; None if it has none, or is replaced.
     side_by_side : bool
         Whether threads may open and write shards at the same time.
     left : dict of str to OSError
@@ -111,21 +112,19 @@ class Publication:
     unite: Unite  # of the schemas of a dataset and of what is added
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
     replaced_values: Mapping[str, str | None] | None = None  # of columns: all folders of these are replaced
+    _verb: str | None = None  # what is done, for the log, if it is neither written nor replaced
 
     def __init__(
         self,
-        fs: FileSystem,
-        base: str,
         output: Output,
         place: Place,
         mode: str,
         distributed_id: str | None = None,
         partition_by: tuple[str, ...] = (),
     ) -> None:
-        self._fs, self._place, self._mode, self._partition_by = fs, place, mode, partition_by
+        self._place, self._mode, self._partition_by = place, mode, partition_by
+        self._fs, self._directory, self.side_by_side = place.fs, place.directory, place.side_by_side
         self.output, self._grows = output, output.grows
-        self.side_by_side = place.side_by_side
-        self._directory = base[: len(base) - len(base.rpartition("/")[2])]
         self._stem = output.stem
         self._id, self._is_distributed = distributed_id or new_id(), distributed_id is not None
         self._replaces = mode == "overwrite"
@@ -148,11 +147,16 @@ class Publication:
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self.left: dict[str, OSError] = {}
         place.create()
+        known = self._known
         if self._grows:
-            known = self._known
-            first = 0 if known is None else 1 + max(map(_number, known.files), default=-1)
+            paths: list[str] = [] if known is None else known.paths
+            shards = [parse_shard(os.path.basename(path)) for path in paths]
+            first = 1 + max((shard.index for shard in shards if shard is not None), default=-1)
             self.output = output.added_by(self._id, first, None if known is None else known.compression)
             self.keeps_empty = known is None or not known.files
+        # The dataset to whose rows others are added.
+        self._extended = None if known is None or self._replaces or _is_begun(known) else known
+        self.known_schema = None if self._extended is None else self._extended.schema
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -274,14 +278,9 @@ class Publication:
         shard = parse_shard(name)
         return shard is not None and shard.stem == self._stem
 
-    @property
-    def known_schema(self) -> bytes | None:
-        """The schema of the dataset to which shards are added; None if it has none, or is replaced."""
-        return None if self._known is None or self._replaces else self._known.schema
-
     def beside_last(self, suffix: str) -> tuple[Source, int] | None:
         """The file with this suffix next to the last shard that had rows before others were added, and its bytes."""
-        known = () if self._known is None or self._replaces else self._known.files
+        known: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
         last = next((file for file in reversed(known) if file.records), None)
         entry = None if last is None else self._fs.entry(f"{self._directory}{last.path}{suffix}", is_file=True)
         return None if last is None or entry is None or entry.directory else (source_of(self._fs, entry), last.bytes)
@@ -289,13 +288,13 @@ class Publication:
     def set_partition_schema(self, schema: bytes) -> None:
         """State the types of the partition columns."""
         self._partition_schema = schema
-        if self._known is not None and not (self._replaces or _is_begun(self._known)):
-            self.unite(self._known.partition_schema, schema, self._place.path)
+        if self._extended is not None:
+            self.unite(self._extended.partition_schema, schema, self._place.path)
 
     def check_schema(self, schema: bytes | None) -> None:
         """Raise SchemaError if rows of this schema cannot be added."""
-        if self._known is not None and not (self._replaces or _is_begun(self._known)):
-            self.unite(self._known.schema, schema, self._place.path)
+        if self._extended is not None:
+            self.unite(self._extended.schema, schema, self._place.path)
 
     # ---- shards
 
@@ -385,14 +384,11 @@ class Publication:
     def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
         """Log what was published: files that are not in the new manifest are removed."""
         gone = len(set(() if old is None else old.paths).difference(new.paths))
-        text = "%s: %s, %d files with %d records; %d files removed"
-        logger.info(text, self._done(old), self._place.path, len(own.files), own.records, gone)
-
-    def _done(self, old: Manifest | None) -> str:
-        """What happened to the dataset."""
+        done = {"append": "appended to", "overwrite_partitions": "folders replaced"}.get(self._mode, "replaced")
         if old is None or not old.files or (old.id == self._id and not self._grows):
-            return "replaced" if self._existing else "written"
-        return {"append": "appended to", "overwrite_partitions": "folders replaced"}.get(self._mode, "replaced")
+            done = "replaced" if self._existing else "written"
+        text = "%s: %s, %d files with %d records; %d files removed"
+        logger.info(text, self._verb or done, self._place.path, len(own.files), own.records, gone)
 
     def _put_all(self, named: Sequence[tuple[WrittenShard, str]]) -> None:
         outputs = [shard.output for shard, _ in named if shard.output is not None]
@@ -434,7 +430,9 @@ class Publication:
 
     def _changed(self, own: Manifest, manifest: Manifest | None) -> Manifest:
         """The manifest with the new shards, in place of `manifest`."""
-        if not self._grows:
+        if self._grows:
+            new = self._grown(own.files, own.schema, manifest)
+        else:
             is_own = manifest is not None and manifest.id == self._id
             if not self._stages and not is_own:
                 raise self._is_replaced()
@@ -447,15 +445,11 @@ class Publication:
             old = [name for name in self._existing if self._is_shard(name) and (name in named or not id_in(name))]
             if manifest is not None and not is_own:  # its writer may be giving these names now
                 old += [*named, *manifest.replaces]
-            replaces = tuple(name for name in dict.fromkeys(old) if name not in names)
-            gone = ids_replaced(manifest, (name for name in named if name not in names))
-            return replace(own, replaces=replaces, staged_before=self._staged_before(manifest, own), replaced_ids=gone)
-        new = self._grown(own.files, own.schema, manifest)
-        if manifest is None or new is manifest:
+            new = replace(own, replaces=tuple(name for name in dict.fromkeys(old) if name not in names))
+        if new is manifest:
             return new
-        kept = set(new.paths)
-        gone = ids_replaced(manifest, (path for path in manifest.paths if path not in kept))
-        return replace(new, staged_before=self._staged_before(manifest, new), replaced_ids=gone)
+        before, ids = self._staged_before(manifest, new), ids_replaced(manifest, new)
+        return replace(new, staged_before=before, replaced_ids=ids)
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
         """Raise OSError if the shards were published, the answer was lost, and another writer has replaced them."""
@@ -490,8 +484,9 @@ class Publication:
             kept = ()
         elif self._mode == "overwrite_partitions":
             replaced = {os.path.dirname(file.path) for file in files}
-            if self.replaced_values is not None:
-                replaced.update(filter(self._has_replaced_values, {os.path.dirname(file.path) for file in kept}))
+            if (values := self.replaced_values) is not None:
+                folders = {os.path.dirname(file.path) for file in kept}
+                replaced.update(each for each in folders if values.items() <= dict(folders_of(f"{each}/", "")).items())
             kept = tuple(file for file in kept if os.path.dirname(file.path) not in replaced)
         is_new = self._mode == "overwrite" or _is_begun(manifest)
         types = self._partition_schema
@@ -517,9 +512,6 @@ class Publication:
         )
         return manifest if new == manifest else new  # no rows add no file
 
-    def _has_replaced_values(self, folder: str) -> bool:
-        return (self.replaced_values or {}).items() <= dict(folders_of(f"{folder}/", "")).items()
-
     # ---- afterwards
 
     def _settle(self, old: Manifest | None, new: Manifest) -> None:
@@ -539,7 +531,7 @@ class Publication:
             raise
         before, names = () if old is None else old.paths, set(new.paths)
         gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
-        if staged or any(not id_in(name) for name in gone):  # another writer may have given these names again
+        if gone and (staged or not all(map(id_in, gone))):  # another writer may have given these names again
             gone = self._still_gone(gone)
         unseen = {name for name in gone if self._is_numbered(name) and name not in self._versions}
         self._remove_old(gone)
@@ -598,8 +590,7 @@ class Publication:
             if not self._place.is_exclusive and self._published() is None:
                 raise self._is_replaced()
             calls = [partial(move, file) for file in files]
-            moved = ordered(iter(calls), self._place.moves, "publish")
-            files = [file for file, is_moved in zip(files, moved, strict=True) if not is_moved]
+            files = [file for file, is_moved in zip(files, self._each(calls), strict=True) if not is_moved]
             if not files:
                 return
             self._note_versions(self._fs.listing(self._directory))
@@ -714,10 +705,9 @@ class Publication:
         text = "another writer has written this dataset at the same time; write it again"
         return OSError(errno.EBUSY, text, self._place.path)
 
-    def _each(self, calls: Iterator[Callable[[], None]], stop: Callable[[], None] | None = None) -> None:
+    def _each(self, calls: Iterable[Callable[[], T]], stop: Callable[[], None] | None = None) -> list[T]:
         """Make calls, several at a time where the filesystem supports that; after an error, `stop` those under way."""
-        for _ in ordered(calls, self._place.moves, "publish", stop):
-            pass
+        return list(ordered(iter(calls), self._place.moves, "publish", stop))
 
     def withdraw_indexes(self) -> None:
         """Remove the indexes of shards that another writer has replaced before they were written."""
@@ -802,8 +792,3 @@ def _cancel(outputs: Sequence[OutputFile]) -> None:
 def _is_begun(manifest: Manifest) -> bool:
     """Whether nothing is published yet: a dataset without rows, but with a schema, is."""
     return not manifest.files and manifest.schema is None and manifest.partition_schema is None
-
-
-def _number(file: ManifestFile) -> int:
-    shard = parse_shard(os.path.basename(file.path))
-    return -1 if shard is None else shard.index

@@ -65,7 +65,7 @@ class Replacement(Publication):
         text = os.fspath(path)
         shown = version.path[: len(version.path) - len(base)]
         output = Output(text, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
-        super().__init__(version.fs, f"{self._root}{stem}", output, place_of(version.fs, self._root, stem), "append")
+        super().__init__(output, place_of(version.fs, self._root, stem), "append")
 
     def _check_existing(self) -> list[str]:
         self._known = self._place.read()
@@ -157,9 +157,6 @@ class Replacement(Publication):
                 *(source for file in self._dropped for source in file.sources),
             ),
         )
-
-    def _done(self, old: Manifest | None) -> str:
-        return self._verb
 
     def _is_changed(self) -> OSError:
         text = f"another writer has replaced this dataset meanwhile; nothing of it is {self._verb}: do so again"

@@ -32,8 +32,8 @@ from tfrecord_io.storage.paths.file_names import ID, journal_name, parse_part, p
 from tfrecord_io.storage.paths.resolve_output import Output, without_query
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, read_manifest, source_of
-from tfrecord_io.storage.write.atomic import open_output, remove_file
-from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS, directory_of, folder_of
+from tfrecord_io.storage.write.atomic import directory_of, open_output, remove_file
+from tfrecord_io.storage.write.sharded_dataset_distributed import JOB_DIGITS
 
 FORMAT = "tfrecord_io resume"
 _ADVICE = "delete it to convert all files again"
@@ -65,7 +65,7 @@ class ResumeJournal:
 
     @property
     def path(self) -> str:
-        return folder_of(self.output) + self._name
+        return self.output.folder + self._name
 
     @property
     def _name(self) -> str:
@@ -125,7 +125,7 @@ class ResumeJournal:
 
     def add_part(self, staged: str, document: Document) -> None:
         """Describe a part whose staged file is complete."""
-        with open_output(folder_of(self.output) + part_name(staged), self.storage, looks=False) as file:
+        with open_output(self.output.folder + part_name(staged), self.storage, looks=False) as file:
             file.write(_as_json({**document, "staged": staged}))
 
     def parts(self, id: str) -> Iterator[tuple[Document, Source]]:

@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.locate import is_url, locate
+from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import new_id, staged_name
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.atomic import open_publication, place_of, remove_file
+from tfrecord_io.storage.write.atomic import directory_of, open_named, open_publication, place_of, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication, Unite, WrittenShard
 
@@ -115,10 +114,8 @@ class DistributedTarget:
         fs, directory = directory_of(self.output, self.storage)
         path = f"{self.output.path}: task {task}"
         if isinstance(fs, FsspecFileSystem):
-            from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
-
             fs.make_directory(directory.rstrip("/"))
-            return open_remote(fs, directory + name, exclusive=False, path=path, is_new=True)
+            return open_named(fs, directory + name, exclusive=False, path=path, looks=False)
         from tfrecord_io.storage.write.atomic_local import open_staged  # not on all systems
 
         try:
@@ -172,57 +169,42 @@ class DistributedTarget:
 
         What can be resumed stays.
         """
-        fs, directory = directory_of(self.output, self.storage)
-        if self.resumable or self._is_published(fs, directory):
+        if self.resumable:
+            return
+        manifest = place_of(*directory_of(self.output, self.storage), self.output.stem).find()
+        if manifest is not None and (manifest.id == self.id or manifest.has_shards_of(self.id)):
             return
         self._remove_attempts({})  # `clean` finds those that are left
         if self.created:
-            from tfrecord_io.storage.write.place_local import remove_directories
+            from tfrecord_io.storage.write.atomic_local import remove_directories
 
             remove_directories(self.created)
 
-    def _is_published(self, fs: FileSystem, directory: str) -> bool:
-        manifest = place_of(fs, directory, self.output.stem).find()
-        return manifest is not None and (manifest.id == self.id or manifest.has_shards_of(self.id))
-
     def _remove_attempts(self, left: dict[str, OSError]) -> None:
-        """Remove the files of all attempts; those that are left are added to `left`, with the error."""
-        folder, name = folder_of(self.output), ""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            try:
-                names = [*self._attempts()]
-            except OSError as error:
-                names, left[name] = [], error
-            fs, directory = directory_of(self.output, self.storage)
-            for name in place_of(fs, directory, self.output.stem).remove_many(names) if names else ():
-                try:
-                    remove_file(folder + name, self.storage)
-                except OSError as error:
-                    left[name] = error
-        self._abort_uploads()
+        """Remove the files of all attempts; those that are left are added to `left`, with the error.
 
-    def _abort_uploads(self) -> None:
-        """Abort the uploads of attempts that were killed, whose parts would stay stored and be charged for."""
+        Uploads of attempts that were killed are aborted: their parts would stay stored and be charged for.
+        """
         fs, directory = directory_of(self.output, self.storage)
+        prefix = f"_{self.id[:JOB_DIGITS]}"
+        names: list[str] = []  # of staged files, and of temporary files of attempts that were killed
+        try:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                listed = [entry.basename for entry in fs.listing(directory)]
+                names = [name for name in listed if name.startswith((prefix, f".{prefix}"))]
+        except OSError as error:
+            left[""] = error
+        for name in place_of(fs, directory, self.output.stem).remove_many(names) if names else ():
+            try:
+                remove_file(self.output.folder + name, self.storage)
+            except OSError as error:
+                left[name] = error
         if isinstance(fs, FsspecFileSystem):
             from tfrecord_io.storage.write.atomic_remote import unfinished_uploads  # imports fsspec
 
             with suppress(OSError):  # a bucket may permit writers no listing of uploads: `clean` finds them
-                for upload in unfinished_uploads(fs, f"{directory}{self._prefix}"):
+                for upload in unfinished_uploads(fs, f"{directory}{prefix}"):
                     upload.abort()
-
-    @property
-    def _prefix(self) -> str:
-        """What the staged names of all attempts begin with."""
-        return f"_{self.id[:JOB_DIGITS]}"
-
-    def _attempts(self) -> Iterator[str]:
-        """Names of staged files of this writing, and of temporary files of attempts that were killed."""
-        fs, directory = directory_of(self.output, self.storage)
-        with suppress(FileNotFoundError, NotADirectoryError):
-            for entry in fs.listing(directory):
-                if entry.basename.startswith((self._prefix, f".{self._prefix}")):
-                    yield entry.basename
 
 
 class Attempt:
@@ -277,7 +259,7 @@ class Attempt:
 
     def discard(self) -> None:
         """Remove the files that have appeared."""
-        folder = folder_of(self._target.output)
+        folder = self._target.output.folder
         for name in self._names.values():
             remove_file(folder + name, self._target.storage)
 
@@ -287,14 +269,3 @@ def absolute(output: Output, storage: StorageOptions) -> Output:
     if storage.filesystem is None and not is_url(output.base):
         return replace(output, base=os.path.abspath(output.base))
     return output
-
-
-def folder_of(output: Output) -> str:
-    """The directory of the shards, with its slash, as users write it."""
-    return output.base[: len(output.base) - len(output.base.rpartition("/")[2])]
-
-
-def directory_of(output: Output, storage: StorageOptions) -> tuple[FileSystem, str]:
-    """The directory of the shards, with its slash, and its filesystem."""
-    fs, base = locate(output.base, storage)
-    return fs, base[: len(base) - len(base.rpartition("/")[2])]
