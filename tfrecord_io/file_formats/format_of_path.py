@@ -6,16 +6,18 @@ import errno
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys
 from tfrecord_io.options import StorageOptions, TransferOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.remedies import Keyword
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import is_record_file
-from tfrecord_io.storage.paths.resolve import has_magic, list_directory, record_files, resolve_inputs
+from tfrecord_io.storage.paths.manifest import Manifests
+from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import (
     foreign_suffix,
     similar_suffix,
@@ -24,6 +26,7 @@ from tfrecord_io.storage.paths.resolve_output import (
     without_query,
 )
 from tfrecord_io.storage.paths.similar_files import files_below
+from tfrecord_io.storage.paths.sniff_files import files_with_records
 
 _SHARDS = re.compile(r"@(\*|[0-9]+)(?=\.|$)|\{[0-9]+\.\.[0-9]+\}")  # as in train@8.parquet, train-{00..07}.tar
 
@@ -187,15 +190,18 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> F
         return of_folders
     if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
-    if record_files(listing):
+    if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
-    try:
-        resolve_inputs(path, storage)
-    except FileNotFoundError:
-        return _format_of_folder(path, names, files_below(fs, entry.name, listing))
-    except ValueError:  # several datasets in one folder: it is TFRecord, and reading it raises this again
-        pass
-    return TFRECORD
+    return _format_of_folder(path, names, files_below(fs, entry.name, listing))
+
+
+def _has_records(fs: FileSystem, listing: list[Entry]) -> bool:
+    """Whether a folder without names of TFRecord files has shards that a manifest names, or files with records."""
+    faults: list[CorruptRecordError] = []  # a damaged manifest is one: reading raises the error again
+    manifests = Manifests(fs, check_sizes=False, faults=faults)
+    files = manifests.apply(lambda: listing, lambda name: True, whole=True)
+    manifests.check(record_files(files), lambda name: True, complete=False)
+    return bool(faults or record_files(files) or files_with_records(fs, other_files(files)))
 
 
 def _may_have_images(names: Sequence[str]) -> bool:
