@@ -401,7 +401,8 @@ class Publication:
     def _rounds(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """Items that are handled together, after a check that the dataset is still that of this writer."""
         size = max(self._place.moves, -(-len(items) // _MOST_ROUNDS))
-        return (items[first : first + size] for first in range(0, len(items), size))
+        for first in range(0, len(items), size):
+            yield items[first : first + size]
 
     def _begin(self, own: Manifest) -> None:
         """Write the manifest by which readers pass over the shards, or refuse the dataset, which is new."""
@@ -439,7 +440,9 @@ class Publication:
             if not self._replaces and manifest is not None and not is_own:
                 raise self._exists(manifest_name(self._stem))
             if self._stages and not is_own:
-                self._check_never_published(own, manifest)
+                if self._seen_ids:  # it is not the first try
+                    self._check_never_published(own, manifest)
+                self._seen_ids.add(None if manifest is None else manifest.id)
             names, named = set(own.paths), dict.fromkeys(() if manifest is None else manifest.paths)
             # A shard with an id that no manifest names is one that another writer is about to add.
             old = [name for name in self._existing if self._is_shard(name) and (name in named or not id_in(name))]
@@ -453,13 +456,11 @@ class Publication:
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
         """Raise OSError if the shards were published, the answer was lost, and another writer has replaced them."""
-        id = None if manifest is None else manifest.id
-        staged = [file.staged for file in own.files if file.staged is not None]
-        if self._seen_ids and id not in self._seen_ids and staged and manifest is not None:  # it is not the first try
-            is_there = self._fs.entry(self._directory + staged[0], is_file=True) is not None
-            if not is_there or staged[0] in manifest.staged_before:
+        staged = next((file.staged for file in own.files if file.staged is not None), None)
+        if staged is not None and manifest is not None and manifest.id not in self._seen_ids:
+            is_there = self._fs.entry(self._directory + staged, is_file=True) is not None
+            if not is_there or staged in manifest.staged_before:
                 raise self._is_replaced()
-        self._seen_ids.add(id)
 
     def _staged_before(self, manifest: Manifest | None, new: Manifest) -> tuple[str, ...]:
         """The files without which the writers before can change nothing once their manifest is replaced."""
