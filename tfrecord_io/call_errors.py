@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from tfrecord_io.errors import within_message_limit
 from tfrecord_io.options import unknown_keyword
+from tfrecord_io.options.checked_options import WRITTEN
 from tfrecord_io.options.keyword_names import of_dataset
 from tfrecord_io.remedies import Caller, address
 
@@ -30,11 +31,14 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
                 form = None if moved is None else moved().get(name)
                 instead = form and form.format(within_message_limit(repr(keywords[name])))
                 raise unknown_keyword(name, parameters, function, keywords[name], instead)
+        before = WRITTEN.set((function, keywords.keys()))
         try:
             return function(*args, **keywords)
         except Exception as error:
             address(error, own_keywords(function, moved))
             raise
+        finally:
+            WRITTEN.reset(before)
 
     return call  # type: ignore[return-value]
 

@@ -5,6 +5,7 @@ Each call on each kind of source gives what it gives on the path of files that h
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
 import shutil
@@ -593,6 +594,97 @@ def test_a_call_that_states_the_default_contradicts_a_dataset_that_states_anothe
         with pytest.raises(ValueError, match="on_error= differs from that of the dataset"):
             call(other, on_error="raise")
     call(tfr.dataset(files / "a"), on_error="raise")
+
+
+OTHER_VALUES: dict[str, Any] = {  # by keyword of `dataset` whose default is not None: another value
+    "stable_types": True,
+    "infer_text": False,
+    "sample": 5,
+    "on_new": "ignore",
+    "compression": None,
+    "allow_missing_shards": True,
+    "check_crc": False,
+    "limits": tfr.Limits(features=50),
+    "large_offsets": True,
+    "batch_size": 4,
+    "batch_bytes": 1000,
+    "progress": print,
+}
+
+
+@pytest.mark.parametrize("look", [False, True])
+@pytest.mark.parametrize("name", OTHER_VALUES)
+def test_a_default_that_is_written_beside_a_dataset_holds_or_is_refused(name: str, look: bool, files: Path) -> None:
+    default = inspect.signature(tfr.dataset).parameters[name].default
+    source = tfr.dataset(files / "a", **{name: OTHER_VALUES[name]})
+    assert not look or source.schema.names
+    assert getattr(tfr.dataset(source).stated, name) == OTHER_VALUES[name]
+    if name in ("batch_size", "batch_bytes", "progress"):
+        assert getattr(tfr.dataset(source, **{name: default}).stated, name) == default
+        return
+    with pytest.raises(ValueError, match=f"^dataset: {name}= differs from that of the dataset"):
+        tfr.dataset(source, **{name: default})
+
+
+@pytest.mark.parametrize("name", OTHER_VALUES)
+def test_what_is_stated_of_a_dataset_whose_schema_was_looked_at_holds_or_is_refused(name: str, files: Path) -> None:
+    source, other = tfr.dataset(files / "a"), OTHER_VALUES[name]
+    assert source.schema.names
+    if name == "allow_missing_shards":
+        with pytest.raises(ValueError, match=f"^dataset: {name}= differs from that of the dataset"):
+            tfr.dataset(source, **{name: other})
+        return
+    assert getattr(tfr.dataset(source, **{name: other}).stated, name) == other
+
+
+def test_other_values_are_those_of_all_keywords_with_a_default() -> None:
+    parameters = inspect.signature(tfr.dataset).parameters.values()
+    assert {p.name for p in parameters if p.default not in (None, p.empty)} - {"offset"} == {*OTHER_VALUES}
+
+
+def test_batches_have_the_default_size_if_the_call_says_so(files: Path) -> None:
+    source = tfr.dataset(files / "a", batch_size=3)
+    for size, expected in ({}, 3), ({"batch_size": 65_536}, 16):
+        with tfr.open_reader(source, **size) as reader:
+            assert reader.read_next_batch().num_rows == expected
+
+
+SHOWS_PROGRESS = {
+    "read_table": lambda source, out, **keywords: tfr.read_table(source, **keywords),
+    "read_arrays": lambda source, out, **keywords: tfr.read_arrays(source, **keywords),
+    "open_reader": lambda source, out, **keywords: tfr.open_reader(source, **keywords).read_all(),
+    "infer_schema": lambda source, out, **keywords: tfr.infer_schema(source, **keywords),
+    "describe": lambda source, out, **keywords: tfr.describe(source, **keywords),
+    "verify": lambda source, out, **keywords: tfr.verify(source, **keywords),
+    "merge": lambda source, out, **keywords: tfr.merge(source, out / "out.tfrecord", **keywords),
+    "convert": lambda source, out, **keywords: tfr.convert(source, out / "out.tfrecord", **keywords),
+    "convert to CSV": lambda source, out, **keywords: tfr.convert(
+        tfr.dataset(source).select(["n"]), out / "n.csv", **keywords
+    ),
+}
+
+
+@pytest.mark.parametrize("call", SHOWS_PROGRESS)
+def test_a_call_that_says_no_progress_shows_none(call: str, files: Path, tmp_path: Path) -> None:
+    shown: list[Any] = []
+    source = tfr.dataset(files / "a", progress=shown.append)
+    SHOWS_PROGRESS[call](source, tmp_path, progress=False)
+    assert not shown
+    SHOWS_PROGRESS[call](source, tmp_path)
+    assert shown
+
+
+def test_options_of_convert_that_are_defaults_are_compared_with_those_of_a_dataset(files: Path, tmp_path: Path) -> None:
+    source = tfr.dataset(files / "a", check_crc=False)
+    with pytest.raises(ValueError, match="check_crc= differs from that of the dataset"):
+        tfr.convert(source, tmp_path / "a.parquet", source_options={"check_crc": True})
+    assert tfr.convert(source, tmp_path / "a.parquet", source_options={"check_crc": False}).records == 16
+
+
+def test_none_leaves_what_it_is_to_the_dataset(files: Path) -> None:
+    source = tfr.dataset(files / "a", schema={"n": "int64"}, limit=3, filters=f("n") > 4, on_error="skip")
+    found = tfr.read_table(source, schema=None, limit=None, filters=None, columns=None, on_error=None)
+    assert found == pa.table({"n": pa.array([5, 6, 7], pa.int64())})
 
 
 def test_a_list_of_narrowed_datasets_does_not_leave_damage_out_by_a_call(files: Path) -> None:

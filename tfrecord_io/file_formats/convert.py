@@ -22,7 +22,7 @@ from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrappe
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
 from tfrecord_io.format.format_registry import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, load, own_options
 from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, WriteOptions, stops
-from tfrecord_io.options.checked_options import datasets_in
+from tfrecord_io.options.checked_options import datasets_in, is_stated
 from tfrecord_io.options.write import ADDING
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
@@ -188,9 +188,10 @@ def convert(
         A keyword or option that the format does not have.
     """
     keywords = {
-        "filters": filters, "schema": schema, "limit": limit, "progress": progress,
+        "filters": filters, "schema": schema, "limit": limit,
         "mode": mode, "compression": compression, "float64": float64, "shards": shards,
         **({} if on_error is None else {"on_error": on_error}),
+        **({"progress": progress} if is_stated(convert, "progress", progress, False) else {}),
     }  # fmt: skip
     sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
     places = {"storage_options": storage_options, "filesystem": None}
@@ -217,13 +218,13 @@ class Sides:
                     reason = say("{} has {}, which {} does not have", Keyword(name), repr(key), format.title)
                     raise TypeError(reason & f"{meant} {valid}".strip())
 
-    def stated(self) -> Sides:
-        """Without options that have the value of their default."""
-        own = (
+    def stated(self, *, beside_datasets: bool) -> Sides:
+        """Without options that have the value of their default, unless that may differ from what a dataset says."""
+        source, target = (
             {key: value for key, value in each.items() if value is not _DEFAULTS.get(key, ...)}
             for each in (self.source_options, self.target_options)
         )
-        return Sides(self.source_format, self.target_format, *own)
+        return Sides(self.source_format, self.target_format, self.source_options if beside_datasets else source, target)
 
 
 def convert_given(
@@ -239,9 +240,10 @@ def convert_given(
 ) -> WriteReport:
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
     has_datasets = bool(datasets_in(source))
-    given = {name: value for name, value in keywords.items() if value is not _DEFAULTS.get(name, ...)}
-    if has_datasets and "on_error" in keywords:  # which may differ from that of a dataset
-        given["on_error"] = keywords["on_error"]
+    of_source = {"on_error", "progress"} if has_datasets else set()  # which may differ from those of a dataset
+    given = {
+        name: value for name, value in keywords.items() if name in of_source or value is not _DEFAULTS.get(name, ...)
+    }
     source_format, target_format = sides.source_format, sides.target_format
     if resume and has_datasets:
         reason = say("{resume=True} compares files and keywords with those of the call that was stopped")
@@ -260,7 +262,7 @@ def convert_given(
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     reads, writes = formats_of(paths, name, both, source_format, target_format, files)
     sides.check(given, reads, writes)
-    sides = sides.stated()
+    sides = sides.stated(beside_datasets=has_datasets)
     everything = {**given, **sides.source_options, **sides.target_options}
     is_added = everything.get("mode") == "append"  # the schema of the dataset is compared
     if reads.copied and writes is TFRECORD and columns is None and not is_added and not _PARSING & everything.keys():

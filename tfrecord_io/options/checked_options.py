@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from functools import cache, partial, wraps
 from numbers import Real
@@ -67,6 +68,23 @@ def _defaults(cls: Any, call: Callable[..., Any]) -> list[tuple[str, Any]]:
     return [(name, parameter.default) for name, parameter in parameters.items() if name in known]
 
 
+# The public call that runs, and the names of the keywords that its caller wrote: `check_keywords` sets it.
+WRITTEN: ContextVar[tuple[Callable[..., Any] | None, Collection[str]]] = ContextVar("WRITTEN", default=(None, ()))
+
+
+def is_stated(call: Callable[..., Any], name: str, value: object, default: object) -> bool:
+    """Whether the caller says the value of a keyword: any but the default, or the default if it was written.
+
+    None says nothing, where it is the default.
+    """
+    if value is not default and not (isinstance(default, str) and value == default):  # equal texts may be two objects
+        return True
+    if value is None:
+        return False
+    running, written = WRITTEN.get()
+    return name in written and running is getattr(call, "__wrapped__", None)
+
+
 class Configured:
     """What has `options` of its own, by which it is read, and a selection: a dataset, or a piece of one."""
 
@@ -84,10 +102,10 @@ class Configured:
 
 
 # Keywords of a call in place of those of a dataset.
-_OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
-_OF_PLACES = frozenset({"storage_options", "filesystem"})
-_OF_FILES = frozenset({"split", "allow_missing_shards"}) | _OF_PLACES  # by which they were found
-_OF_TARGETS = frozenset({"compression"}) | _OF_PLACES  # where a call writes files, too
+OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
+OF_PLACES = frozenset({"storage_options", "filesystem"})
+_OF_FILES = frozenset({"split", "allow_missing_shards"}) | OF_PLACES  # by which they were found
+_OF_TARGETS = frozenset({"compression"}) | OF_PLACES  # where a call writes files, too
 _WRITE_FIRST = "pass a dataset without it, or write its rows first, by tfr.write_tfrecord(dataset, path)"
 _OTHERWISE = {  # by call: how it reads some rows
     "open_random": "records.select(filters) finds those that fulfil a condition",
@@ -108,7 +126,7 @@ def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
         raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
     if "columns" in names and dataset.chooses_columns:
         raise ValueError(f"{call} works on whole records, and columns of the dataset are selected: {advice}")
-    for name in sorted(dataset.stated.changes.keys() & names - OF_SELECTION - _OF_CALLS):
+    for name in sorted(dataset.stated.changes.keys() & names - OF_SELECTION - OF_CALLS):
         raise ValueError(say("{} takes no {} of a dataset: {}", call, Keyword(name), advice))
 
 
@@ -165,13 +183,12 @@ class Options:
 
     @classmethod
     def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The keywords of these options in the ``locals()`` of a call: what has its default is left to a dataset."""
+        """The keywords of these options in the ``locals()`` of a call that its caller states; see `is_stated`.
+
+        What is not stated is left to a dataset.
+        """
         defaults = _defaults(cls, call)  # type: ignore[arg-type]  # whose hash is that of its instances, to mypy
-        return {
-            name: value
-            for name, default in defaults
-            if (value := arguments[name]) is not default and not (isinstance(default, str) and value == default)
-        }  # of texts, equal ones may be other objects
+        return {name: arguments[name] for name, default in defaults if is_stated(call, name, arguments[name], default)}
 
     @classmethod
     def _of_datasets(
@@ -195,9 +212,9 @@ class Options:
             names |= {"compression"}  # that of what is read
         said = {name: getattr(first.stated, name) for name in names}
         reads = "reading" in cls.__dataclass_fields__
-        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - _OF_PLACES if reads else said.keys()
+        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else said.keys()
         for other in others:
-            for name in sorted(compared - _OF_CALLS):
+            for name in sorted(compared - OF_CALLS):
                 if getattr(other.stated, name) != getattr(first.stated, name):
                     raise ValueError(f"the datasets differ in {name}=: open them with the same, {_remedy(name)}")
         if writes:
@@ -206,7 +223,7 @@ class Options:
             said["reading"] = first.stated
         options = cls(**{**said, **own, **keywords})
         is_fixed = not all(each.is_as_stated and not (is_list and each.chooses_rows) for each in datasets)
-        for name in sorted(keywords.keys() & said.keys() - _OF_CALLS):
+        for name in sorted(keywords.keys() & said.keys() - OF_CALLS):
             is_stated = is_fixed or name in _OF_FILES or said[name] != getattr(type(first.stated), name)
             if getattr(options, name) != said[name] and is_stated:
                 raise differing(name, call)

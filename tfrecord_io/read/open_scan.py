@@ -19,6 +19,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError,
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out
+from tfrecord_io.options.checked_options import OF_CALLS
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision, embedded_in
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -92,8 +93,12 @@ def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
         scan = filtered(scan, options.filters)
     if options.limit is not None:
         scan = scan.limited(options.limit)
-    changes = {name: getattr(options, name) for name in ("threads", "progress", "batch_size", "batch_bytes")}
-    return scan.over(**changes)
+    return scan.over(**_of_call(options))
+
+
+def _of_call(options: ReadOptions) -> dict[str, Any]:
+    """The options that a call may state in place of those of a dataset."""
+    return {name: getattr(options, name) for name in OF_CALLS}
 
 
 def skipped(scan: AnyScan, rows: int) -> AnyScan:
@@ -141,7 +146,10 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     if isinstance(path, Scan):
         sources, stated = given(path, options)
         if isinstance(sources, Scan):
-            return narrowed(path, options)
+            scan = narrowed(path, options)
+            if scan.origin is None:
+                return scan
+            return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
         assert path.origin is not None
         return replace(plan_sources(sources, stated), origin=(path.origin[0], stated))
     path = as_list(path)

@@ -24,7 +24,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.options import Options, ReadOptions, TransferOptions, raises
-from tfrecord_io.options.checked_options import differing
+from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, differing
 from tfrecord_io.options.keyword_names import OF_SELECTION
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.embedded_schemas import embedded_in
@@ -38,8 +38,7 @@ from tfrecord_io.storage.read.source import Origin, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
-_OF_CALLS = {"threads", "progress", "batch_size", "batch_bytes", "sample", "on_new", "storage_options", "filesystem"}
-_STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in {*OF_SELECTION, *_OF_CALLS})
+_STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in OF_SELECTION | OF_CALLS | OF_PLACES)
 
 
 def is_source(value: object) -> bool:
