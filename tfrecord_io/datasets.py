@@ -121,6 +121,18 @@ class _Shown(Report, Scan):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"
 
+    def __add__(self, other: Any) -> Dataset:
+        """The rows of this one, then those of another dataset, of a piece, or of files; their columns are united."""
+        if not is_source(other):
+            return NotImplemented
+        return dataset([self, *(other if isinstance(other, list | tuple) else [other])])
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return open_scan(self, warns=True).__arrow_c_stream__(requested_schema)
+
 
 _OF_SCANS = {field.name for field in fields(Scan)}
 
@@ -147,6 +159,12 @@ class DatasetPiece(_Shown):
     def to_batches(self) -> BatchStream:
         """The record batches of this piece; see `Dataset.to_batches`."""
         return open_scan(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            has_it = f"tfr.dataset(piece).{name} has it" if name in dir(Dataset) else None
+            raise unknown_attribute(self, name, dir(self), has_it)
 
 
 class Dataset(_Shown):
@@ -253,12 +271,6 @@ class Dataset(_Shown):
         """
         check_integer("n", n, 0, INT64_MAX)
         return skipped(self, n)
-
-    def __add__(self, other: Any) -> Dataset:
-        """The rows of this dataset, then those of another, or of files; their columns are united."""
-        if not is_source(other):
-            return NotImplemented
-        return dataset([self, *(other if isinstance(other, list | tuple) else [other])])
 
     def take(self, n: int) -> Self:
         """The same as `limit`; for rows by number, see `tfrecord_io.open_random`."""
@@ -421,12 +433,6 @@ class Dataset(_Shown):
             if method is None:
                 raise unknown_attribute(self, name, dir(self))
             return partial(method, self)
-
-    def __arrow_c_schema__(self) -> object:
-        return self.schema.__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
 class _DerivedDataset(RowSource):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -131,9 +132,9 @@ def exported(name: str) -> Run:
     return run
 
 
-def in_folder(source: Any, out: Path) -> Any:
-    tfr.formats.write_file_folder(source, out / "folder", file="key", filename="key/name")
-    return {path.name: path.read_bytes() for path in (out / "folder").iterdir()}
+def numbers(report: Any) -> Any:
+    found = np.load(report.path)
+    return list(found) if isinstance(found, np.lib.npyio.NpzFile) else found.tolist()
 
 
 def by_sql(source: Any, out: Path) -> Any:
@@ -237,6 +238,8 @@ CALLS: dict[str, tuple[Run, Refuses]] = {
     "register_duckdb": (by_sql, never),
     "xarray": (by_xarray, never),
     "write_tfrecord": (copied(lambda s, path: tfr.write_tfrecord(tfr.dataset(s), path)), never),
+    "write_npy": (lambda s, out: numbers(tfr.formats.write_npy(s, out / "n.npy", column="n")), never),
+    "write_npz": (lambda s, out: sorted(numbers(tfr.formats.write_npz(s, out / "n.npz", columns=["n"]))), never),
     "RecordReader": (lambda s, out: payloads(s), has_columns),
     "merge": (copied(lambda s, path: tfr.merge(s, path)), has_columns),
     "split": (copied(lambda s, path: tfr.split(s, f"{path}@2") and tfr.merge(f"{path}@2", path)), has_columns),
@@ -301,6 +304,87 @@ def test_each_call_takes_each_source(
     if isinstance(expected, tuple) and isinstance(expected[0], type):  # such as compact, of a list
         expected, found = expected[0], found[0]
     assert found == expected
+
+
+def in_folder(source: Any, out: Path) -> Any:
+    tfr.formats.write_file_folder(source, out / "folder", file="file", filename="key")
+    return {path.name: path.read_bytes() for path in (out / "folder").iterdir()}
+
+
+def written(source: Any, out: Path) -> Any:
+    with tfr.open_writer(out / "written.tfrecord") as writer:
+        writer.write(source)
+        writer.write(source)
+    return tfr.read_table(out / "written.tfrecord")
+
+
+def appended(source: Any, out: Path) -> Any:
+    for _ in range(2):
+        tfr.write_tfrecord(source, f"{out}/appended/", mode="append")
+    return tfr.read_table(out / "appended")
+
+
+def of_tfds(source: Any, out: Path) -> Any:
+    tfr.formats.write_tfds(source, out / "named/1.0.0")
+    return tfr.read_table(out / "named/1.0.0")
+
+
+def joined(source: Any, out: Path) -> Any:
+    return tfr.join(out / "keys.tfrecord", source, on="key").read_all()
+
+
+AS_DATA: dict[str, Run] = {
+    "write_tfrecord": copied(tfr.write_tfrecord),
+    "write_tfrecord, appended": appended,
+    "open_writer": written,
+    "write_tfds": of_tfds,
+    "write_elwc": lambda s, out: [
+        tfr.formats.write_elwc(s, out / "lists", by="key").records,
+        tfr.formats.open_elwc(out / "lists").read_all(),
+    ],
+    "join": joined,
+}
+
+
+@pytest.mark.parametrize("call", AS_DATA)
+def test_a_dataset_and_a_piece_are_tables_to_calls_that_take_data(call: str, tmp_path: Path) -> None:
+    rows = pa.table({"key": ["a", "b", "c", "d"], "file": [b"1", b"2", b"3", b"4"]})
+    found = []
+    sources = (lambda whole: whole.pieces(2)[1], lambda whole: whole.offset(1), lambda _: rows[1:])
+    for number, make in enumerate(sources):
+        (place := tmp_path / str(number)).mkdir()
+        tfr.write_tfrecord(rows, place / "all.tfrecord")
+        tfr.write_tfrecord(rows.select(["key"]), place / "keys.tfrecord")
+        found.append(AS_DATA[call](make(tfr.dataset(place / "all.tfrecord")), place))
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_folder_of_files_is_written_of_a_piece(tmp_path: Path) -> None:
+    rows = pa.table({"key": ["a", "b", "c"], "file": [b"1", b"2", b"3"]})
+    tfr.write_tfrecord(rows, tmp_path / "all.tfrecord")
+    second = tfr.dataset(tmp_path / "all.tfrecord").pieces(2)[1]
+    assert len(in_folder(second, tmp_path)) == second.count_rows() + 1
+
+
+def test_a_piece_names_the_dataset_that_has_a_method(files: Path) -> None:
+    piece = tfr.dataset(files / "a").pieces(2)[1]
+    with pytest.raises(AttributeError, match=r"no attribute 'to_pandas': tfr\.dataset\(piece\)\.to_pandas has it"):
+        piece.to_pandas()
+    assert tfr.dataset(piece).to_pandas()["n"].tolist() == list(range(8, 16))
+    with pytest.raises(AttributeError, match="no attribute 'colums'"):
+        piece.colums  # noqa: B018
+    assert pickle.loads(pickle.dumps(piece)).read() == piece.read()
+    with pytest.raises(ValueError, match="adopt works on whole files, and not on a piece"):
+        tfr.adopt(piece)
+
+
+def test_pieces_are_added_to_datasets(files: Path) -> None:
+    whole = tfr.dataset(files / "a")
+    first, second = whole.pieces(2)
+    assert (first + second).to_table() == whole.to_table()
+    assert (second + whole).count_rows() == (whole + second).count_rows() == 24
+    with pytest.raises(TypeError):
+        first + ROWS
 
 
 # ---- options

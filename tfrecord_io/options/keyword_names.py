@@ -228,13 +228,13 @@ def _name(call: Callable[..., Any]) -> str:
     return next((part for part in reversed(call.__qualname__.split(".")) if not part.startswith("_")), call.__name__)
 
 
-def unknown_attribute(owner: object, name: str, methods: Iterable[str]) -> AttributeError:
+def unknown_attribute(owner: object, name: str, methods: Iterable[str], instead: str | None = None) -> AttributeError:
     """The error for an attribute that a dataset or a reader does not have, with what does the same."""
     import difflib
 
     what = type(owner).__name__
     own = _OF_READERS if what == "Reader" else {}
-    hint = own.get(name) or (None if own else _METHODS.get(name))
+    hint = instead or own.get(name) or (None if own else _METHODS.get(name))
     close = difflib.get_close_matches(name, methods, n=1, cutoff=0.8)
     meant = f": {hint}" if hint else f"; did you mean {close[0]!r}?" if close and name[:1] != "_" else ""
     return AttributeError(f"{what!r} object has no attribute {name!r}{meant}", name=name, obj=owner)
