@@ -35,6 +35,8 @@ namespace {
 using Input = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Scratch = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Lengths = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Mask = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
@@ -204,6 +206,16 @@ nb::tuple feed(Decoder& decoder, const Input& data, size_t begin, int64_t max_re
   {
     nb::gil_scoped_release release;
     done = decoder.feed(data.data(), data.size(), begin, max_records, max_bytes, last);
+  }
+  return nb::make_tuple(done.records, done.consumed, done.full, fault_fields(done.fault));
+}
+
+nb::tuple feed_kept(Decoder& decoder, const Input& data, size_t begin, const Lengths& lengths, const Mask& kept) {
+  Progress done;
+  {
+    nb::gil_scoped_release release;
+    size_t count = std::min(lengths.size(), kept.size());
+    done = decoder.feed_kept(data.data(), data.size(), begin, lengths.data(), kept.data(), count);
   }
   return nb::make_tuple(done.records, done.consumed, done.full, fault_fields(done.fault));
 }
@@ -532,6 +544,7 @@ NB_MODULE(_kernel, m) {
            nb::arg("names_in_both"), nb::arg("splits"), nb::arg("keeps_lengths"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"),
            nb::arg("final"))
+      .def("feed_kept", &feed_kept, nb::arg("data"), nb::arg("begin"), nb::arg("lengths"), nb::arg("kept"))
       .def("feed_file", &feed_windows, nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("memory").noconvert(),
            nb::arg("window_bytes"), nb::arg("max_record_bytes"), nb::arg("most_record_bytes"), nb::arg("begin"),
            nb::arg("end"), nb::arg("max_bytes"))

@@ -7,6 +7,12 @@
 #include "text.h"
 
 namespace tfr {
+namespace {
+
+constexpr int64_t kMaxBytes = 0x7fffffff;  // every value has at least one byte, so 32-bit offsets never overflow
+
+}  // namespace
+
 Decoder::Decoder(DecoderPlan plan) : record_type(plan.record_type), plan_(std::move(plan)) {
   for (const ColumnPlan& column : plan_.columns) {
     slots.push_back({column.name, column.steps, Column(column, &arena)});
@@ -53,12 +59,40 @@ void Decoder::drop_provisional() {
 }
 
 Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_records, int64_t max_bytes, bool last) {
-  Progress done;
-  constexpr int64_t kMaxBytes = 0x7fffffff;  // every value has at least one byte, so 32-bit offsets never overflow
   if (max_bytes < 0 || max_bytes > kMaxBytes) max_bytes = kMaxBytes;
+  checks_crc_ = plan_.check_crc;
+  usual_ = false;
+  return feed_records(data, size, begin, max_records, max_bytes, last);
+}
+
+Progress Decoder::feed_kept(const u8* data, size_t size, size_t begin, const uint32_t* lengths, const bool* kept,
+                            size_t count) {
+  Progress done;
+  size_t at = begin, row = 0;
+  checks_crc_ = usual_ = false;
+  while (row < count && at <= size) {
+    if (!kept[row]) {
+      at += lengths[row++] + kFrameBytes;
+      continue;
+    }
+    int64_t run = std::find(kept + row, kept + count, false) - (kept + row);
+    Progress part = feed_records(data, size, at, run, kMaxBytes, false);
+    row += static_cast<size_t>(part.records);
+    at += static_cast<size_t>(part.consumed);
+    done.fault = part.fault;
+    done.full = part.full;
+    if (part.records < run) break;
+  }
+  done.fault.record = done.records = static_cast<int64_t>(row);
+  done.consumed = static_cast<int64_t>(at - begin);
+  return done;
+}
+
+Progress Decoder::feed_records(const u8* data, size_t size, size_t begin, int64_t max_records, int64_t max_bytes,
+                               bool last) {
+  Progress done;
   readable_end_ = data + size;
   size_t at = begin;
-  usual_ = false;
   while (at < size && (max_records < 0 || done.records < max_records)) {
     int64_t room = row_limit(slots.size()) - rows;
     if (rows != 0 && room <= 0) {
@@ -67,15 +101,17 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
     }
     if (usual_) {
       int64_t left = max_records < 0 ? room : std::min(room, max_records - done.records);
+      int64_t run = -done.records;
       at += decode_run_of_records(data + at, size - at, left, max_bytes - value_bytes, done.records);
-      usual_ = false;
+      run += done.records;
+      usual_ = run == left;
       continue;
     }
     FrameHeader header = read_frame(data + at, size - at, plan_.max_record_bytes, last);
     if (header.code == Code::kOk && !header.whole) break;
     if (header.code == Code::kOk && rows != 0 && value_bytes + header.length > max_bytes) break;
     const u8* payload = data + at + kHeaderBytes;
-    if (header.code == Code::kOk && plan_.check_crc) check_payload(payload, header);
+    if (header.code == Code::kOk && checks_crc_) check_payload(payload, header);
     Fault& fault = done.fault;
     if (header.code != Code::kOk) {
       fault.code = header.code;
@@ -107,16 +143,11 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
 // Decodes the records that look like the previous one; returns how many bytes they have.
 size_t Decoder::decode_run_of_records(const u8* p, size_t size, int64_t records_left, int64_t bytes_left,
                                       int64_t& records) {
-  Run run{features_,
-          readable_end_ - Shape::kReach,
-          plan_.check_crc,
-          plan_.max_record_bytes,
-          records_left,
-          bytes_left,
-          rows,
-          0,
-          &arena,
-          plan_.keeps_lengths ? &lengths : nullptr};
+  Run run{features_,    readable_end_ - Shape::kReach,
+          checks_crc_,  plan_.max_record_bytes,
+          records_left, bytes_left,
+          rows,         0,
+          &arena,       plan_.keeps_lengths ? &lengths : nullptr};
   int64_t before = arena.done;
   const u8* next = runs.records(run, p, p + size);
   rows = run.row;

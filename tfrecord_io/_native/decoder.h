@@ -40,6 +40,9 @@ class Decoder {
 
   // Decodes records until one does not fit; see Decoder.feed in engine/contract.py.
   Progress feed(const u8* data, size_t size, size_t begin, int64_t max_records, int64_t max_bytes, bool last);
+  // Decodes some of `count` records from `begin` on, whose checksums were checked; see Decoder.feed_kept there.
+  Progress feed_kept(const u8* data, size_t size, size_t begin, const uint32_t* lengths, const bool* kept,
+                     size_t count);
 
   // The questions of a stop (kStopNewNames, kStopEmbedded) and the calls that answer them.
   struct NewName {
@@ -83,6 +86,7 @@ class Decoder {
   RecordType record_type;
 
  private:
+  Progress feed_records(const u8* data, size_t size, size_t begin, int64_t max_records, int64_t max_bytes, bool last);
   size_t decode_run_of_records(const u8* p, size_t size, int64_t records_left, int64_t bytes_left, int64_t& records);
   bool parse(const u8* p, const u8* end, Fault& fault);
   bool parse_fast(const u8* p, const u8* end);
@@ -111,6 +115,7 @@ class Decoder {
   std::vector<size_t> present_;  // columns to check in the current record: those it has and the required ones, sorted
   std::vector<size_t> required_;
   bool embedded_accepted_ = false;
+  bool checks_crc_ = true;   // in this call
   bool usual_ = false;       // the previous record was one that run_records() takes
   bool is_example_ = false;  // kDetect: the current record is not a SequenceExample
   size_t left_out_ = 0;      // names that are known in advance and do not count towards max_features

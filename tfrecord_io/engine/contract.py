@@ -333,6 +333,17 @@ class Decoder(Protocol):
         """Empty a part, whose memory is used for the next one."""
 
 
+class EngineDecoder(Decoder, Protocol):
+    """The decoder of an engine."""
+
+    def feed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
+        """Decode some of the records of `data` from byte `begin` on, which `feed` of another decoder has decoded.
+
+        `lengths` has their payload bytes, as uint32, and `kept` whether each of them is decoded. Checksums are not
+        checked again. `Progress` counts the other records, too, up to the last one, or to where `feed` would stop.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectForm:
     """How the value of a column in one record becomes a Python object."""
@@ -484,7 +495,7 @@ class Engine(Protocol):
         Returns the number of bytes, at most those that `out` has room for. The CRCs of payloads are 0.
         """
 
-    def decoder(self, plan: Plan) -> Decoder: ...
+    def decoder(self, plan: Plan) -> EngineDecoder: ...
 
     def row_decoder(self, plan: Plan, forms: Sequence[ObjectForm]) -> ObjectDecoder | None:
         """A decoder of single records with these columns; None if the engine has none."""

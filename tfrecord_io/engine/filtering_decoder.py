@@ -17,7 +17,6 @@ from tfrecord_io.engine.contract import (
     FaultCode,
     FeatureName,
     FileView,
-    Frames,
     Plan,
     Progress,
     RecordCounts,
@@ -295,12 +294,11 @@ class FilteringDecoder:
         counts, was_sequence = first.counts, first.sequence
         progress = first.feed(block, at, max_records=most, max_bytes=left, final=final)
         rows, size, lengths = first.rows, first.value_bytes, first.lengths()
-        kept = np.arange(0)
-        if rows:
-            kept = np.flatnonzero(self._prefilter.may_pass(by_feature(first.take()), rows))
+        mask = self._prefilter.may_pass(by_feature(first.take()), rows) if rows else np.empty(0, bool)
+        kept = np.flatnonzero(mask)
         self._share_names(first, self._main)
         before = self._main.value_bytes
-        fault = self._decode_kept(block, at, kept, lengths)
+        fault = self._decode_kept(block, at, lengths, mask) if len(kept) else None
         if size:
             self._prefilter.choice.share = (self._main.value_bytes - before) / size
         if fault is not None:
@@ -309,26 +307,14 @@ class FilteringDecoder:
         self._stopped = first if progress.embedded else None
         return _Step(progress.records, progress.consumed, self._of_all_names(progress.fault), progress.embedded)
 
-    def _decode_kept(self, block: Array, at: int, kept: Array, lengths: Array) -> Fault | None:
+    def _decode_kept(self, block: Array, at: int, lengths: Array, mask: Array) -> Fault | None:
         """Decode all columns of some of the records from `at` on; the fault of the first one that is faulty."""
-        if not len(kept):
-            return None
-        data, begin = block, at
-        if len(kept) < len(lengths):
-            sizes = lengths.astype(np.int64) + FRAME_BYTES
-            starts, sizes = at + (sizes.cumsum() - sizes)[kept], sizes[kept]
-            base, end = int(starts[0]), int(starts[-1] + sizes[-1])
-            if sizes.sum() == end - base:  # they follow one another
-                begin = base
-            else:
-                data = self._engine.payloads(block[base:end], Frames(starts - base, sizes, 0))
-                begin = 0
-        records = 0
-        while records < len(kept):
-            progress = self._main.feed(data, begin, max_records=len(kept) - records)
-            records, begin = records + progress.records, begin + progress.consumed
+        row = 0
+        while row < len(lengths):
+            progress = self._main.feed_kept(block, at, lengths[row:], mask[row:])
+            row, at = row + progress.records, at + progress.consumed
             if progress.fault is not None:
-                return replace(progress.fault, record=int(kept[records]))
+                return replace(progress.fault, record=row)
             self._main.accept_embedded()  # they were checked with the columns of the filter
         return None
 

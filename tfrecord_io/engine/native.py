@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple, cast, overload
@@ -17,7 +17,6 @@ from tfrecord_io.engine.contract import (
     ArrowColumns,
     ArrowReader,
     ColumnBuffers,
-    Decoder,
     Encoder,
     Fault,
     FaultCode,
@@ -115,7 +114,7 @@ class NativeColumns(LazyColumns):
 
 
 class NativeDecoder:
-    """See `tfrecord_io.engine.contract.Decoder`."""
+    """See `tfrecord_io.engine.contract.EngineDecoder`."""
 
     def __init__(self, plan: Plan) -> None:
         self._kernel = _kernel.Decoder(
@@ -169,14 +168,26 @@ class NativeDecoder:
         self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
     ) -> Progress:
         block = _as_array(data)
+
+        def feed(records: int, at: int) -> tuple[int, int, bool, dict[str, Any] | None]:
+            left = max_records if max_records < 0 else max_records - records
+            return self._kernel.feed(block, at, left, max_bytes, final)
+
+        return self._fed(feed, begin)
+
+    def feed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
+        block = _as_array(data)
+        return self._fed(lambda row, at: self._kernel.feed_kept(block, at, lengths[row:], kept[row:]), begin)
+
+    def _fed(self, feed: Callable[[int, int], tuple[int, int, bool, dict[str, Any] | None]], begin: int) -> Progress:
+        """Call a `feed` of the kernel, by the records and the position so far, until it has no more questions."""
         records, at = 0, begin
         while True:
-            left = max_records if max_records < 0 else max_records - records
-            done, consumed, full, raw = self._kernel.feed(block, at, left, max_bytes, final)
+            done, consumed, full, raw = feed(records, at)
             base, records, at = records, records + done, at + consumed
             if done:
-                self.rows += done
                 self._kept_names = len(self.new_names)
+            self.rows = self._kernel.rows
             if raw is None or raw["code"] < _STOP_NEW_NAMES:
                 if raw is not None:
                     del self.new_names[self._kept_names :]
@@ -370,7 +381,7 @@ class NativeEngine:
     def frame_window(self, data: Any, starts: Array, lengths: Array, skip: int, out: Array) -> int:
         return int(_kernel.frame_window(_as_array(data), starts, lengths, skip, out))
 
-    def decoder(self, plan: Plan) -> Decoder:
+    def decoder(self, plan: Plan) -> NativeDecoder:
         return NativeDecoder(plan)
 
     def row_decoder(self, plan: Plan, forms: Sequence[ObjectForm]) -> NativeObjectDecoder:

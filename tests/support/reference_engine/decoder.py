@@ -24,6 +24,7 @@ from tfrecord_io.engine.contract import (
     Progress,
     RecordCounts,
 )
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
 
@@ -31,7 +32,7 @@ _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have byt
 
 
 class ReferenceDecoder:
-    """Appends records to columns until they are taken; see `contract.Decoder`."""
+    """Appends records to columns until they are taken; see `contract.EngineDecoder`."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -103,6 +104,24 @@ class ReferenceDecoder:
                 self._columns[name, is_list] = Column(self._discovered_column(name, is_list))
             else:
                 self._left_out.add((name, is_list))
+
+    def feed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
+        """See `contract.EngineDecoder.feed_kept`."""
+        plan, self._plan = self._plan, replace(self._plan, check_crc=False)
+        progress = self._fed_kept(data, begin, lengths, kept)
+        self._plan = plan
+        return progress
+
+    def _fed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
+        records, at = 0, begin
+        for length, is_kept in zip(lengths.tolist(), kept.tolist(), strict=True):
+            if is_kept:
+                progress = self.feed(data, at, max_records=1)
+                if not progress.records:
+                    fault = progress.fault and replace(progress.fault, record=records)
+                    return Progress(records, at - begin, fault, progress.embedded, progress.full)
+            records, at = records + 1, at + FRAME_BYTES + length
+        return Progress(records, at - begin)
 
     def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
         """See `contract.Decoder.feed_file`: all is left to `feed`."""
