@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine_comparison import decoded_from_file
 from records import blobs, example, field, floats, framed, int64s
 from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
@@ -151,6 +152,38 @@ def test_the_rows_and_the_fault_do_not_depend_on_the_way(
         assert whole.feed(framed(records[number][0])).fault is None
         batch, _ = BatchBuilder(SCHEMA).batch(by_feature(whole.take()), 1)
         assert [value] == batch.to_pylist()
+
+
+@settings(max_examples=rounds(200))
+@given(
+    st.lists(payloads(), max_size=30),
+    st.lists(st.tuples(st.booleans(), st.sampled_from([None, 1, 60])), min_size=1, max_size=4),
+    st.tuples(st.integers(1, 300), st.integers(16, 600), st.integers(16, 600)),
+    st.sampled_from([None, 100]),
+    st.integers(0, 20),
+)
+def test_a_file_is_decoded_as_its_bytes_are(
+    records: list[tuple[bytes, bool]],
+    ways: list[tuple[bool, int | None]],
+    windows: tuple[int, int, int],
+    max_expansion: int | None,
+    cut: int,
+) -> None:
+    data = framed(*(payload for payload, _ in records))
+    data = data[: max(0, len(data) - cut)]
+    plan = plan_of(keep_lengths=True, max_expansion=max_expansion)
+    whole, of_file = decoder_of(NATIVE, DecodingChoice(fixed=True), plan), decoder_of(NATIVE, Alternating(ways), plan)
+    expected = whole.feed(data)
+    progress = decoded_from_file(of_file, data, *windows, max_bytes=-1)
+    assert (progress.records, progress.consumed) == (expected.records, expected.consumed)
+    assert (progress.fault is None) == (expected.fault is None)
+    if progress.fault is not None and expected.fault is not None:
+        found, known = progress.fault, expected.fault
+        assert (found.code, found.record, found.offset) == (known.code, known.record, progress.consumed)
+    assert (of_file.rows, of_file.value_bytes, of_file.counts) == (whole.rows, whole.value_bytes, whole.counts)
+    assert of_file.lengths().tolist() == whole.lengths().tolist()
+    values = [dict(zip(*rows_of(decoder), strict=True)) for decoder in (of_file, whole)]
+    assert {row: value for row, value in values[0].items() if value["n"] == PASSING} == values[1]
 
 
 @engines

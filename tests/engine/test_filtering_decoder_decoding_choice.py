@@ -9,8 +9,8 @@ from tfrecord_io.engine.filtering_decoder import DecodingChoice
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize(("share", "is_chosen"), [(0.0, True), (0.3, True), (0.4, False), (1.0, False)])
-def test_two_steps_are_chosen_where_few_bytes_pass(share: float, is_chosen: bool) -> None:
+@pytest.mark.parametrize(("share", "is_chosen"), [(0.0, True), (0.8, True), (0.95, False), (1.0, False)])
+def test_two_steps_are_chosen_unless_nearly_all_bytes_pass(share: float, is_chosen: bool) -> None:
     choice = DecodingChoice()
     assert not choice.in_two_steps
     choice.share = share
@@ -26,8 +26,10 @@ def test_little_data_is_decoded_in_one_go_until_the_share_is_known() -> None:
 
 def test_the_share_is_found_at_the_beginning_and_again_from_time_to_time() -> None:
     choice = DecodingChoice()
-    ways = [choice.next(4 * MIB) for _ in range(24)]
-    assert [at for at, (in_two_steps, _) in enumerate(ways) if in_two_steps] == [0, 8, 16]
+    assert [choice.next(4 * MIB) for _ in range(2)] == [(True, MIB // 4)] * 2
+    choice.share = 1.0
+    ways = [choice.next(4 * MIB) for _ in range(2, 24)]
+    assert [at for at, (in_two_steps, _) in enumerate(ways, 2) if in_two_steps] == [8, 16]
     assert {most for _, most in ways} == {None, MIB // 4}
     choice.share = 0.0
     assert choice.next(4 * MIB) == (True, None)

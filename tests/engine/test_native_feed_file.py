@@ -10,32 +10,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine_comparison import NATIVE, essence, feed_on
+from engine_comparison import NATIVE, decoded_from_file, essence, feed_on
 from reference_engine import ENGINE as REFERENCE
 from strategies import datasets, example, int64s, plans
 from tfrecord_io.engine.contract import Decoder, FileView, Plan, Progress
-
-SPARE = 64  # bytes behind the memory of the windows, which may be read
-
-
-def decoded_from_file(decoder: Decoder, data: bytes, window: int, room: int, most: int, max_bytes: int) -> Progress:
-    """Decode a file: by `feed_file`, and the next record by `feed` where that stops."""
-    records, begin = 0, 0
-    memory = np.zeros(4096 + room + SPARE, np.uint8)[:-SPARE]
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        view = FileView(file.fileno(), len(data), memory, window, 2**31 - 1, most)
-        while True:
-            before = decoder.rows
-            begin += decoder.feed_file(view, begin, len(data), max_bytes=max_bytes)
-            records += decoder.rows - before
-            step, _ = feed_on(decoder, data, begin, 1, max_bytes, True)
-            begin += step.consumed
-            if step.fault is not None or not step.consumed:
-                fault = None if step.fault is None else replace(step.fault, record=records + step.fault.record)
-                return Progress(records + step.records, begin, fault)
-            records += step.records
 
 
 def state(decoder: Decoder, progress: Progress) -> list[Any]:

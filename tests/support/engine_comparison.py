@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from reference_engine import ENGINE as REFERENCE
-from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Plan, Progress
+from tfrecord_io.engine.contract import ColumnBuffers, Decoder, Engine, Fault, FaultCode, FileView, Plan, Progress
 from tfrecord_io.engine.native import ENGINE as NATIVE
 
 ENGINES: list[Engine] = [NATIVE, REFERENCE]
+SPARE = 64  # bytes behind the memory of the windows, which may be read
 
 
 def same_columns(actual: list[ColumnBuffers], expected: list[ColumnBuffers]) -> None:
@@ -72,6 +74,26 @@ def feed_on(
             return Progress(records, consumed, fault), kept
         embedded.append((begin + consumed, step.embedded))
         decoder.accept_embedded()
+
+
+def decoded_from_file(decoder: Decoder, data: bytes, window: int, room: int, most: int, max_bytes: int) -> Progress:
+    """Decode a file: by `feed_file`, and the next record by `feed` where that stops."""
+    records, begin = 0, 0
+    memory = np.zeros(4096 + room + SPARE, np.uint8)[:-SPARE]
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        view = FileView(file.fileno(), len(data), memory, window, 2**31 - 1, most)
+        while True:
+            before = decoder.rows
+            begin += decoder.feed_file(view, begin, len(data), max_bytes=max_bytes)
+            records += decoder.rows - before
+            step, _ = feed_on(decoder, data, begin, 1, max_bytes, True)
+            begin += step.consumed
+            if step.fault is not None or not step.consumed:
+                fault = None if step.fault is None else replace(step.fault, record=records + step.fault.record)
+                return Progress(records + step.records, begin, fault)
+            records += step.records
 
 
 def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: int, max_bytes: int) -> list[Any]:

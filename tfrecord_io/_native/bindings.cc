@@ -250,14 +250,15 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
   new (place) Decoder(std::move(plan));
 }
 
-// `memory` has room for windows; a frame of more than `most_record_bytes` is left to the caller.
+// `memory` has room for windows, all of which stay there if it `keeps` them; a frame of more than `most_record_bytes`
+// is left to the caller.
 int64_t feed_windows(Decoder& decoder, int descriptor, int64_t file_bytes, const Scratch& memory, size_t window_bytes,
                      int64_t max_record_bytes, int64_t most_record_bytes, int64_t begin, int64_t end,
-                     int64_t max_bytes) {
+                     int64_t max_records, int64_t max_bytes, bool keeps) {
   nb::gil_scoped_release release;
-  FileWindows windows{descriptor,   file_bytes,       memory.data(),    memory.size(),
-                      window_bytes, max_record_bytes, most_record_bytes};
-  return feed_file(decoder, windows, begin, end, max_bytes);
+  FileWindows windows{descriptor,   file_bytes,       memory.data(),     memory.size(),
+                      window_bytes, max_record_bytes, most_record_bytes, keeps ? begin : -1};
+  return feed_file(decoder, windows, begin, end, max_records, max_bytes);
 }
 
 nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes,
@@ -547,7 +548,7 @@ NB_MODULE(_kernel, m) {
       .def("feed_kept", &feed_kept, nb::arg("data"), nb::arg("begin"), nb::arg("lengths"), nb::arg("kept"))
       .def("feed_file", &feed_windows, nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("memory").noconvert(),
            nb::arg("window_bytes"), nb::arg("max_record_bytes"), nb::arg("most_record_bytes"), nb::arg("begin"),
-           nb::arg("end"), nb::arg("max_bytes"))
+           nb::arg("end"), nb::arg("max_records"), nb::arg("max_bytes"), nb::arg("keeps"))
       .def("take", &take)
       .def("complete", &Decoder::complete, nb::call_guard<nb::gil_scoped_release>())
       .def("append", &Decoder::append, nb::arg("part"), nb::arg("begin"), nb::arg("end"), nb::arg("payload_bytes"),

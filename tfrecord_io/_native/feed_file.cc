@@ -43,9 +43,10 @@ int64_t read_at(int descriptor, u8* to, size_t size, int64_t at) {
 
 // Memory and file have the same offset in a page: where they nearly have, the system copies at a third of the speed.
 const u8* FileWindows::read(int64_t begin, int64_t end) const {
-  u8* data = memory + static_cast<size_t>(begin) % kPage;
+  if (end > end_of_room(begin)) return nullptr;
+  int64_t first = kept_from < 0 ? begin : kept_from;
+  u8* data = memory + first % static_cast<int64_t>(kPage) + (begin - first);
   size_t size = static_cast<size_t>(end - begin), done = 0;
-  if (size + static_cast<size_t>(data - memory) > room) return nullptr;
   while (done < size) {
     int64_t got = read_at(descriptor, data + done, size - done, begin + static_cast<int64_t>(done));
     if (got <= 0) return nullptr;
@@ -54,12 +55,14 @@ const u8* FileWindows::read(int64_t begin, int64_t end) const {
   return data;
 }
 
-int64_t feed_file(Decoder& decoder, const FileWindows& windows, int64_t begin, int64_t end, int64_t max_bytes) {
+int64_t feed_file(Decoder& decoder, const FileWindows& windows, int64_t begin, int64_t end, int64_t max_records,
+                  int64_t max_bytes) {
   int64_t at = begin;
-  while (at < end) {
+  while (at < end && max_records != 0) {
     int64_t stop = std::min(at + static_cast<int64_t>(windows.window_bytes), end);
-    stop = std::min(std::max(stop, at + static_cast<int64_t>(kHeaderBytes)), windows.file_bytes);
-    const u8* data = windows.read(at, stop);
+    stop = std::min(
+        {std::max(stop, at + static_cast<int64_t>(kHeaderBytes)), windows.file_bytes, windows.end_of_room(at)});
+    const u8* data = stop > at ? windows.read(at, stop) : nullptr;
     if (data == nullptr) break;
     size_t size = static_cast<size_t>(stop - at);
     FrameHeader header = read_frame(data, size, windows.max_record_bytes, false);
@@ -71,8 +74,9 @@ int64_t feed_file(Decoder& decoder, const FileWindows& windows, int64_t begin, i
       if (data == nullptr) break;
       size = static_cast<size_t>(stop - at);
     }
-    Progress done = decoder.feed(data, size, 0, -1, max_bytes, stop == windows.file_bytes);
+    Progress done = decoder.feed(data, size, 0, max_records, max_bytes, stop == windows.file_bytes);
     at += done.consumed;
+    if (max_records > 0) max_records -= done.records;
     if (done.fault || done.full || done.consumed == 0) break;
   }
   return at - begin;

@@ -236,6 +236,9 @@ FeatureName = tuple[str, bool]
 """A name, and whether it is that of a feature list: the two maps of a SequenceExample have separate names."""
 
 
+_PAGE = 4096  # of memory and files; the kernel's FileWindows have the same
+
+
 class FileView(NamedTuple):
     """An open file, and memory for windows of it."""
 
@@ -245,6 +248,10 @@ class FileView(NamedTuple):
     window_bytes: int
     max_record_bytes: int
     most_record_bytes: int  # a larger frame is left to the caller
+
+    def place(self, offset: int) -> int:
+        """Where a window that begins at this offset of the file begins in the memory: at the same offset in a page."""
+        return offset % _PAGE
 
 
 class Decoder(Protocol):
@@ -335,6 +342,11 @@ class Decoder(Protocol):
 
 class EngineDecoder(Decoder, Protocol):
     """The decoder of an engine."""
+
+    def feed_file(
+        self, file: FileView, begin: int, end: int, *, max_records: int = -1, max_bytes: int, keeps: bool = False
+    ) -> int:
+        """See `Decoder`; `keeps`: all bytes from `begin` on stay in the memory, and it ends where that is full."""
 
     def feed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
         """Decode some of the records of `data` from byte `begin` on, which `feed` of another decoder has decoded.

@@ -13,6 +13,7 @@ from tfrecord_io.engine.contract import (
     ColumnBuffers,
     Decoder,
     Engine,
+    EngineDecoder,
     Fault,
     FaultCode,
     FeatureName,
@@ -28,7 +29,7 @@ from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step
-_FEW = 1 / 3  # share of the bytes in records that pass, up to which two steps take less time than one go
+_FEW = 0.9  # share of the bytes in records that pass, up to which two steps take less time than one go and a copy
 _TRIED_BLOCKS = 8  # where more pass, one of so many blocks begins with two steps,
 _TRIED_PART = 16  # with this part of it
 
@@ -37,32 +38,35 @@ class DecodingChoice:
     """Whether the next records of a read are decoded in one go or in two steps; that changes no result.
 
     In two steps, the columns of the filter are decoded first, and then all columns of the records that pass: as long as
-    at most a third of the bytes that were decoded in two steps last are in records that pass. The beginning of the
-    first block, and of each eighth, is decoded in two steps to find that share. Decoders on several threads share it;
-    they may overwrite each other's.
+    at most nine tenths of the bytes that were decoded in two steps last are in records that pass. The beginning of the
+    first block is decoded in two steps to find that share, and of each eighth one to find it again. Decoders on several
+    threads share it; they may overwrite each other's.
 
     Attributes
     ----------
     fixed : bool or None
         Always or never decode in two steps; None: by the rule.
-    share : float
-        The share of the bytes that are expected in records that pass; 1 if unknown.
+    share : float or None
+        The share of the bytes that are expected in records that pass; None: unknown.
     """
 
     def __init__(self, fixed: bool | None = None) -> None:
-        self.fixed, self.share = fixed, 1.0
+        self.fixed = fixed
+        self.share: float | None = None
         self._blocks = 0
 
     @property
     def in_two_steps(self) -> bool:
-        return self.share <= _FEW if self.fixed is None else self.fixed
+        if self.fixed is not None:
+            return self.fixed
+        return self.share is not None and self.share <= _FEW
 
     def next(self, available: int) -> tuple[bool, int | None]:
         """Whether to decode the next of `available` bytes in two steps, and at most how many of them; None: all."""
         if self.fixed is not None or self.in_two_steps or available < _LEAST_BYTES:
             return self.in_two_steps, None
         block, self._blocks = self._blocks, self._blocks + 1
-        is_tried = block % _TRIED_BLOCKS == 0
+        is_tried = self.share is None or block % _TRIED_BLOCKS == 0
         return is_tried, available // _TRIED_PART if is_tried else None
 
 
@@ -169,10 +173,17 @@ class FilteringDecoder:
 
     def expect(self, payload_bytes: int) -> None:
         choice = self._prefilter.choice
-        self._main.expect(round(payload_bytes * choice.share) if choice.in_two_steps else payload_bytes)
+        share = choice.share if choice.in_two_steps and choice.share is not None else 1.0
+        self._main.expect(round(payload_bytes * share))
 
     def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
-        return 0
+        at, limit = begin, _MOST_BYTES if max_bytes < 0 else min(max_bytes, _MOST_BYTES)
+        while at < end:
+            consumed = self._step_of_file(file, at, end, limit - self.value_bytes)
+            if not consumed:
+                break
+            at += consumed
+        return at - begin
 
     def accept_embedded(self) -> None:
         assert self._stopped is not None
@@ -188,6 +199,7 @@ class FilteringDecoder:
     def clear(self) -> None:
         self._start()
         self.counts = RecordCounts()
+        self._stopped = None
         self._main.clear()
 
     def append(self, part: FilteringDecoder, begin: int, end: int, payload_bytes: int) -> bool:
@@ -258,8 +270,32 @@ class FilteringDecoder:
             return _Step()
         if size is not None:
             left = min(left, max(size, self._next_length(block, at)))
-        step = (self._filtered if in_two_steps else self._whole)(block, at, most, left, final)
+
+        def feed(decoder: EngineDecoder) -> Progress:
+            return decoder.feed(block, at, max_records=most, max_bytes=decoder.value_bytes + left, final=final)
+
+        step = self._filtered(feed, block, at) if in_two_steps else self._whole(feed)
         return step if size is None else step._replace(is_partial=True)
+
+    def _step_of_file(self, file: FileView, at: int, end: int, left: int) -> int:
+        """Decode records of a file in one of the ways, unless a limit may be near; returns how many bytes they have."""
+        room = self._room()
+        if left < end - at or self._stopped is not None or self._main.sequence != self._filter.sequence:
+            return 0
+        if room is not None and room <= 0:
+            return 0
+        in_two_steps, size = self._prefilter.choice.next(end - at)
+        stop = end if size is None else min(end, at + size)
+
+        def feed(decoder: EngineDecoder) -> Progress:
+            most, most_bytes = -1 if room is None else room, decoder.value_bytes + left
+            consumed = decoder.feed_file(
+                file, at, stop, max_records=most, max_bytes=most_bytes, keeps=decoder is self._filter
+            )
+            return Progress(0, consumed)
+
+        step = self._filtered(feed, file.memory, file.place(at)) if in_two_steps else self._whole(feed)
+        return step.consumed
 
     def _next_length(self, block: Array, at: int) -> int:
         """Payload bytes of the next record; 0 if that is faulty or truncated."""
@@ -273,11 +309,11 @@ class FilteringDecoder:
             self._names.update(dict.fromkeys(new))
             other.know(new)
 
-    def _whole(self, block: Array, at: int, most: int, left: int, final: bool) -> _Step:
+    def _whole(self, feed: Callable[[EngineDecoder], Progress]) -> _Step:
         """Decode records in one go."""
         main = self._main
         counts, rows, size = main.counts, main.rows, main.value_bytes
-        progress = main.feed(block, at, max_records=most, max_bytes=size + left, final=final)
+        progress = feed(main)
         size = main.value_bytes - size
         lengths = main.lengths(rows) if self._plan.keep_lengths else None
         self._count(main.rows - rows, size, main.counts - counts, lengths)
@@ -288,11 +324,11 @@ class FilteringDecoder:
         self._stopped = main if progress.embedded else None
         return _Step(progress.records, progress.consumed, fault, progress.embedded)
 
-    def _filtered(self, block: Array, at: int, most: int, left: int, final: bool) -> _Step:
-        """Decode the columns of the filter, then all columns of the records that may pass."""
+    def _filtered(self, feed: Callable[[EngineDecoder], Progress], block: Array, at: int) -> _Step:
+        """Decode the columns of the filter, then all columns of the records that may pass; the first record is `at`."""
         first = self._filter
         counts, was_sequence = first.counts, first.sequence
-        progress = first.feed(block, at, max_records=most, max_bytes=left, final=final)
+        progress = feed(first)
         rows, size, lengths = first.rows, first.value_bytes, first.lengths()
         mask = self._prefilter.may_pass(by_feature(first.take()), rows) if rows else np.empty(0, bool)
         kept = np.flatnonzero(mask)

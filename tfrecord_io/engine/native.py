@@ -202,8 +202,10 @@ class NativeDecoder:
             else:
                 self._kernel.accept_embedded()
 
-    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
-        consumed: int = self._kernel.feed_file(*file, begin, end, max_bytes)
+    def feed_file(
+        self, file: FileView, begin: int, end: int, *, max_records: int = -1, max_bytes: int, keeps: bool = False
+    ) -> int:
+        consumed: int = self._kernel.feed_file(*file, begin, end, max_records, max_bytes, keeps)
         self.rows = self._kernel.rows
         return consumed
 

@@ -19,7 +19,7 @@ class Limits:
     small_block_bytes: int = MIB // 4  # where a limit allows
     few_rows: int = 1000  # at most
     walk_block_bytes: int = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL
-    large_walk_block_bytes: int = 4 * MIB
+    large_walk_block_bytes: int = 9 * MIB  # a segment of a file that is not very large, and its last record
     walked_segment_bytes: int = 4 * MIB  # of a segment that is walked over
     walked_file_bytes: int = 8 * MIB  # of a file that is worth the threads
     walked_segment_records: int = 4  # at least, as the search of its first record reads half a record

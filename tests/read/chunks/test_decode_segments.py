@@ -60,6 +60,7 @@ def test_bounds_depend_on_the_file(cores: int) -> None:
     assert len(segment_bounds(0, 1 << 40, 1000, 1, cores)) == (1 << 14) + 1
     assert len(segment_bounds(0, 40 << 20, 2 << 20, 100_000, cores)) == 2
     assert len(segment_bounds(0, 40 << 20, 5 << 20, 1, cores)) == 3
+    assert len(segment_bounds(0, 32 << 20, 1000, 1, cores, filters=True)) == max(4, 2 * cores) + 1
 
 
 @pytest.mark.parametrize("cores", [16, 64])

@@ -123,8 +123,10 @@ class ReferenceDecoder:
             records, at = records + 1, at + FRAME_BYTES + length
         return Progress(records, at - begin)
 
-    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
-        """See `contract.Decoder.feed_file`: all is left to `feed`."""
+    def feed_file(
+        self, file: FileView, begin: int, end: int, *, max_records: int = -1, max_bytes: int, keeps: bool = False
+    ) -> int:
+        """See `contract.EngineDecoder.feed_file`: all is left to `feed`."""
         return 0
 
     def accept_embedded(self) -> None:

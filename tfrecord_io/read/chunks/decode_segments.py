@@ -25,14 +25,19 @@ MOST_PARTS = 8  # that are decoded, or wait for their turn
 _LONG_VALUE = 128  # bytes
 
 
-def segment_bounds(begin: int, end: int, record_bytes: int, columns: int, cores: int) -> list[int]:
+def segment_bounds(
+    begin: int, end: int, record_bytes: int, columns: int, cores: int, *, filters: bool = False
+) -> list[int]:
     """The bounds of the segments of [begin, end), for any number of threads on a machine of so many cores.
 
     Small ones keep all threads busy to the end; each costs time for a chunk, for its columns, and for the search of its
-    first record.
+    first record; twice as much time if the reader `filters`.
     """
-    size = end - begin
-    least, most = max(_LEAST_SEGMENTS, _LEAST_OF_CORE * cores), max(_MOST_SEGMENTS, _MOST_OF_CORE * cores)
+    size, times = end - begin, 2 if filters else 1
+    least, most = (
+        max(_LEAST_SEGMENTS // times, _LEAST_OF_CORE * cores),
+        max(_MOST_SEGMENTS // times, _MOST_OF_CORE * cores),
+    )
     wanted = max(min(size / least, _LARGE_BYTES), size / most)
     wanted = max(
         wanted, LIMITS.segment_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns
@@ -135,7 +140,14 @@ class DecodedPart:
         else:
             chunk.kept = kept_rows(decoder)
             chunk.columns = by_feature(decoder.take())
-            del self.decoder
+            self.use_again()
+
+    def use_again(self) -> None:
+        """Let a later segment use the decoder, unless it has met what its plan does not say."""
+        decoder, plan = self.decoder, self.settings.plan
+        del self.decoder
+        if not decoder.new_names and decoder.sequence == (plan.record_type is RecordType.SEQUENCE_EXAMPLE):
+            self._decoders.put_back(self.settings, decoder)
 
 
 class FileDecoder(Segments[DecodedPart]):
@@ -203,7 +215,7 @@ class FileDecoder(Segments[DecodedPart]):
         if (self.in_parts or self._joins) and copied_bytes > LIMITS.copied_share * record_bytes:
             return [begin]
         if not self.in_parts:
-            return segment_bounds(begin, size, record_bytes, columns, cpu_count())
+            return segment_bounds(begin, size, record_bytes, columns, cpu_count(), filters=windows.is_large)
         part = self._part_bytes
         if may_have_lists(self._settings.plan):
             part = part * LIMITS.list_part_bytes // LIMITS.part_bytes
@@ -237,11 +249,10 @@ class FileDecoder(Segments[DecodedPart]):
 
     def use_again(self, part: DecodedPart) -> None:
         """Use the memory of a part again, whose rows were appended, unless that is much."""
-        decoder, is_small = part.decoder, part.chunk.payload_bytes <= 2 * self._part_bytes
-        is_sequence = part.settings.plan.record_type is RecordType.SEQUENCE_EXAMPLE
-        del part.decoder
-        if is_small and not decoder.new_names and decoder.sequence == is_sequence:
-            self._decoders.put_back(part.settings, decoder)
+        if part.chunk.payload_bytes <= 2 * self._part_bytes:
+            part.use_again()
+        else:
+            del part.decoder
 
     def make_part(self, ahead: bool) -> DecodedPart:
         """The part of a segment, by the settings after the records so far.

@@ -58,16 +58,18 @@ class FileWindows:
     ----------
     file : OpenPlainFile
     large : bool
-        Windows are larger than the processor's cache: there is work to do for each that takes longer than that costs.
+        Buffers are larger than the processor's cache: there is work to do for each that takes longer than that costs.
 
     Attributes
     ----------
+    is_large : bool
     size : int
         Of the file, when it was opened.
     """
 
     def __init__(self, file: OpenPlainFile, *, large: bool = False) -> None:
         self.size = file.size
+        self.is_large = large
         self._block_bytes = LIMITS.large_walk_block_bytes if large else LIMITS.walk_block_bytes
         self._file = file
         self._stop = threading.Event()
@@ -132,7 +134,8 @@ class FileWindows:
             return None
         most = self.size if most_record_bytes is None else most_record_bytes
         memory = buffer[: len(buffer) - SPARE]
-        return FileView(self._file.descriptor, self.size, memory, self._block_bytes, max_record_bytes, most)
+        window_bytes = min(self._block_bytes, LIMITS.walk_block_bytes)
+        return FileView(self._file.descriptor, self.size, memory, window_bytes, max_record_bytes, most)
 
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
@@ -230,9 +233,16 @@ class SegmentWork:
                     return Segment(None, end, part)
                 segment.begin = segment.end = first
                 part.begin(end - first)
+                by_file = windows.is_large
                 while segment.end < end:
                     if windows.stopped:
                         raise OSError("the read has ended")
+                    if by_file:  # the engine goes on without a step here for each window
+                        file = windows.view(buffer, most, most_record_bytes)
+                        last = min(segment.end + _STEP_BYTES, end)
+                        segment.end += 0 if file is None else part.take_file(file, segment.end, last)
+                        by_file = segment.end == last
+                        continue
                     if self.whole:
                         data, final = windows.window(buffer, segment.end, end, most, most_record_bytes)
                     else:
@@ -245,10 +255,7 @@ class SegmentWork:
                     segment.end += consumed
                     if not consumed or not part.is_sound:
                         break
-                    if segment.end < end:  # the engine goes on without a step here for each window
-                        file = windows.view(buffer, most, most_record_bytes)
-                        last = min(segment.end + _STEP_BYTES, end)
-                        segment.end += 0 if file is None else part.take_file(file, segment.end, last)
+                    by_file = True
             except OSError:  # the read in order finds the error
                 segment.is_sound = False
             else:
