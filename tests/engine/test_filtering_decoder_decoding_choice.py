@@ -9,7 +9,7 @@ from tfrecord_io.engine.filtering_decoder import DecodingChoice
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize(("share", "is_chosen"), [(0.0, True), (0.8, True), (0.95, False), (1.0, False)])
+@pytest.mark.parametrize(("share", "is_chosen"), [(0.0, True), (0.9, True), (0.99, False), (1.0, False)])
 def test_two_steps_are_chosen_unless_nearly_all_bytes_pass(share: float, is_chosen: bool) -> None:
     choice = DecodingChoice()
     assert not choice.in_two_steps

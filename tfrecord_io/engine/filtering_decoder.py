@@ -29,7 +29,7 @@ from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step
-_FEW = 0.9  # share of the bytes in records that pass, up to which two steps take less time than one go and a copy
+_FEW = 0.98  # share of the bytes in records that pass, up to which two steps take less time than one go and a copy
 _TRIED_BLOCKS = 8  # where more pass, one of so many blocks begins with two steps,
 _TRIED_PART = 16  # with this part of it
 
@@ -38,7 +38,7 @@ class DecodingChoice:
     """Whether the next records of a read are decoded in one go or in two steps; that changes no result.
 
     In two steps, the columns of the filter are decoded first, and then all columns of the records that pass: as long as
-    at most nine tenths of the bytes that were decoded in two steps last are in records that pass. The beginning of the
+    at most 98 % of the bytes that were decoded in two steps last are in records that pass. The beginning of the
     first block is decoded in two steps to find that share, and of each eighth one to find it again. Decoders on several
     threads share it; they may overwrite each other's.
 
