@@ -126,15 +126,16 @@ def test_an_ignored_signal_stays_ignored(source: Path, tmp_path: Path) -> None:
         assert process.wait(timeout=60) == 0
 
 
-@pytest.mark.parametrize("number", SIGNALS[:2], ids=lambda number: number.name)
+@pytest.mark.matrix
+@pytest.mark.parametrize("delay", [1.5, 3])
 @pytest.mark.parametrize("of_files", [False, True])
-def test_a_signal_ends_a_query(source: Path, number: signal.Signals, of_files: bool) -> None:
+@pytest.mark.parametrize("number", SIGNALS[:2], ids=lambda number: number.name)
+def test_a_signal_ends_a_query(source: Path, number: signal.Signals, of_files: bool, delay: float) -> None:
     """Also one that DuckDB computes for hours, and one that reads files when the signal arrives."""
     pytest.importorskip("duckdb")
     a, b = (f"'{source}' a", f"'{source}' b") if of_files else ("range(100000000) a(x)", "range(100000000) b(x)")
     query = f"SELECT count(*) FROM {a}, {b} WHERE (CAST(a.x AS HUGEINT) * b.x) % 7 = 3"
-    for delay in (1.5, 3):
-        status, message = after_signal(["sql", query], delay, number)
-        if status != -number and "<frozen importlib._bootstrap>" not in message:
-            word = "interrupted" if number == signal.SIGINT else "terminated"
-            assert (status, message) == (128 + number, f"tfr: {word}\n")
+    status, message = after_signal(["sql", query], delay, number)
+    if status != -number and "<frozen importlib._bootstrap>" not in message:
+        word = "interrupted" if number == signal.SIGINT else "terminated"
+        assert (status, message) == (128 + number, f"tfr: {word}\n")
