@@ -38,7 +38,7 @@ def named(annotation: str) -> Iterator[Any]:
     for values in re.findall(r"Literal\[([^\]]*)\]", annotation):
         yield from literal_eval(f"[{values}]")
     for name in re.findall(r"\w+", annotation):
-        yield from literals(getattr(tfr.typing, name, None))
+        yield from literals(vars(tfr.typing).get(name))
 
 
 def literals(form: Any) -> Iterator[Any]:
@@ -76,6 +76,8 @@ MORE: dict[str, dict[str, Any]] = {
 }
 CALLS = {*READING, *COPYING, *EXPORTING, *WRITING, *FOLDERS, "encode_examples", "decode_examples", "embed_files"}
 
+CHOICES = [*choices()]
+
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +105,7 @@ def called(name: str, keywords: dict[str, Any]) -> Any:
     return function("photos" if name in FOLDERS else "a.tfrecord", **keywords)
 
 
-@pytest.mark.parametrize(("name", "keyword", "value"), [*choices()])
+@pytest.mark.parametrize(("name", "keyword", "value"), CHOICES)
 def test_a_choice_works_or_says_what_it_needs(place: None, name: str, keyword: str, value: Any) -> None:
     refused: Exception | None = None
     with warnings.catch_warnings():
@@ -123,7 +125,7 @@ def test_a_choice_works_or_says_what_it_needs(place: None, name: str, keyword: s
 
 
 def test_formats_that_are_only_written_are_no_choice_for_a_source() -> None:
-    offered = {value for name, keyword, value in choices() if (name, keyword) == ("convert", "source_format")}
+    offered = {value for name, keyword, value in CHOICES if (name, keyword) == ("convert", "source_format")}
     assert "lerobot" not in offered
     assert {"tfds", "elwc", "csv", "idx"} <= offered
     with pytest.raises(ValueError, match="source_format='lerobot': expected one of None, 'tfrecord', 'csv'"):
