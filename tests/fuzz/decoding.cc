@@ -159,7 +159,7 @@ Outcome decode_file(const DecoderPlan& plan, const Bytes& data, size_t window, s
   int64_t size = static_cast<int64_t>(data.size());
   FileWindows windows{file, size, memory.get(), room, window, plan.max_record_bytes, static_cast<int64_t>(most)};
   while (!outcome.fault && at < data.size()) {
-    int64_t before = decoder.rows, consumed = feed_file(decoder, windows, static_cast<int64_t>(at), size, -1);
+    int64_t before = decoder.rows, consumed = feed_file(decoder, windows, static_cast<int64_t>(at), size, -1, -1);
     FUZZ_CHECK(consumed >= 0 && at + static_cast<size_t>(consumed) <= data.size());
     outcome.records += decoder.rows - before;
     at += static_cast<size_t>(consumed);
