@@ -20,18 +20,26 @@ PACKAGE, TESTS = ROOT / "tfrecord_io", ROOT / "tests"
 
 @cache
 def imported(path: Path) -> frozenset[str]:
-    """The dotted names that a file imports, in functions, too."""
+    """The dotted names that a file imports, in functions, too, and the modules that they are in."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
-    return frozenset(names)
+    return frozenset(
+        ".".join(parts[:n]) for parts in (name.split(".") for name in names) for n in range(1, len(parts) + 1)
+    )
 
 
-def imports(path: Path, module: str) -> bool:
-    return any(name == module or name.startswith(f"{module}.") for name in imported(path))
+@cache
+def importers(folder: Path, pattern: str) -> dict[str, set[Path]]:
+    """The files below a folder that import each name."""
+    found: dict[str, set[Path]] = {}
+    for path in folder.rglob(pattern):
+        for name in imported(path):
+            found.setdefault(name, set()).add(path)
+    return found
 
 
 def direct(module: Path) -> set[Path]:
@@ -39,7 +47,7 @@ def direct(module: Path) -> set[Path]:
     below = module.relative_to(PACKAGE).with_suffix("")
     named = (TESTS / below.parent).glob(f"test_{below.name}*.py")
     dotted = ".".join(("tfrecord_io", *below.parts)).removesuffix(".__init__")
-    return {*named, *(path for path in TESTS.rglob("test_*.py") if imports(path, dotted))}
+    return {*named, *importers(TESTS, "test_*.py").get(dotted, ())}
 
 
 def near(module: Path) -> set[Path]:
@@ -49,7 +57,7 @@ def near(module: Path) -> set[Path]:
         if found := set[Path]().union(*map(direct, level)):
             return found
         names = [".".join(("tfrecord_io", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in level]
-        level = {path for path in PACKAGE.rglob("*.py") if any(imports(path, name) for name in names)} - met
+        level = set[Path]().union(*(importers(PACKAGE, "*.py").get(name, ()) for name in names)) - met
         met |= level
     return set((TESTS / module.relative_to(PACKAGE).parent).glob("test_*.py"))  # it is imported by its name in a table
 
