@@ -530,7 +530,7 @@ class Run:
         self._look(target)
         if self.thorough:
             self._call(Step("count"), target, -1)
-            self._call(Step("write" if self.program.form == "fixed" else "append", 99), target, -1)
+            self._call(Step("write" if self.program.form == "fixed" else "append", 999), target, -1)
             self._call(Step("table"), target, -1)
         self._check()
 
@@ -638,6 +638,18 @@ FORMS_OF = {**dict.fromkeys(("s3", "kms", "gcs", "azure", "disk"), _ALL_FORMS), 
 """The calls that write, by kind of world and form of dataset; more often drawn where they are named twice."""
 
 
+_SAME_NAMES = (3, 12)  # from one call to the next: numbered shards have the same names; by 12, other sizes
+_MEETINGS_DRAWN = 0.2
+_MEETINGS: tuple[tuple[tuple[str, ...], ...], ...] = (
+    (("write_indexed",), ("write", "write_indexed", "delete"), ("verify", "verify", "number", "key")),
+    (("write_indexed",), ("verify", "number"), ("write_indexed",)),
+    (("write_indexed",), ("verify", "number", "key"), ("write_indexed", "index")),
+    ((), ("copy_in",), ("write", "write_indexed", "copy_in")),
+)
+"""Calls before, of the actor that begins, and of another one, which programs of any calls seldom make in numbered
+shards of one name: an index is used while its file is replaced, a copy is made where another call writes."""
+
+
 def first_step(form: str) -> str:
     """The call that makes a dataset of a form."""
     return "write" if form == "fixed" else "append"
@@ -646,10 +658,13 @@ def first_step(form: str) -> str:
 def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
     """Draw a program of two or three actors, each with one to three calls."""
     world = rng.choice(worlds)
+    meets = len(FORMS_OF[world]) > 1 and rng.random() < _MEETINGS_DRAWN
     form = rng.choice(
         ("grown", "grown", "folders", "fixed", "fixed") if len(FORMS_OF[world]) > 1 else tuple(FORMS_OF[world])
     )
-    number = last = 0
+    form = "fixed" if meets else form
+    number = rng.randrange(3) if form == "fixed" else 0  # one, two or three shards
+    last = 0
 
     def step(names: Sequence[str]) -> Step:
         nonlocal number
@@ -657,14 +672,19 @@ def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
         if name == "delete":
             return Step(name, last + 1)  # rows of the calls before the actors begin, which none of them writes again
         if name in WRITERS and WRITERS[name].rows:
-            number += rng.choice((1, 3, 3)) if form == "fixed" else 1  # 3: the names of shards are those of the last
+            number += rng.choice(_SAME_NAMES if meets else (1, *_SAME_NAMES)) if form == "fixed" else 1
             return Step(name, number)
         return Step(name)
 
+    if meets:
+        prepared, *calls = rng.choice(_MEETINGS)
+        before = (step(prepared),) if prepared else ()
+        last = number
+        return Program(world, form, before, tuple((step(names),) for names in calls))
     writers, readers = FORMS_OF[world][form], tuple(READERS)
     first = [name for name in ("append", "indexed", "write", "write_indexed") if name in writers]
     before = tuple(step(first) for _ in range(rng.choice((0, 0, 1, 2))))
-    last = number
+    last = number if before else 0
     actors = []
     for _ in range(rng.choice((2, 2, 2, 3))):
         reads = rng.random() < 0.45
