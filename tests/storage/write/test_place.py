@@ -15,7 +15,7 @@ from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import manifest_name
-from tfrecord_io.storage.paths.manifest import ManifestFile, format_manifest, parse_manifest
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.place import Place
 from tfrecord_io.tools.leftovers import clean
@@ -100,3 +100,13 @@ def test_shards_are_numbered_on_beyond_six_digits(tmp_path: Path) -> None:
     assert any(each.name.startswith("part-1000001-") for each in path.iterdir())
     tfr.compact(path)
     assert tfr.read_table(path)["n"].to_pylist() == [1, 2, 3]
+
+
+def test_a_claim_keeps_no_writer_away_that_replaces_the_dataset(tmp_path: Path) -> None:
+    folder = f"memory://{tmp_path.name}/", {}
+    one, other = place_at(folder), place_at(folder)
+    mine, its = Manifest("part", "0" * 16, ()), Manifest("part", "1" * 16, ())
+    with one.alone():
+        one.update(lambda manifest: mine, lambda manifest: True)
+        other.update(lambda manifest: its, lambda manifest: True)  # it does not claim
+        assert one.update(lambda manifest: manifest or mine, lambda manifest: True) == (its, its)

@@ -217,8 +217,6 @@ class Place(ABC):
 class ExclusivePlace(Place):
     """One whose manifest is replaced while other writers are kept away."""
 
-    _written: Manifest | None = None  # since they are kept away
-
     @contextmanager
     def alone(self, *, required: bool = True) -> Iterator[None]:
         if self.is_exclusive:
@@ -228,7 +226,7 @@ class ExclusivePlace(Place):
             try:
                 yield
             finally:
-                self.is_exclusive, self._written = False, None
+                self.is_exclusive = False
 
     @abstractmethod
     def _exclusion(self, required: bool) -> AbstractContextManager[bool]:
@@ -236,12 +234,10 @@ class ExclusivePlace(Place):
 
     def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
         with self.alone(required=False):
-            old = self._written or self.read()
+            old = self.read()
             new = change(old)
             if new is not old:
-                self._written = None  # if that fails, it is unknown which one is there
                 self._write(new)
-                self._written = new if self.is_exclusive else None
             return old, new
 
     @abstractmethod

@@ -28,6 +28,7 @@ class LocalPlace(ExclusivePlace):
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)
         self._changed: set[str] = set()  # directories whose names are not durable yet
+        self._written: Manifest | None = None  # since the directory is locked
 
     @contextmanager
     def _exclusion(self, required: bool) -> Iterator[bool]:
@@ -35,12 +36,20 @@ class LocalPlace(ExclusivePlace):
             if required and not locked:
                 text = "its filesystem has no locks, without which two writers could lose shards of each other"
                 raise OSError(errno.ENOLCK, f"{text}; write a dataset of its own, or to another filesystem", self.path)
-            yield locked
+            try:
+                yield locked
+            finally:
+                self._written = None
+
+    def read(self) -> Manifest | None:
+        return self._written or super().read()
 
     def _write(self, manifest: Manifest) -> None:  # a link is replaced and not followed: it leads to another directory
         name, is_link = self._name, os.path.islink(self._name)
+        self._written = None  # if this fails, it is unknown which one is there
         with open_staged(name, name) if is_link else open_local(name, exclusive=False, after=_NAMED) as file:
             file.write(self.text_of(manifest))
+        self._written = manifest if self.is_exclusive else None
 
     def create(self, name: str = "") -> None:
         """Create the directory, or the folder of a shard, if it is missing."""
