@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 import tfrecord_io as tfr
-from servers import Web
+from servers import Bucket, Web
 
 
 def test_standard_input_and_output(tmp_path: Path) -> None:
@@ -49,6 +51,26 @@ def test_folders(tmp_path: Path, key: Any) -> None:
     with pytest.raises(TypeError, match="files= writes TFRecord to a folder"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b", files="images", target_format="tfrecord")
     assert not (tmp_path / "b").exists()
+
+
+def test_a_folder_of_tables_in_a_bucket_is_listed_once(s3: Bucket, tmp_path: Path, monkeypatch: Any) -> None:
+    for day in (1, 2):
+        pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "a.parquet")
+        s3.fs.put(str(tmp_path / "a.parquet"), s3.url(f"rows/day={day}/a.parquet"))
+    listings = []
+    client = type(s3.fs)
+    request = client._call_s3
+
+    async def counted(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+        if method.startswith("list_objects") and keywords.get("MaxKeys") != 1:  # which looks for a single name
+            listings.append(keywords.get("Prefix"))
+        return await request(self, method, *arguments, **keywords)
+
+    monkeypatch.setattr(client, "_call_s3", counted)
+    target, source_options = tmp_path / "a.tfrecord", {"storage_options": s3.storage_options}
+    tfr.convert(s3.url("rows/"), target, source_options=source_options)
+    assert tfr.read_table(target).to_pydict() == {"n": [1, 2, 1, 2], "day": [1, 1, 2, 2]}
+    assert len(listings) == 1
 
 
 def test_the_query_of_a_web_address_has_no_suffix(tmp_path: Path, web: Web) -> None:

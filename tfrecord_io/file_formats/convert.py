@@ -34,6 +34,7 @@ from tfrecord_io.registry import listed
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.filesystem.locate import storage_for
 from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import Source, total
@@ -260,7 +261,8 @@ def convert_given(
     read_from, write_to = storage_for(paths, both.source), storage_for([name], both.target)
     if (has_datasets or {**given, **sides.source_options}.get("split") is not None) and source_format is None:
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
-    reads, writes = formats_of(paths, name, both, source_format, target_format, files)
+    listings: dict[str, list[Entry]] = {}
+    reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
     sides.check(given, reads, writes)
     sides = sides.stated(beside_datasets=has_datasets)
     everything = {**given, **sides.source_options, **sides.target_options}
@@ -274,6 +276,8 @@ def convert_given(
     writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
     if columns is not None:
         reading["columns"] = columns
+    if reads.plan and listings:
+        reading["listings"] = listings
     if writes is not TFRECORD:
         inputs, reading = _records(reads, parts if has_datasets else paths, read_from, reading)
         if is_apart:

@@ -38,6 +38,7 @@ def formats_of(
     source_format: str | None,
     target_format: str | None,
     files: str | None,
+    listings: dict[str, list[Entry]],
 ) -> tuple[Format, Format]:
     """The formats of the source and the target of a conversion, of which one is TFRecord.
 
@@ -47,6 +48,8 @@ def formats_of(
         As in `tfrecord_io.convert`.
     places : TransferOptions
         The storage of both.
+    listings : dict
+        Gets what was listed of folders, by path.
 
     Raises
     ------
@@ -54,7 +57,7 @@ def formats_of(
         They cannot be converted, or contradict each other.
     """
     reads = (
-        _common_format(paths, places.source, files)
+        _common_format(paths, places.source, files, listings)
         if source_format is None
         else _named("source_format", source_format, *paths)
     )
@@ -143,11 +146,13 @@ def _unwritable(path: str, what: str) -> ValueError:
     )
 
 
-def _common_format(paths: Sequence[str], storage: StorageOptions, files: str | None) -> Format:
+def _common_format(
+    paths: Sequence[str], storage: StorageOptions, files: str | None, listings: dict[str, list[Entry]]
+) -> Format:
     """The format of all sources. With `files`, a folder without TFRecord files is one of files."""
     if not paths:
         raise ValueError("no path was given")
-    found = [_format_of_name(path) or _format_of_files(path, storage, files) for path in paths]
+    found = [_format_of_name(path) or _format_of_files(path, storage, files, listings) for path in paths]
     for path, format in zip(paths, found, strict=True):
         if format is not found[0]:
             reason = f"'{printable(paths[0])}' is {found[0].title} and '{printable(path)}' is {format.title}"
@@ -173,7 +178,7 @@ def _check_compression(path: str, format: Format) -> None:
         raise ValueError(f"'{printable(path)}': {reason}")
 
 
-def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> Format:
+def _format_of_files(path: str, storage: StorageOptions, files: str | None, listings: dict[str, list[Entry]]) -> Format:
     """The format of the files that a glob matches, or of a folder without TFRecord files, from their names."""
     fs, name = locate(path, storage)
     entry = fs.entry(name)
@@ -182,7 +187,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> F
         return (matched.pop() if len(matched) == 1 else None) or TFRECORD
     if not entry.directory:
         return TFRECORD
-    listing = list_directory(fs, entry.name)
+    listing = listings[path] = list_directory(fs, entry.name)
     names = sorted({child.basename for child in listing})
     if files in FOLDERS and not any(map(is_record_file, names)):
         return FORMATS[FOLDERS[files]]
@@ -192,7 +197,12 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> F
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
-    return _format_of_folder(path, names, files_below(fs, entry.name, listing))
+    format = next((format for name in names if (format := _format_of_name(name)) is not None), None)
+    if format is None and not any(map(is_record_file, names)):
+        reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
+        advice = files_below(fs, entry.name, listing) or say('{files="all"} embeds files of any kind')
+        raise FileNotFoundError(errno.ENOENT, say("{}", reason) & advice, path)
+    return format or TFRECORD
 
 
 def _has_records(fs: FileSystem, listing: list[Entry]) -> bool:
@@ -208,12 +218,3 @@ def _may_have_images(names: Sequence[str]) -> bool:
     """Whether no file of a folder is of a format that has types."""
     found = (_format_of_name(name) for name in names)
     return not any(map(is_record_file, names)) and not any(format is not None and format.typed for format in found)
-
-
-def _format_of_folder(folder: str, names: Sequence[str], below: str) -> Format:
-    format = next((format for name in names if (format := _format_of_name(name)) is not None), None)
-    if format is None and not any(map(is_record_file, names)):
-        reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
-        advice = below or say('{files="all"} embeds files of any kind')
-        raise FileNotFoundError(errno.ENOENT, say("{}", reason) & advice, folder)
-    return format or TFRECORD

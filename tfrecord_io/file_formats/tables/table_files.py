@@ -28,6 +28,7 @@ from tfrecord_io.read.row_filter import RowFilter, with_filter_columns
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.open_stream import open_source
@@ -62,6 +63,7 @@ class SourceOptions:
     progress: ProgressLike = False  # of formats whose files are read in order
     named: bool = False  # the caller named the format: the suffixes and the content of files do not matter
     limits: Limits = DEFAULT_LIMITS  # of columns, or fields of nested ones, and of rows with few of many columns
+    listings: Mapping[str, list[Entry]] | None = None  # of folders that were just listed, by path
 
     def __post_init__(self) -> None:
         ReadOptions(limits=self.limits)  # checks them
@@ -121,7 +123,10 @@ class TableFiles:
             The name of a folder has no value of the declared type.
         """
         suffixes = tuple(suffix for format in formats for suffix in suffixes_of(format))
-        found = [find_files(path, suffixes, options.storage, partitioned=True) for path in paths]
+        listed = options.listings or {}
+        found = [
+            find_files(path, suffixes, options.storage, partitioned=True, listed=listed.get(path)) for path in paths
+        ]
         sources = [source for match in found for source in match.sources]
         folders, overrides = PartitionColumns.in_folders_of(sources).overridden(options.schema_overrides, sources)
         if formats[0].typed and overrides:
@@ -133,7 +138,7 @@ class TableFiles:
         schema = options.schema
         if folders.fields and schema is not None:
             folders, schema = folders.declared(Schema.parse(schema), sources)
-        return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides))
+        return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides, listings=None))
 
     def selected(self, names: Sequence[str]) -> list[str] | None:
         """Those of the columns in the files that are selected; None: all.

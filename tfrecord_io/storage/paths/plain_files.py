@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from tfrecord_io.errors import printable, say
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.storage.filesystem.interface import FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import is_hidden, natural_key, parse_part
@@ -43,12 +43,18 @@ class PathMatch:
 
 
 def find_files(
-    path: Any, suffixes: str | tuple[str, ...], storage: StorageOptions = DEFAULT_STORAGE, *, partitioned: bool = False
+    path: Any,
+    suffixes: str | tuple[str, ...],
+    storage: StorageOptions = DEFAULT_STORAGE,
+    *,
+    partitioned: bool = False,
+    listed: list[Entry] | None = None,
 ) -> PathMatch:
     """Find the files that a path means; of a directory those whose names end with one of `suffixes`.
 
     A file of exactly this name wins over what it matches as a glob. If there is none, this is a FileNotFoundError. With
-    `partitioned`, a directory has the files of its partition folders too, and the sources have the values of these.
+    `partitioned`, a directory has the files of its partition folders too, and the sources have the values of these;
+    `listed`, if it is given, is what `list_directory` has found in it.
     Left out are names that begin with ``_`` or a dot; of a glob a dot, unless it states that, and names of tools.
     """
     fs, name = locate(path, storage)
@@ -56,7 +62,7 @@ def find_files(
     if entry is not None and not entry.directory:
         return PathMatch(os.fspath(path), [source_of(fs, entry)])
     if entry is not None:
-        everything = list_directory(fs, entry.name) if partitioned else fs.listing(entry.name)
+        everything = listed or (list_directory(fs, entry.name) if partitioned else fs.listing(entry.name))
         listing = [child for child in everything if child.basename.lower().endswith(suffixes)]
         kinds = suffixes if isinstance(suffixes, str) else " or ".join(suffixes)
         nothing = f"this directory has no {kinds} files" if kinds else "this directory has no files"
