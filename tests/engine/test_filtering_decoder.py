@@ -187,6 +187,18 @@ def test_a_file_is_decoded_as_its_bytes_are(
 
 
 @engines
+def test_the_share_is_that_of_several_records(engine: Engine) -> None:
+    choice = DecodingChoice(fixed=True)
+    decoder = decoder_of(engine, choice)
+    records = [example(n=int64s(PASSING * (at % 4 == 0)), t=blobs(b"a" * 100)) for at in range(8)]
+    decoder.feed(framed(*records))
+    assert choice.share == 0.25
+    assert 0.8 < choice.of_columns <= 1
+    decoder.feed(framed(records[0]))
+    assert choice.share == 0.25
+
+
+@engines
 @settings(max_examples=rounds(60))
 @given(
     st.lists(st.lists(payloads(faulty=False), min_size=1, max_size=9), min_size=1, max_size=4),

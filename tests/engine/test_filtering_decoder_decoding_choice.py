@@ -17,6 +17,13 @@ def test_two_steps_are_chosen_unless_nearly_all_bytes_pass(share: float, is_chos
     assert choice.in_two_steps is is_chosen
 
 
+@pytest.mark.parametrize(("of_columns", "is_chosen"), [(0.0, False), (0.03, False), (0.3, True), (3.0, True)])
+def test_one_go_is_chosen_where_the_columns_have_few_of_the_bytes(of_columns: float, is_chosen: bool) -> None:
+    choice = DecodingChoice()
+    choice.share, choice.of_columns = 0.1, of_columns
+    assert choice.in_two_steps is is_chosen
+
+
 def test_little_data_is_decoded_in_one_go_until_the_share_is_known() -> None:
     choice = DecodingChoice()
     assert choice.next(MIB // 8) == (False, None)

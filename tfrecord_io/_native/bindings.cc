@@ -573,6 +573,7 @@ NB_MODULE(_kernel, m) {
       .def_ro("rows", &Decoder::rows)
       .def_ro("value_bytes", &Decoder::value_bytes)
       .def_prop_ro("integer_bytes", &Decoder::integer_bytes)
+      .def_prop_ro("column_bytes", &Decoder::column_bytes)
       .def_ro("seen", &Decoder::seen)
       .def_ro("foreign", &Decoder::foreign)
       .def_ro("nested", &Decoder::nested)

@@ -312,6 +312,18 @@ int64_t Decoder::integer_bytes() const {
   return values * 8;
 }
 
+int64_t Decoder::column_bytes() const {
+  int64_t bytes = 0;
+  for (const Slot& slot : slots) {
+    const Column* column = slot.column.steps ? slot.column.steps.get() : &slot.column;
+    for (; column != nullptr; column = column->other.get()) {
+      int64_t count = column->layout == Layout::kList ? column->value_count : column->rows;
+      bytes += column->data_bytes + count * (column->kind == Kind::kInt64 ? 8 : 4);
+    }
+  }
+  return bytes;
+}
+
 void Decoder::clear() {
   for (Slot& slot : slots) slot.column.clear();
   lengths.clear();

@@ -69,6 +69,8 @@ class Decoder {
 
   // Bytes of the integers in list columns.
   int64_t integer_bytes() const;
+  // Bytes of the values of all columns, and of nulls where they take as many.
+  int64_t column_bytes() const;
 
   struct Slot {
     std::string name;

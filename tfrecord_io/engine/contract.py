@@ -343,6 +343,10 @@ class Decoder(Protocol):
 class EngineDecoder(Decoder, Protocol):
     """The decoder of an engine."""
 
+    @property
+    def column_bytes(self) -> int:
+        """About how many bytes the values of the rows held have in their columns."""
+
     def feed_file(
         self, file: FileView, begin: int, end: int, *, max_records: int = -1, max_bytes: int, keeps: bool = False
     ) -> int:

@@ -29,7 +29,10 @@ from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step
-_FEW = 0.98  # share of the bytes in records that pass, up to which two steps take less time than one go and a copy
+_LEAST_RECORDS = 4  # fewer, such as the last one of a segment, do not tell the share of those that pass
+# Two steps take less time than one go and a copy of the rows up to this share of the bytes in records that pass; and up
+# to a smaller one where the columns have few of the bytes, as the names of all features are read twice.
+_FEW, _FEW_OF_COLUMNS, _FEW_COLUMNS = 0.98, 1.4, 0.1
 _TRIED_BLOCKS = 8  # where more pass, one of so many blocks begins with two steps,
 _TRIED_PART = 16  # with this part of it
 
@@ -38,9 +41,9 @@ class DecodingChoice:
     """Whether the next records of a read are decoded in one go or in two steps; that changes no result.
 
     In two steps, the columns of the filter are decoded first, and then all columns of the records that pass: as long as
-    at most 98 % of the bytes that were decoded in two steps last are in records that pass. The beginning of the
-    first block is decoded in two steps to find that share, and of each eighth one to find it again. Decoders on several
-    threads share it; they may overwrite each other's.
+    at most 98 % of the bytes that were decoded in two steps last are in records that pass, or fewer where there are
+    many other features. The beginning of the first block is decoded in two steps to find that share, and of each eighth
+    one to find it again. Decoders on several threads share it; they may overwrite each other's.
 
     Attributes
     ----------
@@ -48,10 +51,12 @@ class DecodingChoice:
         Always or never decode in two steps; None: by the rule.
     share : float or None
         The share of the bytes that are expected in records that pass; None: unknown.
+    of_columns : float
+        The bytes of a record's values in the columns, divided by those of the record; 1 if unknown.
     """
 
     def __init__(self, fixed: bool | None = None) -> None:
-        self.fixed = fixed
+        self.fixed, self.of_columns = fixed, 1.0
         self.share: float | None = None
         self._blocks = 0
 
@@ -59,7 +64,7 @@ class DecodingChoice:
     def in_two_steps(self) -> bool:
         if self.fixed is not None:
             return self.fixed
-        return self.share is not None and self.share <= _FEW
+        return self.share is not None and self.share <= min(_FEW, _FEW_OF_COLUMNS * self.of_columns - _FEW_COLUMNS)
 
     def next(self, available: int) -> tuple[bool, int | None]:
         """Whether to decode the next of `available` bytes in two steps, and at most how many of them; None: all."""
@@ -333,10 +338,14 @@ class FilteringDecoder:
         mask = self._prefilter.may_pass(by_feature(first.take()), rows) if rows else np.empty(0, bool)
         kept = np.flatnonzero(mask)
         self._share_names(first, self._main)
-        before = self._main.value_bytes
+        main, choice = self._main, self._prefilter.choice
+        passing, of_columns = -main.value_bytes, -main.column_bytes
         fault = self._decode_kept(block, at, lengths, mask) if len(kept) else None
-        if size:
-            self._prefilter.choice.share = (self._main.value_bytes - before) / size
+        passing, of_columns = passing + main.value_bytes, of_columns + main.column_bytes
+        if size and (rows >= _LEAST_RECORDS or choice.share is None):
+            choice.share = passing / size
+        if passing:
+            choice.of_columns = of_columns / passing
         if fault is not None:
             return self._up_to(fault, block, at, kept, lengths[: fault.record], was_sequence)
         self._count(rows, size, first.counts - counts, lengths, kept)

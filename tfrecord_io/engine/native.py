@@ -150,6 +150,10 @@ class NativeDecoder:
     def integer_bytes(self) -> int:
         return self._kernel.integer_bytes
 
+    @property
+    def column_bytes(self) -> int:
+        return self._kernel.column_bytes
+
     def lengths(self, begin: int = 0) -> Array:
         return np.asarray(self._kernel.lengths(begin))
 

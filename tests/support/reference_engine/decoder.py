@@ -51,6 +51,11 @@ class ReferenceDecoder:
         """See `contract.Decoder.integer_bytes`."""
         return 8 * sum(column.integers_in_lists for column in self._columns.values())
 
+    @property
+    def column_bytes(self) -> int:
+        """See `contract.EngineDecoder.column_bytes`: those of the records."""
+        return self.value_bytes
+
     def lengths(self, begin: int = 0) -> Array:
         """See `contract.Decoder.lengths`."""
         assert self._plan.keep_lengths
