@@ -10,16 +10,18 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from reading import read_by
-from reading_modes import opened_scans
+from reading_modes import decoded_by, opened_scans
 from records import example, int64s, written
 from rounds import rounds
 from suites.conditions import VALUES, condition_files
+from tfrecord_io.read.open_scan import read_scan, without_excluded
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
 POLARS_1 = pl.__version__.startswith("1.")
@@ -238,9 +240,24 @@ def test_files_that_a_condition_excludes_are_not_opened(tmp_path: Path) -> None:
         scan.filter(pl.col("x") == 3).collect()
 
 
+@pytest.mark.parametrize("two_steps", [True, False])
+def test_rows_that_a_condition_excludes_may_be_left_out(tmp_path: Path, two_steps: bool) -> None:
+    path = tmp_path / "a.tfrecord"
+    rows = 20_000
+    tfr.write_tfrecord({"n": range(rows), "x": range(rows), "name": ["a"] * rows}, path)
+    scan = tfr.dataset(path)
+    with decoded_by([(two_steps, None)]):
+        hinted = read_scan(without_excluded(scan, [("n", ">=", rows - 5)]))
+        assert hinted.num_rows == (5 if two_steps else rows)
+        assert hinted.filter(pc.field("n") >= rows - 5).equals(tfr.read_table(path).slice(rows - 5))
+        few = without_excluded(scan.only(["name"]), [("n", ">=", rows - 5)])  # of many columns: not worth a second step
+        assert read_scan(few).num_rows == rows
+        frame = tfr.scan_polars(path).filter(pl.col("n") >= rows - 5, pl.col("n") % 2 == 1).collect()
+    assert frame["x"].to_list() == [rows - 5, rows - 3, rows - 1]
+
+
 def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tfrecord_io.adapters import polars as adapter
-    from tfrecord_io.read.open_scan import read_scan
 
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"n": range(100), "x": range(100), "raw": [bytes(9000)] * 100}, path)

@@ -31,8 +31,9 @@ _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step
 _LEAST_RECORDS = 4  # fewer, such as the last one of a segment, do not tell the share of those that pass
 # Two steps take less time than one go and a copy of the rows up to this share of the bytes in records that pass; and up
-# to a smaller one where the columns have few of the bytes, as the names of all features are read twice.
-_FEW, _FEW_OF_COLUMNS, _FEW_COLUMNS = 0.98, 1.4, 0.1
+# to a smaller one where the columns have few of the bytes, as the names of all features are read twice, or where the
+# rows are not copied.
+_FEW, _FEW_OF_COLUMNS, _FEW_COLUMNS, _FEW_WITHOUT_COPY = 0.98, 1.4, 0.1, 0.5
 _TRIED_BLOCKS = 8  # where more pass, one of so many blocks begins with two steps,
 _TRIED_PART = 16  # with this part of it
 
@@ -49,14 +50,16 @@ class DecodingChoice:
     ----------
     fixed : bool or None
         Always or never decode in two steps; None: by the rule.
+    copies : bool
+        Of what is decoded, the rows that pass are copied if there are others; else these are left to the caller.
     share : float or None
         The share of the bytes that are expected in records that pass; None: unknown.
     of_columns : float
         The bytes of a record's values in the columns, divided by those of the record; 1 if unknown.
     """
 
-    def __init__(self, fixed: bool | None = None) -> None:
-        self.fixed, self.of_columns = fixed, 1.0
+    def __init__(self, fixed: bool | None = None, *, copies: bool = True) -> None:
+        self.fixed, self.copies, self.of_columns = fixed, copies, 1.0
         self.share: float | None = None
         self._blocks = 0
 
@@ -64,7 +67,8 @@ class DecodingChoice:
     def in_two_steps(self) -> bool:
         if self.fixed is not None:
             return self.fixed
-        return self.share is not None and self.share <= min(_FEW, _FEW_OF_COLUMNS * self.of_columns - _FEW_COLUMNS)
+        most = min(_FEW, _FEW_OF_COLUMNS * self.of_columns - _FEW_COLUMNS)
+        return self.share is not None and self.share <= (most if self.copies else _FEW_WITHOUT_COPY * most)
 
     def next(self, available: int) -> tuple[bool, int | None]:
         """Whether to decode the next of `available` bytes in two steps, and at most how many of them; None: all."""

@@ -582,13 +582,21 @@ def _left_out(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, 
 def without_excluded(scan: AnyScan, filters: Any) -> AnyScan:
     """Without the files, and the records of indexed files, that cannot fulfil a condition.
 
-    Other rows that do not fulfil it remain: for a caller that applies it faster than decoding in two steps.
+    Other rows that do not fulfil it may remain, where it takes less time to decode them: the caller applies it.
     """
     filtered = scan.filter(filters).pruned()
     assert filtered.row_filter is not None
-    indexed = search_indexes(filtered.needed(), filtered.row_filter) if scan.row_filter is None else None
-    narrowed = filtered if indexed is None else indexed  # where it has a filter, its opening searches
-    return scan.over(narrowed.sources, offset=narrowed.options.offset)
+    if scan.row_filter is not None:  # its opening searches
+        return scan.over(filtered.sources, offset=filtered.options.offset)
+    indexed = search_indexes(filtered.needed(), filtered.row_filter)
+    if indexed is not None:
+        return scan.over(indexed.sources, offset=indexed.options.offset)
+    if 2 * len(scan.schema) < len(scan.compiled.schema):  # most of the time is spent on the names of the features
+        return scan.over(filtered.sources)
+    from tfrecord_io.read.row_filter import RowHint
+
+    hint = RowHint(filtered.row_filter.condition, filtered.row_filter.columns)
+    return replace(filtered, row_filter=hint, may_be_indexed=False)
 
 
 def _with_first(found: FileMatches, shard: ManifestShard | None) -> FileMatches:

@@ -328,21 +328,22 @@ class Reader(BatchStream):
 
     def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
-        if not self._selects:
+        names, row_filter = self._schema.names, self._scan.row_filter
+        if row_filter is None:
+            chosen, numbers = batch.select(names) if self._selects else batch, None
+        else:
+            chosen, numbers = row_filter.chosen(batch, names, self._left)
+        if chunk.kept is None and len(chosen) == len(batch):
             for file in chunk.files():
                 begin, end = max(file.begin, first), min(file.end, first + len(batch))
                 if begin < end:
                     self.origins.add(file.path, file.first_record + begin - file.begin, end - begin, file=file.file)
-            return batch
-        names = self._schema.names
-        if self._scan.row_filter is None:
-            chosen, numbers = batch.select(names), np.arange(len(batch))
         else:
-            chosen, numbers = self._scan.row_filter.chosen(batch, names, self._left)
-        numbers = numbers + first if chunk.kept is None else chunk.kept[numbers + first]
-        for file in chunk.files():
-            own_numbers = numbers[slice(*np.searchsorted(numbers, (file.begin, file.end)))] - file.begin
-            self.origins.add_some(file.path, file.first_record, own_numbers, file=file.file)
+            numbers = np.arange(first, first + len(batch)) if numbers is None else numbers + first
+            numbers = numbers if chunk.kept is None else chunk.kept[numbers]
+            for file in chunk.files():
+                own_numbers = numbers[slice(*np.searchsorted(numbers, (file.begin, file.end)))] - file.begin
+                self.origins.add_some(file.path, file.first_record, own_numbers, file=file.file)
         if self._left is not None:
             self._left -= len(chosen)
         return chosen

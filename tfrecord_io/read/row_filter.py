@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,7 @@ class RowFilter:
 
     condition: Condition
     columns: tuple[str, ...]
+    is_hint: ClassVar[bool] = False
     _is_simple: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -207,6 +208,17 @@ class RowFilter:
             return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(condition)))
         except (pa.ArrowException, SchemaError):  # such as null in place of a feature, whose type is not known
             return True
+
+
+@dataclass(frozen=True, slots=True)
+class RowHint(RowFilter):
+    """A condition that the caller applies: rows that do not fulfil it are left out where that saves time."""
+
+    is_hint: ClassVar[bool] = True
+
+    def chosen(self, batch: pa.RecordBatch, names: Sequence[str], most: int | None) -> tuple[pa.RecordBatch, Array]:
+        """Columns of all rows of a batch."""
+        return batch.select(names), np.arange(len(batch))
 
 
 def with_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
-from tfrecord_io.engine.filtering_decoder import Prefilter
+from tfrecord_io.engine.filtering_decoder import DecodingChoice, Prefilter
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises
@@ -545,7 +545,9 @@ class EarlyFilter:
         names = {column.name for column in self._own.settings.plan.columns}
         if all(column.name in names for column in settings.plan.columns):
             return settings
-        return replace(settings, prefilter=Prefilter(frozenset(names), self.may_pass))
+        assert self.scan.row_filter is not None
+        choice = DecodingChoice(copies=not self.scan.row_filter.is_hint)
+        return replace(settings, prefilter=Prefilter(frozenset(names), self.may_pass, choice))
 
 
 _PICKLED = [f.name for f in fields(Scan) if f.name not in ("sources", "picked", "left_out", "compiled")]

@@ -59,6 +59,7 @@ class FileWindows:
     file : OpenPlainFile
     large : bool
         Buffers are larger than the processor's cache: there is work to do for each that takes longer than that costs.
+        The engine fills them window by window; those of a file in memory are windows.
 
     Attributes
     ----------
@@ -70,7 +71,8 @@ class FileWindows:
     def __init__(self, file: OpenPlainFile, *, large: bool = False) -> None:
         self.size = file.size
         self.is_large = large
-        self._block_bytes = LIMITS.large_walk_block_bytes if large else LIMITS.walk_block_bytes
+        self._buffer_bytes = LIMITS.large_walk_block_bytes if large else LIMITS.walk_block_bytes
+        self._block_bytes = self._buffer_bytes if file.descriptor is None else LIMITS.walk_block_bytes
         self._file = file
         self._stop = threading.Event()
 
@@ -85,7 +87,7 @@ class FileWindows:
     @contextmanager
     def buffer(self) -> Iterator[Bytes]:
         """A buffer of one thread."""
-        size = max(min(self._block_bytes, self.size), _SEARCH_BYTES) + PAGE + SPARE
+        size = max(min(self._buffer_bytes, self.size), _SEARCH_BYTES) + PAGE + SPARE
         buffer = None
         with suppress(IndexError):
             buffer = _kept.pop()
@@ -134,8 +136,7 @@ class FileWindows:
             return None
         most = self.size if most_record_bytes is None else most_record_bytes
         memory = buffer[: len(buffer) - SPARE]
-        window_bytes = min(self._block_bytes, LIMITS.walk_block_bytes)
-        return FileView(self._file.descriptor, self.size, memory, window_bytes, max_record_bytes, most)
+        return FileView(self._file.descriptor, self.size, memory, self._block_bytes, max_record_bytes, most)
 
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
