@@ -102,6 +102,7 @@ def chaos(s3_endpoint: str) -> Iterator[Chaos]:
 @pytest.fixture(scope="session")
 def gcs_endpoint() -> Iterator[str]:
     server = pytest.importorskip("gcp_storage_emulator.server").create_server("127.0.0.1", 0, in_memory=True)
+    server._storage._write_config_to_file = lambda: None  # all objects as JSON at each change: only a restart reads it
     server.start()
     socket = server._api._httpd.socket
     socket.listen(128)  # its backlog of 5 drops connections, which are tried again after up to a minute
