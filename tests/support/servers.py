@@ -84,6 +84,10 @@ def s3_endpoint() -> Iterator[str]:
 @pytest.fixture
 def s3(s3_endpoint: str) -> Bucket:
     """A bucket of an S3 server. Parts of uploads have the usual size unless a test changes it."""
+    return s3_bucket(s3_endpoint)
+
+
+def s3_bucket(s3_endpoint: str) -> Bucket:
     pytest.importorskip("s3fs")
     bucket = Bucket("s3", f"bucket-{uuid.uuid4().hex[:8]}", {"key": "k", "secret": "s", "endpoint_url": s3_endpoint})
     bucket.fs.mkdir(bucket.name)

@@ -21,7 +21,7 @@ from counted_calls import calls
 from reading import read_by
 from records import framed
 from rounds import IN_A_BUCKET
-from servers import Bucket
+from servers import Bucket, s3_bucket
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.schema.embedded import embedded_schema, pack
@@ -92,23 +92,31 @@ REQUESTS: dict[str, tuple[int, int, Callable[..., Any]]] = {  # the most, and ho
 }
 
 
+@pytest.fixture(scope="module")
+def of_folders(s3_endpoint: str) -> Bucket:
+    """A bucket with a dataset of 10 folders and one of 40."""
+    bucket = s3_bucket(s3_endpoint)
+    for folders in (10, 40):
+        table = {"x": np.arange(folders), "day": np.arange(folders)}
+        target = bucket.url(f"{folders}/")
+        tfr.write_tfrecord(table, target, partition_by=["day"], storage_options=bucket.storage_options)
+    return bucket
+
+
 @pytest.mark.parametrize("use", REQUESTS)
 @pytest.mark.parametrize("slash", ["/", ""])
 def test_requests_but_for_the_content_do_not_depend_on_the_folders(
-    s3: Bucket, counted: tuple[Counter[str], Counter[str]], use: str, slash: str
+    of_folders: Bucket, counted: tuple[Counter[str], Counter[str]], use: str, slash: str
 ) -> None:
     """Each file of the dataset, and whether it has an index, is known by one listing."""
     most, of_file, act = REQUESTS[use]
     counts, of_data = counted
-    storage: dict[str, Any] = {"storage_options": s3.storage_options}
-    for folders in (10, 40):
-        table = {"x": np.arange(folders), "day": np.arange(folders)}
-        tfr.write_tfrecord(table, s3.url(f"{folders}/"), partition_by=["day"], **storage)
+    storage: dict[str, Any] = {"storage_options": of_folders.storage_options}
     found = []
     for folders in (10, 40):
         counts.clear()
         of_data.clear()
-        act(s3.url(f"{folders}{slash}"), **storage)
+        act(of_folders.url(f"{folders}{slash}"), **storage)
         found.append(counts.total())
         assert of_data.total() == (folders * of_file or int("filter" in use))
     assert found[0] == found[1] <= most + (not slash)  # without it, one more tells that it is not a file
