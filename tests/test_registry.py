@@ -13,6 +13,7 @@ import tomllib
 import warnings
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace as Shape
 from typing import Any, get_args
@@ -274,6 +275,12 @@ def kinds(registry: Registry[Any]) -> str:
     return f"{registry.kind}s"
 
 
+@cache
+def texts_of(path: Path) -> frozenset[str]:
+    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    return frozenset(node.value.lower() for node in nodes if isinstance(node, ast.Constant) and type(node.value) is str)
+
+
 @pytest.mark.parametrize("registry", HOMES, ids=kinds)
 def test_names_of_rows_stand_in_their_registry_alone(registry: Registry[Any]) -> None:
     home, others = HOMES[registry]
@@ -281,11 +288,8 @@ def test_names_of_rows_stand_in_their_registry_alone(registry: Registry[Any]) ->
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         module = path.relative_to(PACKAGE).as_posix()
-        if not module.startswith((*home, *others)):
-            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
-            texts = {node.value.lower() for node in nodes if isinstance(node, ast.Constant) and type(node.value) is str}
-            if texts & words:
-                found[module] = texts & words
+        if not module.startswith((*home, *others)) and texts_of(path) & words:
+            found[module] = {*texts_of(path)} & words
     assert found == {}, "loop over the registry"
 
 
