@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from wire_forms import BYTES, FLOAT_BITS, INTS
+from wire_forms import BYTES, FLOAT_BITS, INTS, comparable, is_text
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 KINDS = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
@@ -246,21 +246,13 @@ class Drawn:
         return any(row is not None for _, rows in self.lists.values() for row in rows)
 
 
-def _is_text(value: bytes) -> bool:
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return False
-    return not any((ord(c) < 32 and c not in "\t\n\r") or 127 <= ord(c) < 160 for c in text)
-
-
 def _expected(kind: str, features: list[list[Any] | None]) -> tuple[pa.DataType, list[Any]]:
     """The type and the values of a column or of steps; features without a kind are None."""
     present = [each for each in features if each is not None]
     if not present:
         return pa.null(), features
     item = KINDS[kind]
-    if kind == "bytes" and all(_is_text(v) for each in present for v in each):
+    if kind == "bytes" and all(is_text(v) for each in present for v in each):
         item = pa.string()
         features = [None if each is None else [v.decode() for v in each] for each in features]
     if all(len(each) == 1 for each in present):
@@ -274,7 +266,7 @@ def _expected_list(kind: str, rows: list[list[list[Any] | None] | None]) -> tupl
     if None in steps:  # a step without a value
         present = [step for step in steps if step is not None]
         item = KINDS[kind] if present else pa.null()
-        if kind == "bytes" and present and all(_is_text(v) for step in present for v in step):
+        if kind == "bytes" and present and all(is_text(v) for step in present for v in step):
             item = pa.string()
             steps = [None if step is None else [v.decode() for v in step] for step in steps]
         step_type = pa.list_(item)
@@ -282,13 +274,6 @@ def _expected_list(kind: str, rows: list[list[list[Any] | None] | None]) -> tupl
         step_type, steps = _expected(kind, steps)
     remaining = iter(steps)
     return pa.list_(step_type), [None if row is None else [next(remaining) for _ in row] for row in rows]
-
-
-def _comparable(value: Any) -> Any:
-    """Floats by their bits, lists through."""
-    if isinstance(value, list):
-        return [_comparable(v) for v in value]
-    return int(np.float32(value).view(np.uint32)) if isinstance(value, float) else value
 
 
 def _assert_read(table: pa.Table, drawn: Drawn, where: str) -> None:
@@ -300,7 +285,7 @@ def _assert_read(table: pa.Table, drawn: Drawn, where: str) -> None:
     for name in table.schema.names:
         expected = _expected(*drawn.context[name]) if name in drawn.context else _expected_list(*drawn.lists[name])
         assert table.schema.field(name).type == expected[0], f"{where}, {name}"
-        assert _comparable(table[name].to_pylist()) == _comparable(expected[1]), f"{where}, {name}"
+        assert comparable(table[name].to_pylist()) == comparable(expected[1]), f"{where}, {name}"
 
 
 @pytest.mark.parametrize("compression", ["", "GZIP"])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from wire_forms import BYTES, FLOAT_BITS, INTS
+from wire_forms import BYTES, FLOAT_BITS, INTS, comparable, is_text
 
 KINDS = ("int64", "float", "bytes")
 
@@ -57,28 +57,13 @@ def _random_examples(
     return payloads, columns
 
 
-def _is_text(value: bytes) -> bool:
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return False
-    return not any((ord(c) < 32 and c not in "\t\n\r") or 127 <= ord(c) < 160 for c in text)
-
-
-def _comparable(value: Any) -> Any:
-    """Floats by their bits, lists through."""
-    if isinstance(value, list):
-        return [_comparable(v) for v in value]
-    return int(np.float32(value).view(np.uint32)) if isinstance(value, float) else value
-
-
 def _expected(kind: str, rows: list[list[Any] | None]) -> tuple[pa.DataType, list[Any]]:
     """The type and the values that the design gives a column."""
     present = [row for row in rows if row is not None]
     if not present:
         return pa.null(), rows
     item = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}[kind]
-    if kind == "bytes" and all(_is_text(v) for row in present for v in row):
+    if kind == "bytes" and all(is_text(v) for row in present for v in row):
         item = pa.string()
         rows = [None if row is None else [v.decode() for v in row] for row in rows]
     if all(len(row) == 1 for row in present):
@@ -93,7 +78,7 @@ def _assert_read(table: pa.Table, columns: dict[str, tuple[str, list[list[Any] |
     for name in table.schema.names:
         type_, rows = _expected(*columns[name])
         assert table.schema.field(name).type == type_, f"seed {seed}, {name}"
-        assert _comparable(table[name].to_pylist()) == _comparable(rows), f"seed {seed}, {name}"
+        assert comparable(table[name].to_pylist()) == comparable(rows), f"seed {seed}, {name}"
 
 
 @pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
@@ -118,7 +103,7 @@ def test_decode_example_is_the_tutorials_dict(engine: str, tf: Any) -> None:
         decoded = tfr.decode_example(payload)
         for name, (_kind, rows) in columns.items():
             values = None if decoded.get(name) is None else decoded[name].tolist()
-            assert _comparable(values) == _comparable(rows[row]), (row, name)
+            assert comparable(values) == comparable(rows[row]), (row, name)
 
 
 def test_the_last_record_of_many_files(engine: str, tf: Any, write_records: Any, tmp_path: Path) -> None:

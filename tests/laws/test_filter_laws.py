@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from arrow_tables import assert_equal
 from reading import read_by
 from reading_modes import blocks_of, decoded_by, engine_of
 from rounds import rounds
@@ -45,11 +46,6 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[Path], di
     embedded = condition_files(tmp_path_factory.mktemp("embedded"))
     plain = condition_files(tmp_path_factory.mktemp("plain"), embed_schema=False)
     return [(embedded, {}), (embedded, {"schema": DECLARED}), (plain, {})]
-
-
-def assert_equal(got: pa.Table, expected: pa.Table) -> None:
-    assert got.schema.equals(expected.schema, check_metadata=True)
-    assert repr(got.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
 
 
 def applies(table: pa.Table, condition: Any) -> bool:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from arrow_tables import assert_equal
 from reading import read_by
 from reading_modes import blocks_of, matching_records_only, small_index_groups
 from rounds import rounds
@@ -52,11 +53,6 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> list[list[Path]]:
     folder = tmp_path_factory.mktemp
     embedded = [files_in(folder("embedded"), columns) for columns in INDEXED]
     return embedded + [files_in(folder("plain"), columns, embed_schema=False) for columns in INDEXED]
-
-
-def assert_equal(got: pa.Table, expected: pa.Table) -> None:
-    assert got.schema.equals(expected.schema, check_metadata=True)
-    assert repr(got.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
 
 
 @settings(max_examples=rounds(150))

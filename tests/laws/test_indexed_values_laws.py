@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from arrow_tables import assert_equal
 from limited import set_limits
 from reading import read_by
 from reading_modes import matching_records_only, small_index_groups
@@ -65,11 +66,6 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> list[list[Path]]:
     folders = (tmp_path_factory.mktemp("indexed") for _ in range(2 * len(FORMS)))
     embedded = [indexed(next(folders), names) for names in FORMS]
     return embedded + [indexed(next(folders), names, embed_schema=False) for names in FORMS]
-
-
-def assert_equal(got: pa.Table, expected: pa.Table) -> None:
-    assert got.schema.equals(expected.schema, check_metadata=True)
-    assert repr(got.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
 
 
 OVERRIDES: list[dict[str, Any] | None] = [None, None, {"n": "float64"}, {"text": "bytes"}, {"n": "int32"}]

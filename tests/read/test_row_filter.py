@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from arrow_tables import assert_equal
 from reading import read_by
 from rounds import rounds
 from suites.conditions import CONDITIONS, ROWS, TUPLES, VALUES, condition_files
@@ -38,11 +39,6 @@ def datasets(files: list[Path]) -> list[tuple[tfr.Dataset, pa.Table]]:
         whole = {key: value for key, value in keywords.items() if key != "batch_size"}
         found.append((tfr.dataset(files, **keywords), read_by(tfr.read_table, files, **whole)))
     return found
-
-
-def assert_equal(got: pa.Table, expected: pa.Table) -> None:
-    assert got.schema.equals(expected.schema, check_metadata=True)
-    assert repr(got.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
 
 
 @settings(max_examples=rounds(100))

@@ -1,4 +1,4 @@
-"""Random Arrow types, and columns of every type and physical form that a writer takes, for Hypothesis."""
+"""Random Arrow types, equal tables, and columns of every type and physical form that a writer takes, for Hypothesis."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 TEXT_DTYPE = str(pd.Series(["a"], dtype="str").dtype)  # of text in a DataFrame: "str", or "object" before pandas 3
+
+
+def assert_equal(got: pa.Table, expected: pa.Table) -> None:
+    """The same schema, with its metadata, and the same values: NaN, too, and zeros with their signs."""
+    assert got.schema.equals(expected.schema, check_metadata=True)
+    assert repr(got.to_pylist()) == repr(expected.to_pylist())
 
 
 def integers(type_: pa.DataType) -> st.SearchStrategy[int]:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 KINDS = {"bytes": 1, "float": 2, "int64": 3}
 NAMES = ["a", "b", "image/encoded", "größe", "日本", "", "x" * 300, "a\nb", "z"]
@@ -28,6 +31,22 @@ FLOAT_BITS = [
 ]
 BYTES = [b"", b"a", "Ä\t日本\n".encode(), b"\x00\xff", b"\xc3", b"\xed\xa0\x80", b"x" * 200, b"\x1b[0m"]
 _FAR_FIELDS = [15, 16, 100, 2047, 2048, 2**29 - 1]
+
+
+def is_text(value: bytes) -> bool:
+    """Whether the design reads such values as text."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return False
+    return not any((ord(c) < 32 and c not in "\t\n\r") or 127 <= ord(c) < 160 for c in text)
+
+
+def comparable(value: Any) -> Any:
+    """Floats by their bits, lists through."""
+    if isinstance(value, list):
+        return [comparable(v) for v in value]
+    return int(np.float32(value).view(np.uint32)) if isinstance(value, float) else value
 
 
 def varint(number: int, padding: int = 0) -> bytes:
