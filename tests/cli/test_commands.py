@@ -400,6 +400,7 @@ def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) ->
     assert run("sql", query, "-o", tmp_path / "out.xlsx").exit_code != 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "query",
     [
@@ -413,28 +414,37 @@ def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) ->
         "SELECT x FROM (PIVOT 's3://B/a.parquet' ON x IN (1, 2) USING count(*) GROUP BY x)",
     ],
 )
-def test_sql_passes_storage_options_to_all_files(run, s3: Bucket, words: Path, tmp_path: Path, query: str) -> None:
+@pytest.mark.parametrize("target", ["LOCAL.parquet", "LOCAL.tfrecord", "s3://B/out.parquet", "s3://B/out/"])
+def test_sql_passes_storage_options_to_all_files(run, s3: Bucket, tmp_path: Path, query: str, target: str) -> None:
     """Those that DuckDB reads itself, too, wherever they stand in the query."""
     pytest.importorskip("duckdb")
-    table, storage = pa.table({"x": [1, 2]}), {"storage_options": s3.storage_options}
-    tfr.write_tfrecord(table, tmp_path / "local.tfrecord")
+    local, table, storage = tmp_path / "local", pa.table({"x": [1, 2]}), {"storage_options": s3.storage_options}
+    query, target = (text.replace("LOCAL", str(local)).replace("//B/", f"//{s3.name}/") for text in (query, target))
+    tfr.write_tfrecord(table, local)
     tfr.write_tfrecord(table, s3.url("a.tfrecord"), **storage)
     tfr.write_tfrecord(table, s3.url("d/"), shards=2, **storage)
     for name in ("a.parquet", "a.csv"):
-        tfr.convert(tmp_path / "local.tfrecord", s3.url(name), storage_options=s3.storage_options)
-    given = [part for key, value in s3.storage_options.items() for part in ("--storage-option", f"{key}={value}")]
-    query = query.replace("LOCAL", f"{tmp_path}/local.tfrecord").replace("//B/", f"//{s3.name}/") + " ORDER BY x"
-    shown = run("sql", "--json", query, *given)
+        tfr.convert(local, s3.url(name), **storage)
+    given = options(s3)
+    shown = run("sql", "--json", f"{query} ORDER BY x", *given)
     assert shown.exit_code == 0, shown.output
     assert json.loads(shown.stdout) == [{"x": 1}, {"x": 2}]
-    for target in (tmp_path / "out.parquet", tmp_path / "out.tfrecord", s3.url("out.parquet"), s3.url("out/")):
-        assert run("sql", query, "-o", target, *given).exit_code == 0
-    local = f"SELECT x FROM '{tmp_path}/local.tfrecord'"
-    assert run("sql", local, "-o", s3.url("out.csv"), *given).exit_code == 0
-    assert "storage_options= is for URLs" in run("sql", local, *given).stderr.replace(
-        "--storage-option", "storage_options="
-    )
-    assert {"out.parquet", "out.csv", "out/_MANIFEST.json"} <= {*s3.names()}
+    assert run("sql", query, "-o", target, *given).exit_code == 0
+    written = {*map(str, tmp_path.iterdir()), *map(s3.url, s3.names())}
+    assert {target, f"{target}_MANIFEST.json"} & written
+
+
+def options(bucket: Bucket) -> list[str]:
+    return [part for key, value in bucket.storage_options.items() for part in ("--storage-option", f"{key}={value}")]
+
+
+def test_storage_options_of_a_query_of_local_files(run, s3: Bucket, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "local")
+    query = f"SELECT x FROM '{tmp_path}/local'"
+    assert run("sql", query, "-o", s3.url("out.csv"), *options(s3)).exit_code == 0
+    assert s3.names() == ["out.csv"]
+    assert "--storage-option is for URLs" in run("sql", query, *options(s3)).stderr
 
 
 def test_an_empty_name_is_shown_as_quotes(run, tmp_path: Path) -> None:

@@ -126,19 +126,22 @@ def test_storage_options_are_pairs(run: Any, monkeypatch: pytest.MonkeyPatch) ->
         assert "hunter2" not in shown.output
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", ["verify", "describe", "convert"])
-def test_a_long_command_shows_its_rate_on_a_terminal(in_terminal: Any, tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize(("term", "shown"), [("xterm", True), ("dumb", False)])
+def test_a_long_command_shows_its_rate_on_a_terminal(
+    in_terminal: Any, tmp_path: Path, term: str, shown: bool, command: str
+) -> None:
     """The bar appears after half a second; the records come from a pipe that stays open for longer."""
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": np.arange(200_000)}, path)
     script = f"head -c 3000000 {path}; sleep 1.5; tail -c +3000001 {path}"
     target = [tmp_path / "b.parquet"] if command == "convert" else []
-    for term, shown in ("xterm", True), ("dumb", False):
-        with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as pipe:
-            assert pipe.stdout is not None
-            status, output = in_terminal(command, "-", *target, stdin=pipe.stdout.fileno(), TERM=term)
-        assert status == 0, output
-        assert ("B/s]" in output) == shown, output
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as pipe:
+        assert pipe.stdout is not None
+        status, output = in_terminal(command, "-", *target, stdin=pipe.stdout.fileno(), TERM=term)
+    assert status == 0, output
+    assert ("B/s]" in output) == shown, output
 
 
 @pytest.mark.plugins("tensorflow")
