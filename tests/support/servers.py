@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from threading import Thread
@@ -70,8 +71,36 @@ def s3_endpoint() -> Iterator[str]:
     """moto's S3 application in a thread, without moto's dispatcher, which lists a folder on each request."""
     moto = pytest.importorskip("moto.moto_server.werkzeug_app")
     serving = pytest.importorskip("werkzeug.serving")
+    from werkzeug.test import run_wsgi_app
 
     class Handler(moto.MotoRequestHandler):  # type: ignore[misc, name-defined]
+        """It keeps connections, as the real store does; werkzeug's ends each, as it may leave a part of a body."""
+
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1
+
+        def run_wsgi(self) -> None:
+            if self.headers.get("Expect") == "100-continue":
+                self.send_response_only(100)
+                self.end_headers()
+                self.wfile.flush()
+            environ = self.make_environ()
+            chunked = environ.get("wsgi.input_terminated")
+            size = -1 if chunked else int(self.headers.get("Content-Length", 0))
+            environ["wsgi.input"] = BytesIO(environ["wsgi.input"].read(size))
+            parts, status, headers = run_wsgi_app(self.server.app, environ, buffered=True)
+            body = b"".join(parts)
+            self.send_response_only(int(status.split()[0]))
+            for name, value in headers.items():
+                self.send_header(name, value)
+            if "Content-Length" not in headers:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+            self.wfile.flush()
+
         def log_request(self, *_: Any) -> None:
             pass
 
