@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import set_limits
 from reading import read_by
+from rounds import rounds
 from servers import Bucket
 from suites.resumed_datasets import contents
 from tfrecord_io.format.format_registry import FORMATS
@@ -123,7 +124,7 @@ def stopped(sources: Any, target: Any, calls: int = 3, **keywords: Any) -> None:
         convert_flat(sources, target, resume=True, progress=stop_after(calls), **keywords)
 
 
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 @given(st.data())
 def test_what_changed_meanwhile_is_converted_again(tmp_path_factory: Any, data: st.DataObject) -> None:
     """Files that are changed, removed, added or in another order: the result is that of the files as they are now."""

@@ -21,6 +21,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
+from rounds import rounds
 from tfrecord_io.options import MIB
 from tfrecord_io.tools.index_files import write_indexes
 from training_batches import going_on
@@ -394,7 +395,7 @@ def test_images_of_several_sizes_that_become_one_are_mixed(tmp_path: Path) -> No
 SHARDS = st.lists(st.integers(0, 4), min_size=3, max_size=4).filter(any)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=rounds(30), deadline=None)
 @given(
     shards=st.tuples(SHARDS, SHARDS),
     stop=st.sampled_from(["all", "never"]),

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import set_limits
 from records import example, int64s, written
+from rounds import rounds
 from tfrecord_io.training.batches_by_number import by_number
 from training_batches import going_on
 
@@ -388,7 +389,7 @@ def drawn_from(batches: Iterable[dict[str, Any]]) -> list[tuple[int, tuple[int, 
     ]
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(form=forms, stop=st.sampled_from(["first", "all"]))
 def test_mixtures_draw_the_windows_of_their_parts(dataset: tfr.Dataset, form: dict[str, Any], stop: Any) -> None:
     mixed, parts = mixture_of(dataset, form, stop=stop)

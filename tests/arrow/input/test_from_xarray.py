@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from rounds import rounds
 
 xr = pytest.importorskip("xarray")
 
@@ -56,7 +57,7 @@ def test_another_dimension_as_rows(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["time"], np.broadcast_to(TIMES, (4, 3)))
 
 
-@settings(max_examples=25)
+@settings(max_examples=rounds(25))
 @given(
     st.lists(st.lists(st.sampled_from(["y", "x", "record", "v0_0"]), max_size=2, unique=True), min_size=1, max_size=3)
 )
@@ -143,7 +144,7 @@ KINDS = {
 }
 
 
-@settings(max_examples=25)
+@settings(max_examples=rounds(25))
 @given(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, unique=True), st.integers(0, 4))
 def test_what_to_xarray_returns_is_written_back_equal(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], rows: int

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from rounds import rounds
 
 xr = pytest.importorskip("xarray")
 pytest.importorskip("h5netcdf")
@@ -43,7 +44,7 @@ def datasets(draw: st.DrawFn) -> Any:
     return xr.Dataset(variables)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=rounds(25), deadline=None)
 @given(data=datasets(), target=st.sampled_from(["b.nc", "b.zarr"]), compressed=st.booleans())
 def test_what_to_xarray_returns_is_what_xarray_opens_of_the_target(
     tmp_path_factory: pytest.TempPathFactory, data: Any, target: str, compressed: bool
