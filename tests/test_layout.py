@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -102,8 +103,9 @@ def imports(node: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, in
             yield from imports(child, waits)
 
 
-def imports_of(name: str) -> list[tuple[str, bool, int]]:
-    return list(imports(ast.parse(FILES[name].read_text(encoding="utf-8"))))
+@cache
+def imports_of(name: str) -> tuple[tuple[str, bool, int], ...]:
+    return tuple(imports(ast.parse(FILES[name].read_text(encoding="utf-8"))))
 
 
 # What only type checkers see: `datasets` names the methods that plugins add, `typing` the results of calls.
