@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from threading import Lock
+from threading import RLock
 from typing import Any, Generic, Protocol, TypeGuard, TypeVar
 
 from tfrecord_io.entry_points import PACKAGE, Point, other_points, own_points
@@ -56,8 +56,8 @@ class Registry(Generic[R]):
         What a row is, for messages: "compression".
     row_class : type
         What a row of another package has to be an instance of.
-    core : tuple of rows
-        Those of this package, without those of its plugins.
+    core : tuple of rows, or function
+        Those of this package, without those of its plugins; or what returns them, called when a row is first looked up.
     group : str
         Of the entry points: "tfrecord_io.compressions".
 
@@ -73,17 +73,35 @@ class Registry(Generic[R]):
     ValueError: unknown shape 'square'; expected 'circle'
     """
 
-    def __init__(self, kind: str, row_class: type[Any], core: tuple[R, ...], group: str) -> None:
-        self.kind, self.core, self.group = kind, core, group
+    def __init__(
+        self, kind: str, row_class: type[Any], core: tuple[R, ...] | Callable[[], tuple[R, ...]], group: str
+    ) -> None:
+        self.kind, self.group = kind, group
         self._row_class = row_class
-        self._lock = Lock()
+        self._lock = RLock()
+        self._core: tuple[R, ...] | None = None
+        self._make_core = core if callable(core) else lambda: core
         self._loaded: dict[Callable[[str], list[Point]], tuple[R, ...]] = {}
         self._removed: dict[str, Point] = {}  # those of plugins that are not there
         self._by_name: dict[str, R] = {}
         self._by_suffix: dict[str, R] = {}
-        for row in core:
-            if (taken := self._add(row)) is not None:
-                raise ValueError(f"two rows have {taken!r}")
+        if not callable(core):
+            self._add_core()
+
+    @property
+    def core(self) -> tuple[R, ...]:
+        """Those of this package, without those of its plugins."""
+        return self._add_core() if self._core is None else self._core
+
+    def _add_core(self) -> tuple[R, ...]:
+        with self._lock:
+            if self._core is None:
+                rows = self._make_core()
+                for row in rows:
+                    if (taken := self._add(row)) is not None:
+                        raise ValueError(f"two rows have {taken!r}")
+                self._core = rows
+            return self._core
 
     def __iter__(self) -> Iterator[R]:
         yield from self.core
@@ -135,6 +153,7 @@ class Registry(Generic[R]):
 
     def _found(self, table: dict[str, R], key: str) -> R | None:
         """The row of a name or a suffix."""
+        self._add_core()
         for points in (own_points, other_points):
             if (row := table.get(key)) is not None:
                 return row
@@ -155,8 +174,9 @@ class Registry(Generic[R]):
     def _added(self, points: Callable[[str], list[Point]]) -> tuple[R, ...]:
         """The rows of plugins, or of other packages, which are loaded once."""
         left_out: list[str] = []
+        self._add_core()  # whose names and suffixes no other row can have
         if points is other_points:
-            self._added(own_points)  # whose names and suffixes others cannot have
+            self._added(own_points)  # nor those of plugins
         with self._lock:  # two threads would each find the rows of the other taken
             if points not in self._loaded:
                 self._loaded[points], left_out = self._load(points(self.group))

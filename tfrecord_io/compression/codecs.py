@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from tfrecord_io.compression.codec import Codec
-from tfrecord_io.compression.gzip import Gzip
-from tfrecord_io.compression.lz4 import Lz4
-from tfrecord_io.compression.zlib import Zlib
-from tfrecord_io.compression.zstd import Zstd
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.registry import Registry
 
-OWN = (Gzip(), Zlib(), Zstd(), Lz4())  # a new compression is a row here
-CODECS: Registry[Codec] = Registry("compression", Codec, OWN, "tfrecord_io.compressions")
+
+def _own() -> tuple[Codec, ...]:
+    """Those of this package, which plain files do not need."""
+    from tfrecord_io.compression.gzip import Gzip
+    from tfrecord_io.compression.lz4 import Lz4
+    from tfrecord_io.compression.zlib import Zlib
+    from tfrecord_io.compression.zstd import Zstd
+
+    return Gzip(), Zlib(), Zstd(), Lz4()  # a new compression is a row here
+
+
+CODECS: Registry[Codec] = Registry("compression", Codec, _own, "tfrecord_io.compressions")
 SNIFF_BYTES = 1024  # the part of a file's head that `sniff` uses
 
 INFER, PLAIN = "infer", "none"  # what ``compression=`` may be besides a name
