@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import MissingDependencyError, printable, say
@@ -18,9 +18,9 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.filesystem.os_errors import refused_option
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.filesystem.retries import s3_options
+
+if TYPE_CHECKING:
+    from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
@@ -56,6 +56,9 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
             raise ValueError(f"'{printable(text)}' names no bucket: expected {_BUCKETS}")
         import fsspec
 
+        from tfrecord_io.storage.filesystem.os_errors import refused_option
+        from tfrecord_io.storage.filesystem.retries import s3_options
+
         options = storage.storage_options or {}
         try:
             return _wrap(*fsspec.core.url_to_fs(text, **(s3_options(options) if _S3.match(text) else options)))
@@ -89,6 +92,11 @@ def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions
 def is_url(path: str | os.PathLike[str]) -> bool:
     """Whether a path begins with a protocol."""
     return _URL.match(os.fspath(path)) is not None
+
+
+def is_remote(fs: FileSystem) -> TypeGuard[FsspecFileSystem]:
+    """Whether it is an `FsspecFileSystem`; that class is not imported for local files."""
+    return type(fs) is not LocalFileSystem
 
 
 def _missing(url: str, error: ImportError) -> MissingDependencyError:
@@ -135,6 +143,8 @@ def _as_fsspec(filesystem: Any) -> Any:
 
 def _wrap(fsspec_filesystem: Any, name: str) -> tuple[FileSystem, str]:
     from fsspec.implementations import local
+
+    from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
     if isinstance(fsspec_filesystem, local.LocalFileSystem):
         return LocalFileSystem(), name

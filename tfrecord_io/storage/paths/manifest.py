@@ -49,7 +49,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     ID,
@@ -614,7 +614,7 @@ def _sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mappi
     Names that may not be looked at are taken for absent: without permission to list a bucket, a store says of absent
     objects, too, that access is denied.
     """
-    if not isinstance(fs, FsspecFileSystem):
+    if not is_remote(fs):
         return {name: entry for name in names if (entry := fs.entry(name)) is not None}
     with suppress(PermissionError):
         found = fs.beginning(prefix)
@@ -632,12 +632,14 @@ def _sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mappi
 def _location(source: Source) -> tuple[FileSystem, str]:
     if source.remote is None:
         return LocalFileSystem(), source.path
+    from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+
     return FsspecFileSystem(source.remote[0]), source.remote[1]
 
 
 def _parent(source: Source) -> Any:
     fs, name = _location(source)
-    return (id(fs.fsspec), fs.fsspec._parent(name)) if isinstance(fs, FsspecFileSystem) else None
+    return (id(fs.fsspec), fs.fsspec._parent(name)) if is_remote(fs) else None
 
 
 def modified(source: Source) -> int:

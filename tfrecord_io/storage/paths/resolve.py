@@ -27,8 +27,7 @@ from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, Configured, StorageOpti
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, literal_prefix
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.filesystem.locate import IN_MEMORY, locate
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     ShardName,
@@ -193,7 +192,7 @@ class _Search:
             self.fs.listing(name)  # raises
         names = expand_braces(name)
         spec = parse_spec(name)
-        is_store = isinstance(self.fs, FsspecFileSystem) and self.fs.is_object_store
+        is_store = is_remote(self.fs) and self.fs.is_object_store
         is_pattern = names == [name] and spec is None and has_magic(self.fs, name)
         if is_store and not self.is_directory and is_pattern and "[" not in name:
             return self._glob(name)  # which matches its own name

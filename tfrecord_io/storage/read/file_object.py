@@ -8,7 +8,6 @@ import os
 from typing import Any
 
 from tfrecord_io.errors import say
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 
 
 class CallerFile:
@@ -78,6 +77,8 @@ class SequentialResponse(OwnedFile):
         self._path = path
 
     def readinto(self, buffer: memoryview, /) -> int | None:
+        from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+
         with raise_os_errors(self._path):
             return super().readinto(buffer)
 

@@ -21,10 +21,8 @@ from tfrecord_io.compression.stream import Stream
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.google import is_encoded, open_decoded
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list, of_this_process
+from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, OwnedFile, SequentialResponse
 
@@ -64,11 +62,13 @@ class ManifestVersion:
                 return
         entry = self.fs.entry(self.name, is_file=True)
         if entry is None or own.search(read_manifest(self.fs, entry)) is None:
+            from tfrecord_io.storage.filesystem.os_errors import replaced_error
+
             raise replaced_error(self.path, "dataset")
 
     def _start(self) -> bytes:
         """The first bytes; in a bucket all, by one request."""
-        if isinstance(self.fs, FsspecFileSystem):
+        if is_remote(self.fs):
             return self.fs.read_object(self.name)
         return read_whole(self.fs, Entry(self.name, None, False), 0)
 
@@ -208,6 +208,7 @@ class Source:
         """Open for reading by range requests; None if the filesystem's own file object is to be used, or it is open."""
         if not self.remote or self._prefetched is not None:
             return None
+        from tfrecord_io.storage.filesystem.remote import of_this_process
         from tfrecord_io.storage.read.range_reader import RangeReader
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
 
@@ -220,6 +221,10 @@ class Source:
 
     def _open_sequential(self) -> Raw:
         """Open with the filesystem's own file object, which a web server sends as one response."""
+        from tfrecord_io.storage.filesystem.google import is_encoded, open_decoded
+        from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+        from tfrecord_io.storage.filesystem.remote import can_list, of_this_process
+
         name, info = self.current_name()
         with raise_os_errors(self.path):
             fs = of_this_process(self._fsspec)
@@ -241,6 +246,8 @@ class Source:
         name = str(self._name)
         if self.shard is None or self.shard.staged is None:
             return name, self._info
+        from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+
         fs = FsspecFileSystem(self._fsspec)
         entry = fs.entry(self.shard.staged, is_file=True)
         if entry is None:
@@ -276,7 +283,11 @@ class Source:
     @property
     def remote(self) -> tuple[Any, str] | None:
         """The fsspec filesystem of a remote file, and the file's final name there; None for other files."""
-        return None if self._fsspec is None else (of_this_process(self._fsspec), str(self._name))
+        if self._fsspec is None:
+            return None
+        from tfrecord_io.storage.filesystem.remote import of_this_process
+
+        return of_this_process(self._fsspec), str(self._name)
 
     @property
     def info(self) -> Mapping[str, Any] | None:
@@ -321,6 +332,8 @@ class Source:
         name, info = self.current_name()
         if info is not None and info.get("size") is not None:
             return replace(self, span=None, file_bytes=None, records=None, size=info["size"])
+        from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+
         entry = FsspecFileSystem(self._fsspec).entry(name, is_file=True)
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
@@ -335,9 +348,13 @@ class Source:
         if self.remote is None:
             size = self.shard.by_name(self.path, os.stat).st_size
         else:
+            from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+
             entry = FsspecFileSystem(self._fsspec).entry(self.current_name()[0])
             size = None if entry is None else entry.size
         if size != (self.size if self.span is None else self.file_bytes):
+            from tfrecord_io.storage.filesystem.os_errors import replaced_error
+
             raise replaced_error(self.path)
 
     @property
@@ -361,7 +378,7 @@ def source_of(
 ) -> Source:
     """The source of a file in a filesystem, with what its manifest, its folders and their listing tell."""
     told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
-    if isinstance(fs, FsspecFileSystem):
+    if is_remote(fs):
         return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, _info=entry.info, **told)
     return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
 
@@ -401,7 +418,7 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
     """
     path = fs.display_path(entry.name)
     for _ in range(LIMITS.tries):
-        if not isinstance(fs, FsspecFileSystem) or entry.size is None or entry.size > LIMITS.manifest_bytes:
+        if not is_remote(fs) or entry.size is None or entry.size > LIMITS.manifest_bytes:
             return read_whole(fs, entry, LIMITS.manifest_bytes)
         text = fs.read_object(entry.name)
         if len(text) != entry.size:  # it was replaced, or the connection ended early
@@ -411,6 +428,8 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
             entry = latest
         if len(text) == entry.size:
             return text
+    from tfrecord_io.storage.filesystem.os_errors import replaced_error
+
     raise replaced_error(path)
 
 
