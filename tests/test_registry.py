@@ -29,7 +29,8 @@ from tfrecord_io.adapters.libraries import ADAPTERS, Adapter, needs
 from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.compression import CODECS, INFER, Codec
 from tfrecord_io.format.format_registry import FORMATS, keys, option_names, own_options
-from tfrecord_io.options import Options, ReadOptions, WriteOptions
+from tfrecord_io.options import Options, ReadOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
 

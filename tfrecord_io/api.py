@@ -10,12 +10,11 @@ import pyarrow as pa
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.entry_points import FRAMES, find_point
-from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, WriteOptions, raises, stops
+from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, raises, stops
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.typing import (
     Compression,
@@ -35,6 +34,8 @@ from tfrecord_io.typing import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tfrecord_io.options.write import WriteOptions
+    from tfrecord_io.schema.inferred_schema import InferredSchema
     from tfrecord_io.write.writer import Writer, WriteReport
 
 
@@ -365,6 +366,7 @@ def write_tfrecord(
     SchemaWarning
         Data without rows was written to one file, which cannot keep the columns; a sharded dataset can.
     """
+    from tfrecord_io.options.write import WriteOptions
     from tfrecord_io.storage.paths.resolve_output import check_outside
     from tfrecord_io.write.writer import write  # for a program that only reads, it would be half of what is imported
 
@@ -449,6 +451,8 @@ def open_writer(
     EncodeError, SchemaError
         By ``write``.
     """
+    from tfrecord_io.options.write import WriteOptions
+
     options = WriteOptions.of_call(open_writer, locals())
     from tfrecord_io.write.writer import Writer
 
@@ -495,6 +499,8 @@ def infer_schema(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
+    from tfrecord_io.schema.inferred_schema import InferredSchema
+
     given = ReadOptions.of_call(infer_schema, locals(), source)
     sources, options = selection_of(source, replace(given.for_inspection(), schema="infer"), as_records=True)
     planned = plan_scan(sources, options, whole=True, with_evidence=True)

@@ -22,7 +22,8 @@ from worlds import World
 import tfrecord_io as tfr
 from reading import read_by
 from tfrecord_io.format.crc32c import crc32c
-from tfrecord_io.options import LIMITS, WriteOptions
+from tfrecord_io.options import LIMITS
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIXES
 from tfrecord_io.storage.write import atomic_remote
 from tfrecord_io.tools.leftovers import clean

@@ -23,7 +23,7 @@ from killed_writer import die_after
 from reading import read_by
 from servers import Bucket
 from tfrecord_io.errors import PrecisionWarning
-from tfrecord_io.options import WriteOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.tools.leftovers import clean
 from tfrecord_io.write.distributed import DistributedWriter
 

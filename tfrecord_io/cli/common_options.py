@@ -16,7 +16,8 @@ import click
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.conditions import where
 from tfrecord_io.compression import CODECS, INFER, PLAIN
-from tfrecord_io.options import CopyOptions, Limits, ReadOptions
+from tfrecord_io.options import Limits, ReadOptions
+from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.registry import listed
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from tfrecord_io import entry_points
 from tfrecord_io.errors import say
-from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.checked_options import Options
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.remedies import Call, Message
 from tfrecord_io.typing import MissingFiles, Path

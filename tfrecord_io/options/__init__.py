@@ -1,6 +1,6 @@
 """The keywords of reading and writing calls: frozen dataclasses, validated once.
 
-Defaults are defined here and nowhere else.
+Defaults are defined here and nowhere else. A read does not import those of calls that write: ``options/write.py``.
 """
 
 from tfrecord_io.options.checked_options import (
@@ -37,7 +37,6 @@ from tfrecord_io.options.read import (
     ReadOptions,
     RepresentationOptions,
 )
-from tfrecord_io.options.write import CopyOptions, ExportOptions, SalvageOptions, WriteOptions
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -51,8 +50,6 @@ __all__ = [
     "ArrayOptions",
     "ColumnLayout",
     "Configured",
-    "CopyOptions",
-    "ExportOptions",
     "FileOptions",
     "FolderOptions",
     "FrameOptions",
@@ -61,10 +58,8 @@ __all__ = [
     "Options",
     "ReadOptions",
     "RepresentationOptions",
-    "SalvageOptions",
     "StorageOptions",
     "TransferOptions",
-    "WriteOptions",
     "check_integer",
     "check_names",
     "check_on_error",

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.options import CopyOptions, FrameOptions, StorageOptions
-from tfrecord_io.options.split_slices import Split
+from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given, record_sources
 from tfrecord_io.storage.filesystem.interface import FileSystem
@@ -27,6 +26,8 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, source_of
 
 if TYPE_CHECKING:
+    from tfrecord_io.options.split_slices import Split
+    from tfrecord_io.options.write import CopyOptions
     from tfrecord_io.schema.formats.tfds_info import TfdsInfo, TfdsSplit
 
 _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
@@ -75,6 +76,8 @@ def resolve_sources(
 
 def _of_datasets(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
     """The files of the datasets in a list, and what else is in it."""
+    from tfrecord_io.options.write import CopyOptions
+
     found: list[Any] = []
     for part in parts:
         if isinstance(part, Scan):

@@ -22,7 +22,8 @@ from tfrecord_io.engine.fault_messages import OTHER_MESSAGE
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError, say
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.options import DEFAULT_LIMITS, Limits, ReadOptions, WriteOptions
+from tfrecord_io.options import DEFAULT_LIMITS, Limits, ReadOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, source_in_memory
 from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike

@@ -15,7 +15,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
 from tfrecord_io.display import Summary
 from tfrecord_io.errors import printable, say
-from tfrecord_io.options import MIB, CopyOptions, check_integer
+from tfrecord_io.options import MIB, check_integer
+from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.read.sources import one_path, storage_of
 from tfrecord_io.storage.paths.manifest import ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs

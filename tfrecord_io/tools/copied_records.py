@@ -21,7 +21,8 @@ from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.lookup import KnownCounts
-from tfrecord_io.options import MIB, CopyOptions, ReadOptions, WriteOptions
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options.write import CopyOptions, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.count_frames import count_each

@@ -12,7 +12,8 @@ import pyarrow as pa
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer, check_names
+from tfrecord_io.options import INT64_MAX, MIB, check_integer, check_names
+from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.row_hashes import HASH, row_hashes
 from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, write_labelled

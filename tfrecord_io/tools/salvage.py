@@ -11,7 +11,8 @@ from typing import Any
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
-from tfrecord_io.options import DEFAULT_LIMITS, Limits, SalvageOptions
+from tfrecord_io.options import DEFAULT_LIMITS, Limits
+from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.recovery import SkippedRegion
 from tfrecord_io.read.sources import whole_files

@@ -20,7 +20,8 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import RecordType
-from tfrecord_io.options import FrameOptions, SalvageOptions, StorageOptions
+from tfrecord_io.options import FrameOptions, StorageOptions
+from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile

@@ -20,7 +20,8 @@ import numpy as np
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.options import INT64_MAX, MIB, CopyOptions, check_integer
+from tfrecord_io.options import INT64_MAX, MIB, check_integer
+from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import RecordOutput, record_outputs
 from tfrecord_io.tools.row_labels import random_labels, write_labelled

@@ -14,7 +14,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import get_codec
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.options import CopyOptions, check_integer
+from tfrecord_io.options import check_integer
+from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.options import WriteOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.embedded import EmbeddedSchema, pack
 from tfrecord_io.schema.merged_schema import lacks_only_values, merge

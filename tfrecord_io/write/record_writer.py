@@ -15,7 +15,8 @@ import numpy as np
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.options import StorageOptions, WriteOptions
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
 from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath

@@ -26,8 +26,9 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, say, warn
 from tfrecord_io.format.crc32c import crc32c
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
-from tfrecord_io.options import StorageOptions, WriteOptions
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.record_types import takes_payloads
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index

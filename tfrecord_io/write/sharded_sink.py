@@ -34,7 +34,8 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.lookup import check_uncompressed
-from tfrecord_io.options import LIMITS, WriteOptions
+from tfrecord_io.options import LIMITS
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack
 from tfrecord_io.schema.leaf import BY_WIRE, encoding_of
 from tfrecord_io.schema.merged_schema import merge

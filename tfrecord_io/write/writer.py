@@ -36,9 +36,9 @@ from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printabl
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import Layout
 from tfrecord_io.index.lookup import check_uncompressed
-from tfrecord_io.options import LIMITS, MIB, WriteOptions, cpu_count
+from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.options.record_types import MessageType, takes_payloads
-from tfrecord_io.options.write import ADDING
+from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_schema, pack
 from tfrecord_io.schema.leaf import BY_WIRE, LIST, RAW, encoding_of, is_nested, with_encoding

@@ -16,7 +16,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from servers import Bucket, around_requests
-from tfrecord_io.options import WriteOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.write.distributed import DistributedWriter
 
 NOT_REMOVED = r"the new dataset is published, but 1 old file could not be removed \(.*\); this package does not read"

@@ -17,7 +17,8 @@ from limited import set_limits
 from reading import read_by
 from servers import Bucket, Web
 from tfrecord_io.background import raise_error
-from tfrecord_io.options import StorageOptions, WriteOptions
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.write.atomic import open_output

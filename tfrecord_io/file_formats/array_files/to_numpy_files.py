@@ -27,8 +27,9 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header, is_text_dtype
-from tfrecord_io.options import ExportOptions, StorageOptions
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader

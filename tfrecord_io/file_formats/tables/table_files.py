@@ -19,8 +19,9 @@ from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable, say
 from tfrecord_io.format.format_registry import Format, load
-from tfrecord_io.options import DEFAULT_LIMITS, DEFAULT_STORAGE, ExportOptions, Limits, ReadOptions, StorageOptions
+from tfrecord_io.options import DEFAULT_LIMITS, DEFAULT_STORAGE, Limits, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.partition_columns import PartitionColumns

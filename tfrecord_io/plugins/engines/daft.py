@@ -20,9 +20,9 @@ from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import WriteOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import PIECE_BYTES, Scan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.options import WriteOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.typing import OutputPath

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.options import WriteOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.merged_schema import lacks_type, with_types_of

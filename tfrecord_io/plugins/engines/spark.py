@@ -22,7 +22,8 @@ from pyarrow import types as t
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
-from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.schema import Schema

@@ -16,8 +16,9 @@ from pyarrow import types as t
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.options import ExportOptions, StorageOptions, WriteOptions
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_mode
+from tfrecord_io.options.write import ExportOptions, WriteOptions
 from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns, with_labels

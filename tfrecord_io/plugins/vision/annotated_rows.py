@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say, warn
 from tfrecord_io.file_formats.files_below import LeftOut
-from tfrecord_io.options import ExportOptions
+from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
 from tfrecord_io.plugins.vision.to_folder import file_suffix, schema_to_choose_from
 from tfrecord_io.read.open_scan import open_path

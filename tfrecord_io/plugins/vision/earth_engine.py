@@ -23,7 +23,8 @@ from tfrecord_io.arrow.output.to_numpy import Ragged, to_rows
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
-from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
+from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes

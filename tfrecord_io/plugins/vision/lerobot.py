@@ -37,7 +37,8 @@ from tfrecord_io.errors import (
     say,
     warn,
 )
-from tfrecord_io.options import MIB, ExportOptions, check_integer
+from tfrecord_io.options import MIB, check_integer
+from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.image_form import ImageForm

@@ -18,7 +18,7 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS
-from tfrecord_io.options import ExportOptions
+from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
 from tfrecord_io.plugins.vision.annotated_rows import (
     AnnotatedRecords,

@@ -18,7 +18,8 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, p
 from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
-from tfrecord_io.options import ExportOptions, ReadOptions
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
