@@ -35,7 +35,6 @@ from tfrecord_io.engine.contract import (
     RecordCounts,
 )
 from tfrecord_io.engine.decoded_columns import ColumnNames, Fact, LazyColumns
-from tfrecord_io.engine.numpy_output import NUMPY_API
 from tfrecord_io.format.kinds import Kind, Layout
 
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
@@ -266,6 +265,8 @@ class NativeObjectDecoder:
     """See `tfrecord_io.engine.contract.ObjectDecoder`."""
 
     def __init__(self, plan: Plan, forms: Sequence[ObjectForm]) -> None:
+        from tfrecord_io.engine.numpy_output import NUMPY_API
+
         self._plan = replace(plan, stop_at_embedded=True)
         self._forms = _kernel.RowForms(list(forms), NUMPY_API)
         self._decoder = NativeDecoder(self._plan)

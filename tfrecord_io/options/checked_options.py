@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from tfrecord_io.errors import say
 from tfrecord_io.options.keyword_names import NO_APPEND, OF_SELECTION, REFUSED, unknown_keyword
-from tfrecord_io.options.split_slices import parse_split
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, ProgressLike
 
@@ -260,6 +259,8 @@ class Options:
 
     def _parse_split(self) -> None:
         """Make a `Split` of ``split``, which the options of this class have."""
+        from tfrecord_io.options.split_slices import parse_split
+
         object.__setattr__(self, "split", parse_split(getattr(self, "split")))  # noqa: B009
 
     def _check_mapping(self, name: str, example: str) -> None:

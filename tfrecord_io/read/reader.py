@@ -32,7 +32,6 @@ from tfrecord_io.read.fitting_parts import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan
-from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.pandas_metadata import without_index
 from tfrecord_io.schema.types import uncommon
 from tfrecord_io.storage.read.source import Source
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
     from tfrecord_io.index.column_search import PickedSource
     from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
-
+    from tfrecord_io.schema.inferred_schema import InferredSchema
 
 E = TypeVar("E", bound=Exception)
 

@@ -16,7 +16,6 @@ from pyarrow import types as t
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.display import and_more, counted, did_you_mean
 from tfrecord_io.engine.contract import Plan, RecordCounts
-from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, say, warn
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions, StorageOptions
@@ -248,6 +247,8 @@ def warn_of_no_records(sources: Sequence[Source]) -> None:
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:
     """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
+    from tfrecord_io.engine.fault_messages import not_examples
+
     error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)
     if error is not None:
         raise error

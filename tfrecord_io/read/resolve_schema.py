@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -33,17 +33,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 )
 from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.inference import (
-    SampledNames,
-    contested_kinds,
-    evidence_of,
-    folded_columns,
-    inferred_schema,
-    left_out_companions,
-    observe_chunks,
-    refuse_undeclared,
-    sampled_chunks,
-)
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Planned, begin
 from tfrecord_io.read.record_checks import (
@@ -57,11 +46,12 @@ from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.remedies import Caller, Keyword
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
-from tfrecord_io.schema.inferred_schema import InferredSchema
-from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.observation import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.inference import SampledNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +428,8 @@ class _Planner:
         self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema
     ) -> Planned | Assumptions:
         """Decode everything, and add columns for the features that only files without an embedded schema have."""
+        from tfrecord_io.read.inference import inferred_schema, observe_chunks, refuse_undeclared
+
         declared = Schema.parse(embedded.schema)
         declared = self._overridden(declared, of=declared.names)
         untyped = {field.feature for field in declared if pa.types.is_null(field.type)}
@@ -490,6 +482,8 @@ class _Planner:
 
     def _sampled(self, reader: ChunkReader, assumptions: Assumptions) -> _Sample:
         """Decode a sample, of columns that are not known but for those whose type was contested or is declared."""
+        from tfrecord_io.read.inference import SampledNames, observe_chunks, sampled_chunks
+
         names = SampledNames(self._projection, assumptions.fold_tensors)
         declared = self._declared_columns(assumptions.declared)
         contested = [
@@ -521,6 +515,8 @@ class _Planner:
 
     def _disproved(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the schemas or the types in a sample disprove; None if none is."""
+        from tfrecord_io.read.inference import contested_kinds
+
         if sample.chunks and (revision := sample.chunks[-1].revision) is not None:
             revision.warn_if_late()
             return replace(assumptions, embedded=self._united(revision.embedded))
@@ -537,6 +533,9 @@ class _Planner:
 
     def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         """Infer the schema from a sample."""
+        from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema
+        from tfrecord_io.schema.inferred_schema import InferredSchema
+
         options, sample = self.options, self._sampled(reader, assumptions)
         if (disproved := self._disproved(assumptions, sample)) is not None:
             return disproved
@@ -593,6 +592,8 @@ class _Planner:
 
     def _declared_columns(self, declared: Mapping[str, Observation]) -> list[PlanColumn]:
         """How features are decoded in the sample whose type ``schema_overrides=`` declares."""
+        from tfrecord_io.read.inference import inferred_schema
+
         if not declared:
             return []
         schema = self._overridden(inferred_schema(declared, self.options, {}), of=declared)
@@ -607,6 +608,8 @@ class _Planner:
         manifest, or else with the first of all files. The first `begin` files have been looked at: one that is open is
         not opened again.
         """
+        from tfrecord_io.schema.merged_schema import merge
+
         if not self.has_united:
             self.has_united = True
             of_manifest = manifest_has_schema(self._all_sources)
@@ -627,6 +630,8 @@ class _Planner:
         self, schema: Schema, sample: Sequence[DecodedChunk], names: Collection[str]
     ) -> frozenset[str]:
         """Companions that are not columns: of tensors that an override declares, and of features that are left out."""
+        from tfrecord_io.read.inference import left_out_companions
+
         fields = schema if schema.plain is None else ()
         hidden = {name for f in fields if reads_companions(f) for name in companions(f.feature)}
         hidden |= left_out_companions(sample, set(names), self._projection)

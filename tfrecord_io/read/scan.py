@@ -15,7 +15,6 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.decode_plan import other_part, plan_columns
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
-from tfrecord_io.engine.filtering_decoder import DecodingChoice, Prefilter
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises
@@ -541,6 +540,8 @@ class EarlyFilter:
 
     def settings(self) -> DecodeSettings:
         """How its columns are decoded, and all columns of the records that pass it."""
+        from tfrecord_io.engine.filtering_decoder import DecodingChoice, Prefilter
+
         settings = self.scan.settings
         names = {column.name for column in self._own.settings.plan.columns}
         if all(column.name in names for column in settings.plan.columns):

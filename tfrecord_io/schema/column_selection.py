@@ -14,7 +14,6 @@ from tfrecord_io.display import name_advice
 from tfrecord_io.errors import FeatureNotFoundError, say
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
 
 _GLOB = frozenset("*?[")
@@ -145,6 +144,8 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
 
 
 def _overridden(f: Field, overrides: Mapping[str, Any]) -> Field:
+    from tfrecord_io.schema.field_makers import as_field
+
     globs = (glob for glob in overrides if is_glob(glob) and matches(glob, f.column))
     key = f.column if f.column in overrides else next(globs, None)
     if key is None:

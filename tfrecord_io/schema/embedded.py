@@ -25,7 +25,6 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import MissingDependencyError, SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.kinds import EMBEDDED_FIELD, RecordType
-from tfrecord_io.format.varint import delimited
 from tfrecord_io.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
 from tfrecord_io.schema.leaf import is_nested
 from tfrecord_io.schema.nested import column_leaves, nested_restored
@@ -140,6 +139,8 @@ def embedded_content(frame: Any) -> bytes | None:
 
 def field_bytes(content: bytes) -> bytes:
     """The field as it is stored in a record: tag, length, content."""
+    from tfrecord_io.format.varint import delimited
+
     return delimited(FIELD, content)
 
 

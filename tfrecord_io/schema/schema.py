@@ -14,7 +14,6 @@ from tfrecord_io.display import Summary, counted, name_advice
 from tfrecord_io.entry_points import SCHEMAS, load_point
 from tfrecord_io.errors import FeatureNotFoundError, printable, say
 from tfrecord_io.schema.field import CONTEXT, Field, check_columns
-from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.typing import SchemaLike
 
 
@@ -425,6 +424,7 @@ def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes,
     if isinstance(source, Schema):
         return source.fields, source.metadata
     if isinstance(source, Mapping):
+        from tfrecord_io.schema.field_makers import as_field
         from tfrecord_io.schema.formats.tf_features import FEATURES
 
         if source and all(type(value).__name__ in FEATURES for value in source.values()):  # TensorFlow's or these

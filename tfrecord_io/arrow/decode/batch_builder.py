@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import cache, cached_property, partial
 from itertools import zip_longest
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,6 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, cut
 from tfrecord_io.arrow.casts import category_encode, integer_range, with_one_dictionary
-from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
-from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_array, without_empties
 from tfrecord_io.arrow.row_fault import RowFault
@@ -28,7 +26,6 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.options.expansion import Expansion
-from tfrecord_io.schema.composite import Built, plain_field
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf
 from tfrecord_io.schema.nested import AsJson, Node, PlainLists, PlainStruct, nested_handed
@@ -36,6 +33,10 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
+
+if TYPE_CHECKING:
+    from tfrecord_io.arrow.decode.cells import TensorColumn
+    from tfrecord_io.arrow.decode.companions import Companions
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
@@ -268,11 +269,17 @@ def _when_needed(field: Field) -> Maker:
 
 
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
-    own = Companions(field.feature, folded) if reads_companions(field) else None
+    own: Companions | None = None
     restore: Maker
+    if reads_companions(field):
+        from tfrecord_io.arrow.decode.companions import Companions
+
+        own = Companions(field.feature, folded)
     if (tree := field_layout(field)) is not None:
         restore = _of_features(field, tree, dictionaries)
     elif is_any_tensor(field.value):
+        from tfrecord_io.arrow.decode.cells import TensorColumn
+
         (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
         tensors = TensorColumn(field.feature, field.tensor, field.encoding, own)
         restore = tensors.array if field.part != FEATURE_LIST else partial(_steps_of_tensors, field, leaf, tensors)
@@ -348,6 +355,8 @@ def _of_features(field: Field, tree: Node, dictionaries: Dictionaries) -> Maker:
 
 def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
     """The column of a tree, of the arrays of its features; RowFault where those of a row contradict each other."""
+    from tfrecord_io.schema.composite import Built
+
     try:
         if isinstance(tree, Built):
             from tfrecord_io.arrow.decode.composite_decoder import built_array
@@ -364,6 +373,9 @@ def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
 
 def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
     """How one of several features is restored."""
+    from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
+    from tfrecord_io.arrow.decode.companions import Companions
+
     if not is_any_tensor(leaf.type):
         return _Leaf(leaf, value_restore(leaf, None, dictionary)).array
     child = pa.field("", field.type)
@@ -374,6 +386,8 @@ def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
 
 
 def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Companions | None = None) -> _Leaf:
+    from tfrecord_io.arrow.decode.cells import value_restore
+
     restore = value_restore(leaf, field.shape, dictionary)
     if companions is None:
         return _Leaf(leaf, restore)
@@ -393,7 +407,10 @@ def _as_handed(field: Field) -> Field:
 
 def _as_read(field: Field) -> Field:
     """The field of a column that has been read: without what only says how to read it."""
-    field = plain_field(field)
+    if COMPOSITE_KEY in field.metadata:
+        from tfrecord_io.schema.composite import plain_field
+
+        field = plain_field(field)
     encoding = LIST if encoding_rules(field.encoding).adaptive else field.encoding
     if field.feature == field.column and field.default is None and field.empty is None and field.encoding == encoding:
         return field

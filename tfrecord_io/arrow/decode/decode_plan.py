@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.casts import other_kinds
-from tfrecord_io.arrow.decode.cells import tensor_leaf
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text, companions
-from tfrecord_io.schema.composite import Built, composite_of
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, Leaf, leaves, with_encoding
 from tfrecord_io.schema.nested import Node, column_leaves, has_struct, layout_of
@@ -31,6 +30,9 @@ from tfrecord_io.schema.types import (
     types_within,
     value_type,
 )
+
+if TYPE_CHECKING:
+    from tfrecord_io.schema.composite import Built
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +174,28 @@ def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dic
     }
 
 
+def _built(field: Field) -> Built | None:
+    """The tree of a column that is built of several features."""
+    if COMPOSITE_KEY not in field.metadata:
+        return None
+    from tfrecord_io.schema.composite import Built, composite_of
+
+    composite = composite_of(field)
+    return None if composite is None else Built.of(field, composite)
+
+
 def field_layout(field: Field) -> Node | None:
     """The tree of a column that is read, as `layout_of`; its features are named as that of the field."""
-    if (composite := composite_of(field)) is not None:
-        return Built.of(field, composite)
+    if (built := _built(field)) is not None:
+        return built
     with _of_the_schema(field):
         return layout_of(_column(field))
 
 
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     """The leaves of a field, named as its feature; of a feature list those of one step."""
-    if (composite := composite_of(field)) is not None:
-        return [leaf for stored in Built.of(field, composite).own for leaf in leaves(stored.field)]
+    if (built := _built(field)) is not None:
+        return [leaf for stored in built.own for leaf in leaves(stored.field)]
     kind = plain_kind(field.type)
     if kind is not None and field.encoding == LIST:
         return [Leaf(field.feature, (), field.type, kind, Layout.SCALAR)]
@@ -194,6 +206,8 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
             reason, advice = "a step of a feature list cannot be a struct", "make its fields feature lists"
             raise SchemaError(reason, feature=field.feature, advice=advice)
     if is_any_tensor(column.type) and not is_composed(field.encoding):
+        from tfrecord_io.arrow.decode.cells import tensor_leaf
+
         return [tensor_leaf(replace(field, type=handed_type(field.type)), column.type)]
     with _of_the_schema(field):
         collected = column_leaves(column)

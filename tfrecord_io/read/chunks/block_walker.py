@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tfrecord_io.compression.recovering_stream import Gap
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
 from tfrecord_io.errors import CompressionError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
@@ -18,6 +17,10 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.storage.read.block_reader import SPARE, Block, Bytes
 from tfrecord_io.storage.read.source import Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.compression.recovering_stream import Gap
+
 
 OpenFile = Callable[[Source], RecordFile]
 Step = Callable[[Any, bool], tuple[int, int, Fault | None]]

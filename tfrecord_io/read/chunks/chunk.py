@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,13 +25,15 @@ from tfrecord_io.engine.contract import (
     RecordCounts,
 )
 from tfrecord_io.engine.decoded_columns import by_feature
-from tfrecord_io.engine.filtering_decoder import FilteringDecoder, Prefilter
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, RecordType
 from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.schema.observation import RecordRef
+
+if TYPE_CHECKING:
+    from tfrecord_io.engine.filtering_decoder import Prefilter
 
 _PAYLOADS = "record"
 PAYLOAD_SCHEMA = pa.schema([pa.field(_PAYLOADS, pa.binary(), nullable=False)])
@@ -178,12 +180,16 @@ class DecodeSettings:
         plan = self.plan
         if not plan.stop_at_embedded or keep_lengths:
             plan = replace(plan, stop_at_embedded=True, keep_lengths=keep_lengths)
-        return engine.decoder(plan) if self.prefilter is None else FilteringDecoder(engine, plan, self.prefilter)
+        if self.prefilter is None:
+            return engine.decoder(plan)
+        from tfrecord_io.engine.filtering_decoder import FilteringDecoder
+
+        return FilteringDecoder(engine, plan, self.prefilter)
 
 
 def kept_rows(decoder: Decoder) -> Array | None:
     """The numbers of the rows that the columns of a decoder have, if it leaves out others; see `DecodedChunk.kept`."""
-    return decoder.kept if isinstance(decoder, FilteringDecoder) else None
+    return getattr(decoder, "kept", None)  # of a FilteringDecoder
 
 
 def plan_limits(options: ReadOptions) -> dict[str, Any]:

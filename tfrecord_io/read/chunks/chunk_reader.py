@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.compression import INFER, PLAIN
@@ -28,16 +29,17 @@ from tfrecord_io.read.chunks.chunk import (
     first_record_settings,
     is_little,
 )
-from tfrecord_io.read.chunks.decode_segments import MOST_PARTS, FileDecoder, Position
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
 from tfrecord_io.read.chunks.row_budget import BatchLimit, RowBudget, may_have_lists
-from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
-from tfrecord_io.read.chunks.segments import segment_pool
 from tfrecord_io.storage.paths.file_names import split_suffixes
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
+
+if TYPE_CHECKING:  # a read of a small file needs no segments
+    from tfrecord_io.read.chunks.decode_segments import FileDecoder, Position
+    from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
 
 _SAMPLED_RECORDS = 100  # whose mean size stands for that of the records of a batch
 _FEW_FILES = 64
@@ -300,6 +302,9 @@ class ChunkReader:
         if budget.is_whole:
             yield from self._whole_chunks(budget)
             return
+        from tfrecord_io.read.chunks.decode_segments import MOST_PARTS
+        from tfrecord_io.read.chunks.segments import segment_pool
+
         budget.count_slots(self.settings.plan)
         decoder = self.decoder()
         with (
@@ -331,6 +336,9 @@ class ChunkReader:
 
     def _files(self, pool: WorkerPool, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
         """The segments of the files: chunks of a whole read, else parts of batches."""
+        from tfrecord_io.read.chunks.decode_segments import FileDecoder
+        from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
+
         in_parts = not budget.is_whole
         max_bytes = LIMITS.batch_bytes if in_parts else budget.batch_bytes
 
@@ -350,6 +358,8 @@ class ChunkReader:
         if not self._open_next():
             self.close()
             return
+        from tfrecord_io.read.chunks.segments import segment_pool
+
         with segment_pool(self._options.thread_count) as pool, self._files(pool, budget, known) as segmented:
             while self._open_next():
                 for chunk in segmented.chunks() if pool.threads or not budget.joins else ():
@@ -422,6 +432,8 @@ class ChunkReader:
         if self._feed is None and self._segmented is not None and self._open_next():
             file = self._segmented.begin()
             if file is not None:
+                from tfrecord_io.read.chunks.segmented_files import SegmentFeed
+
                 self._feed = SegmentFeed(file, self._segmented, self._walker)
                 if self._walker.block is not None:  # its memory is not needed
                     self._walker.seek(file.position.record, file.position.offset)

@@ -27,7 +27,6 @@ from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, unpack
-from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
@@ -198,6 +197,8 @@ class EmbeddedSchemaCheck:
         other = EmbeddedSchema(embedded.schema, embedded.dictionaries, path, content=content)
         if self.governing is None:
             return SchemaRevision(other, path, record, offset)
+        from tfrecord_io.schema.merged_schema import merge
+
         merged = merge(self.governing, other)
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
@@ -222,6 +223,8 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
 
     One that cannot be read is passed over: that is reported where the file is read.
     """
+    from tfrecord_io.schema.merged_schema import merge
+
     seen = {None if embedded is None else embedded.content}
     for content, path in contents:
         if content not in seen:

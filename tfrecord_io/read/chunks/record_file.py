@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream, Raw
 from tfrecord_io.engine.contract import Fault, FaultCode
-from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import TFRecordError, TruncatedRecordError
 from tfrecord_io.storage import system
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.read_ahead import ReadAhead
 from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
 
 _BLOCKS_AHEAD = 16  # 64 MiB
 
@@ -79,19 +80,28 @@ class RecordFile:
     @property
     def gaps(self) -> list[Gap]:
         """What was left out of a damaged compressed file so far, if it was opened to `recover`."""
-        return self._stream.gaps if isinstance(self._stream, RecoveringStream) else []
+        return [] if self._recovering is None else self._recovering.gaps
 
     @property
     def recovers(self) -> bool:
         """Whether `pass_damage` goes on behind damaged compressed data, or to the end of the file."""
-        return isinstance(self._stream, RecoveringStream)
+        return self._recovering is not None
+
+    @property
+    def _recovering(self) -> RecoveringStream | None:
+        if self.compression is None:
+            return None
+        from tfrecord_io.compression.recovering_stream import RecoveringStream
+
+        return self._stream if isinstance(self._stream, RecoveringStream) else None
 
     def pass_damage(self) -> Gap | None:
         """After a CompressionError: go on behind the damage; None if nothing behind it can be read."""
-        if not isinstance(self._stream, RecoveringStream):
+        stream = self._recovering
+        if stream is None:
             return None
         self.blocks.close()
-        gap = self._stream.pass_damage()
+        gap = stream.pass_damage()
         self.blocks.resume()
         return gap
 
@@ -120,6 +130,8 @@ class RecordFile:
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
         """The exception for a fault in `data`, which begins at byte `offset` and record index `record` of the file."""
+        from tfrecord_io.engine.fault_messages import record_error
+
         if self._span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
             return TruncatedRecordError(
                 f"it continues beyond byte {self._span[1]}, where its piece of the file ends",

@@ -13,7 +13,6 @@ from typing import Self, TypeGuard, TypeVar, overload
 
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.engine.contract import Engine
-from tfrecord_io.engine.fault_messages import is_other_format
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
     CompressionError,
@@ -28,7 +27,6 @@ from tfrecord_io.errors import (
     warn,
 )
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.format.magic import ZEROS
 from tfrecord_io.options import leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 
@@ -221,6 +219,9 @@ def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
     Not: an error of the storage, a contradiction between schemas, too little room for intact records, or a file that is
     no TFRecord file at all.
     """
+    from tfrecord_io.engine.fault_messages import is_other_format
+    from tfrecord_io.format.magic import ZEROS
+
     if isinstance(error, TFRecordError) and error.of_memory:
         return False
     if isinstance(error, CorruptRecordError):

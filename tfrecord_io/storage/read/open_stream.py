@@ -19,11 +19,9 @@ from tfrecord_io.compression import (
     open_decompressed,
     sniff,
 )
-from tfrecord_io.compression.recovering_stream import RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.errors import CompressionError, say
 from tfrecord_io.format.framing import is_record_header
-from tfrecord_io.format.magic import ZEROS, looks_like
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Source
 
@@ -64,6 +62,8 @@ def open_source(
         head = _read_head(raw, source.path, size)
         may_be_damaged = recover and not is_record_header(head)
         if may_be_damaged and asks:
+            from tfrecord_io.format.magic import ZEROS, looks_like
+
             may_be_damaged = looks_like(head) in (None, ZEROS)  # a hole at the start of a file is damage
         if compression == INFER:
             codec = infer(head, source.path)
@@ -74,6 +74,8 @@ def open_source(
         if source.pipe is not None:
             source.pipe.may_rewind = codec is not None  # at damage
         if recover and codec is not None:
+            from tfrecord_io.compression.recovering_stream import RecoveringStream
+
             plain = PlainStream(raw, source.path, head, size)
             return RecoveringStream(plain, codec, max_decompression_ratio, asks=asks)
         return open_decompressed(raw, codec, source.path, head=head, size=size, max_ratio=max_decompression_ratio)
@@ -110,8 +112,12 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
         return
     elif other is not None:
         content = f"{other.name} data"
+    elif codec is not None:
+        from tfrecord_io.format.magic import looks_like
+
+        content = looks_like(head) or "something else"
     else:
-        content = None if codec is None else looks_like(head) or "something else"
+        content = None
     if content is not None:
         reason = say("{compression=} was passed, but the file looks like {}", content, compression=name)
         advice = say("{compression='infer'} detects it by the content")
