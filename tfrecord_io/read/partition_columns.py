@@ -17,7 +17,6 @@ from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, unpack
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.partitions import partition_folder
 from tfrecord_io.storage.read.source import Source
 
@@ -167,6 +166,8 @@ def _type_of(texts: set[str]) -> pa.DataType:
 
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
     """The value in a directory name, as an array of one value."""
+    from tfrecord_io.schema.type_names import logical_name
+
     if text is None and (declared := Field.from_arrow(field)).default is not None:
         return declared.default_array().cast(field.type)
     if text is None and field.nullable:

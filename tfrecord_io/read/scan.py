@@ -29,7 +29,6 @@ from tfrecord_io.schema.nested import shown_type
 from tfrecord_io.schema.observation import Observation
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.type_names import logical_name, summary_of
 from tfrecord_io.storage.read.source import Source, total
 
 if TYPE_CHECKING:
@@ -288,6 +287,8 @@ class Scan(Configured):
 
     def files_and_columns(self) -> str:
         """The files, and the columns that can be selected with their types, for display."""
+        from tfrecord_io.schema.type_names import summary_of
+
         if not self.sources:
             return "no files"
         more = and_more(len(self.sources) - 1, "file")
@@ -298,6 +299,8 @@ class Scan(Configured):
 
         Messages have fields of float64.
         """
+        from tfrecord_io.schema.type_names import logical_name
+
         name = logical_name(field.type, field.metadata)
         return name if isinstance(self.options.record_type, MessageType) else shown_type(name, field)
 

@@ -39,7 +39,6 @@ from tfrecord_io.schema.leaf import (
 from tfrecord_io.schema.nested import stored_as
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, is_composed
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, register_variable_shape_tensor
-from tfrecord_io.schema.type_names import logical_name, type_name
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, with_bools_as_bytes
 
 # Keys in the metadata of a pa.Field, each only where name and type do not determine the value.
@@ -145,6 +144,8 @@ class Field:
             reason: str = say("unknown {part=}", part=self.part) & f"valid names: {', '.join(map(repr, PARTS))}"
             raise SchemaError(reason, feature=self.feature or None, expected=PARTS, got=self.part)
         if self.part == FEATURE_LIST and not is_list_like(self.type):
+            from tfrecord_io.schema.type_names import type_name
+
             reason = f"a feature list is a list of its steps, not {type_name(self.type)}"
             raise SchemaError(reason, feature=self.feature, advice="make it of sequence()")
 
@@ -202,6 +203,8 @@ class Field:
     @property
     def type_name(self) -> str:
         """Name of the type, for display; for tensors with the dtype and the shape that NumPy has."""
+        from tfrecord_io.schema.type_names import logical_name
+
         return printable(logical_name(self.type, self.metadata), _TYPE_WIDTH)
 
     def default_array(self) -> pa.Array:
