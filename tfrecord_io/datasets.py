@@ -26,16 +26,8 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable, say
-from tfrecord_io.options import (
-    DEFAULT_LIMITS,
-    INT64_MAX,
-    MIB,
-    IterOptions,
-    Limits,
-    ReadOptions,
-    RepresentationOptions,
-    check_integer,
-)
+from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, Limits, ReadOptions, check_integer
+from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.keyword_names import unknown_attribute
 from tfrecord_io.read.dataset_splits import resolve_sources

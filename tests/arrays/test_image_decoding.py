@@ -28,7 +28,7 @@ from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrow.output.to_numpy import Dense
 from tfrecord_io.arrow.pixels import PixelReader, jpeg_decoder
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.options import ColumnLayout
+from tfrecord_io.options.arrays import ColumnLayout
 from tfrecord_io.schema.image_form import image_form
 
 Image = pytest.importorskip("PIL.Image")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
-from tfrecord_io.options import ArrayOptions
+from tfrecord_io.options.arrays import ArrayOptions
 
 
 @given(

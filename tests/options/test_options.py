@@ -15,7 +15,8 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import example, int64s, written
-from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, keyword_names
+from tfrecord_io.options import ReadOptions, keyword_names
+from tfrecord_io.options.arrays import ArrayOptions, IterOptions
 from tfrecord_io.options.write import WriteOptions
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]

@@ -20,7 +20,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import PIECE_BYTES, Scan

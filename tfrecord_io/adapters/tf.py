@@ -20,7 +20,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype
-from tfrecord_io.options import ColumnLayout, IterOptions, raises
+from tfrecord_io.options import raises
+from tfrecord_io.options.arrays import ColumnLayout, IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes

@@ -22,7 +22,8 @@ from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.options import IterOptions, check_integer
+from tfrecord_io.options import check_integer
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
 from tfrecord_io.training.iterator import ArrayIterator, iterate

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, list_lengths
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.options import ColumnLayout
+from tfrecord_io.options.arrays import ColumnLayout
 from tfrecord_io.read.fitting_parts import fitting_parts
 
 Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out

@@ -20,7 +20,8 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.options import ColumnLayout, ReadOptions, RepresentationOptions, raises
+from tfrecord_io.options import ReadOptions, raises
+from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.open_scan import open_indexed, open_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan

@@ -23,7 +23,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.options import MIB, ArrayOptions, RepresentationOptions, stops
+from tfrecord_io.options import MIB, stops
+from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.open_scan import open_path, open_scan
 from tfrecord_io.read.reader import Reader

@@ -40,7 +40,8 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
-from tfrecord_io.options import MIB, ColumnLayout, ReadOptions, RepresentationOptions, cpu_count
+from tfrecord_io.options import MIB, ReadOptions, cpu_count
+from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor

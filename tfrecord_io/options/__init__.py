@@ -1,6 +1,7 @@
 """The keywords of reading and writing calls: frozen dataclasses, validated once.
 
-Defaults are defined here and nowhere else. A read does not import those of calls that write: ``options/write.py``.
+Defaults are defined here and nowhere else. Those of calls that write, of calls that return arrays and of other formats
+are in `write`, `arrays` and `files`, which are imported where these calls are.
 """
 
 from tfrecord_io.options.checked_options import (
@@ -26,17 +27,8 @@ from tfrecord_io.options.checked_options import (
     stops,
 )
 from tfrecord_io.options.keyword_names import unknown_keyword
-from tfrecord_io.options.layouts import ColumnLayout
 from tfrecord_io.options.limits import LIMITS
-from tfrecord_io.options.read import (
-    AnnotationOptions,
-    ArrayOptions,
-    FileOptions,
-    FolderOptions,
-    IterOptions,
-    ReadOptions,
-    RepresentationOptions,
-)
+from tfrecord_io.options.read import ReadOptions
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -46,18 +38,11 @@ __all__ = [
     "MAX_EXPANSION",
     "MAX_RECORD_BYTES",
     "MIB",
-    "AnnotationOptions",
-    "ArrayOptions",
-    "ColumnLayout",
     "Configured",
-    "FileOptions",
-    "FolderOptions",
     "FrameOptions",
     "Limits",
-    "IterOptions",
     "Options",
     "ReadOptions",
-    "RepresentationOptions",
     "StorageOptions",
     "TransferOptions",
     "check_integer",

@@ -16,7 +16,7 @@ from tfrecord_io.arrays.representation import BatchForm
 from tfrecord_io.arrow.output.to_numpy import leaf_arrays, leaf_fields, list_lengths
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import first_fit
-from tfrecord_io.options import IterOptions
+from tfrecord_io.options.arrays import IterOptions
 
 
 @dataclass(slots=True)

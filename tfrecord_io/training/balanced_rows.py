@@ -10,7 +10,8 @@ import numpy as np
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.options import MIB, IterOptions
+from tfrecord_io.options import MIB
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.classes import Classes

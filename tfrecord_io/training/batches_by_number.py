@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrecord_io.arrays.random_rows import OF_ROWS, ArraysByNumber, row_numbers, row_options
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.options import IterOptions
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Caller, Keyword, address
 from tfrecord_io.training.arrangement import arranged, list_lengths_of

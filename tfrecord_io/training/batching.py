@@ -16,7 +16,8 @@ from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.options import MIB, IterOptions
+from tfrecord_io.options import MIB
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.training.arrangement import Arrange, Batches, arrangement
 from tfrecord_io.training.checkpoint import IteratorPosition

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tfrecord_io.errors import printable, say
-from tfrecord_io.options import INT64_MAX, IterOptions
+from tfrecord_io.options import INT64_MAX
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.read.source import Source

@@ -18,7 +18,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.index.lookup import KnownCounts
-from tfrecord_io.options import MIB, IterOptions
+from tfrecord_io.options import MIB
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.open_scan import count_scan, open_indexed, open_scan, read_scan

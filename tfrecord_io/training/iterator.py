@@ -20,7 +20,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, say, warn
-from tfrecord_io.options import LIMITS, MIB, IterOptions, ReadOptions, stops
+from tfrecord_io.options import LIMITS, MIB, ReadOptions, stops
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.recovery import AskedOnce
 from tfrecord_io.read.open_scan import narrowed
 from tfrecord_io.read.record_checks import warn_of_schema

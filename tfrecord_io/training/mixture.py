@@ -22,7 +22,8 @@ from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, TFRecordError, say
-from tfrecord_io.options import IterOptions, ReadOptions
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.type_names import logical_name

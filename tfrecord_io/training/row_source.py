@@ -9,7 +9,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.arrays.random_rows import Lookup
-from tfrecord_io.options import IterOptions, ReadOptions
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.storage.read.source import Source, total

@@ -16,7 +16,8 @@ from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
-from tfrecord_io.options import LIMITS, MIB, IterOptions
+from tfrecord_io.options import LIMITS, MIB
+from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_field, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport

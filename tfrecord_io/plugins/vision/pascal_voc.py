@@ -25,7 +25,8 @@ from tfrecord_io.file_formats.files_below import (
     reader_threads,
     warn_of_others,
 )
-from tfrecord_io.options import LIMITS, AnnotationOptions, StorageOptions
+from tfrecord_io.options import LIMITS, StorageOptions
+from tfrecord_io.options.files import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, pixels
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem

@@ -1,0 +1,339 @@
+"""The keywords of calls that return arrays: how columns become arrays, and in which order rows are returned.
+
+Options of lists hold for all columns of lists, or are dicts by column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, get_args
+
+from tfrecord_io.errors import say
+from tfrecord_io.options.checked_options import INT64_MAX, check_choice, check_integer, check_names, raises
+from tfrecord_io.options.read import ReadOptions
+from tfrecord_io.remedies import Keyword, Written
+from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLayout:
+    """How the lists of one column are represented.
+
+    Attributes
+    ----------
+    ragged : str or None
+    pad_value : object
+    max_length : int or None
+        Longer lists are truncated.
+    from_left : bool
+        Truncated lists keep their last values, not their first.
+    length : int or None
+        Of each row of a padded array; None: that of the longest list.
+    multiple : int
+        Without `length`: the next multiple of this.
+    bucketed, packed : bool
+        Whether rows have the length of their bucket; whether a row holds several lists.
+    named_by : str or None
+        The option that states `length`, and which a longer list contradicts.
+    """
+
+    ragged: ArrayLayout | None = None
+    pad_value: Any = 0
+    max_length: int | None = None
+    from_left: bool = False
+    length: int | None = None
+    multiple: int = 1
+    bucketed: bool = False
+    packed: bool = False
+    named_by: str | None = None
+
+
+def of_column(value: Any, name: str, default: Any = None) -> Any:
+    """What an option says about a column."""
+    return value.get(name, default) if isinstance(value, Mapping) else value
+
+
+def length_and_mode(value: Any, mode: str) -> tuple[int | None, bool]:
+    """The number of a length, and whether it stands in a tuple with `mode`.
+
+    >>> length_and_mode(512, "left"), length_and_mode((512, "left"), "left")
+    ((512, False), (512, True))
+    """
+    return (value[0], True) if isinstance(value, tuple | list) else (value, False)
+
+
+def check_layouts(name: str, value: object) -> None:
+    """Raise ValueError or TypeError for a `ragged` that does not exist, also for one column."""
+    for each in _each(name, value):
+        check_choice(name, each, (None, *get_args(ArrayLayout)))
+
+
+def check_lengths(name: str, value: object, mode: str) -> None:
+    """Raise TypeError or ValueError for a length that is neither a positive integer nor (integer, mode)."""
+    for each in _each(name, value):
+        is_pair = isinstance(each, tuple | list)
+        if is_pair and (len(each) != 2 or each[1] != mode):  # type: ignore[arg-type,index]
+            raise ValueError(say("{}: expected a length", Keyword(name, repr(each))) | f"(length, {mode!r})")
+        check_integer(name, length_and_mode(each, mode)[0], 1, INT64_MAX, optional=not is_pair)
+
+
+def check_by_column(name: str, value: object) -> None:
+    """Raise TypeError for a dict whose keys are not names of columns."""
+    if isinstance(value, Mapping) and not all(isinstance(key, str) for key in value):
+        raise TypeError(say("{}: expected names of columns as keys", Keyword(name, repr(value))))
+
+
+def _each(name: str, value: object) -> list[object]:
+    check_by_column(name, value)
+    return list(value.values()) if isinstance(value, Mapping) else [value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepresentationOptions(ReadOptions):
+    """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
+
+    ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None
+    pad_value: Any = 0
+    max_length: Lengths | Mapping[str, Lengths] | None = None
+    pad_to: Lengths | Mapping[str, Lengths] | None = None
+    missing: Missing = "error"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("missing", self.missing, get_args(Missing))
+        if not self.has_layouts:
+            return
+        check_layouts("ragged", self.ragged)
+        check_by_column("pad_value", self.pad_value)
+        check_lengths("max_length", self.max_length, "left")
+        check_lengths("pad_to", self.pad_to, "multiple")
+        for name, layout in {"": self.layout_of(""), **self.layouts()}.items():
+            _check_layout(f" of {name!r}" if name else "", layout)
+            if layout.ragged != "pad" and isinstance(self.pad_value, Mapping) and name in self.pad_value:
+                raise ValueError(
+                    say("{pad_value=} names {}, which is not padded: pass {ragged=}", repr(name), ragged={name: "pad"})
+                )
+
+    @property
+    def has_layouts(self) -> bool:
+        """Whether an option says how lists are represented."""
+        by_column = isinstance(self.pad_value, Mapping)  # a value without them pads nothing
+        return by_column or not (self.ragged is None and self.max_length is None and self.pad_to is None)
+
+    def layouts(self) -> dict[str, ColumnLayout]:
+        """The layouts of the columns that options name."""
+        by_column = (self.ragged, self.pad_value, self.max_length, self.pad_to)
+        names = [name for value in by_column if isinstance(value, Mapping) for name in value]
+        return {name: self.layout_of(name) for name in dict.fromkeys(names)}
+
+    def layout_of(self, name: str) -> ColumnLayout:
+        """How the lists of a column are represented."""
+        most, from_left = length_and_mode(of_column(self.max_length, name), "left")
+        length, is_multiple = length_and_mode(of_column(self.pad_to, name), "multiple")
+        ragged = of_column(self.ragged, name)
+        return ColumnLayout(
+            ragged="pad" if ragged is None and length is not None else ragged,
+            pad_value=of_column(self.pad_value, name, 0),
+            max_length=most,
+            from_left=from_left,
+            length=None if is_multiple else length,
+            multiple=length or 1 if is_multiple else 1,
+            named_by=None if length is None else f"pad_to={of_column(self.pad_to, name)!r}",
+        )
+
+
+def _check_layout(of_column: str, layout: ColumnLayout) -> None:
+    """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
+    if layout.named_by is not None and layout.ragged != "pad":
+        raise ValueError(
+            say("{ragged=}{} cannot be combined with {}, which pads", of_column, layout.named_by, ragged=layout.ragged)
+        )
+    if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
+        raise ValueError(
+            say(
+                "{max_length=}{} is more than {} has room for",
+                of_column,
+                layout.named_by,
+                max_length=Written(layout.max_length),
+            )
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayOptions(RepresentationOptions):
+    """Keywords of `tfrecord_io.read_arrays`."""
+
+    out: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.out, Mapping | None):
+            raise TypeError(say("{out=}: expected a dict of arrays by column", out=Written(type(self.out).__name__)))
+        if self.out is not None and self.pad_to is not None:
+            advice = "omit one of them" | say("read batches by {iter_arrays(pad_to=…)}")
+            raise ValueError(
+                say(
+                    "{pad_to=} cannot be combined with {out=}, whose arrays are not padded: {}",
+                    advice,
+                    pad_to=self.pad_to,
+                )
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterOptions(RepresentationOptions):
+    """Keywords of `tfrecord_io.iter_arrays`."""
+
+    shuffle_buffer: int = 0
+    seed: int | None = None
+    epochs: int | None = 1
+    drop_last: bool = False
+    worker: tuple[int, int] | None = None
+    uneven: UnevenParts = "keep"
+    bucket_by: Sequence[str] | str | None = None
+    bucket_sizes: Sequence[int] | None = None
+    pack: Mapping[str, int] | None = None
+    state: Mapping[str, Any] | None = None
+
+    internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
+
+    def __post_init__(self) -> None:
+        if not (self.bucket_by is None and self.bucket_sizes is None and self.pack is None):
+            self._check_arrangement()
+        super().__post_init__()
+        self._check_flags("drop_last")
+        check_integer("shuffle_buffer", self.shuffle_buffer, 0)
+        check_integer("seed", self.seed, 0, optional=True)
+        check_integer("epochs", self.epochs, 1, optional=True)
+        if self.worker is not None:
+            self._check_worker()
+        check_choice("uneven", self.uneven, get_args(UnevenParts))
+        if self.has_equal_parts:
+            self._check_equal_parts()
+        if not isinstance(self.state, Mapping | None):
+            raise TypeError(say("{state=}: expected the result of state()", state=Written(type(self.state).__name__)))
+
+    @property
+    def bucketed(self) -> tuple[str, ...]:
+        """The columns of `bucket_by`."""
+        return () if self.bucket_by is None else tuple(check_names("bucket_by", self.bucket_by))
+
+    @property
+    def arranging(self) -> tuple[str, ...]:
+        """The columns whose lengths decide which rows make a batch."""
+        return self.bucketed if self.pack is None else tuple(self.pack)
+
+    @property
+    def bucket_rows(self) -> list[int]:
+        """The rows of a batch of each bucket: their padded lists have about as many values as those of the last one."""
+        sizes = self.bucket_sizes or ()
+        return [self.batch_size * sizes[-1] // size for size in sizes]
+
+    @property
+    def arranges(self) -> bool:
+        """Whether the lengths of lists decide which rows make a batch."""
+        return self.bucket_sizes is not None or self.pack is not None
+
+    @property
+    def has_layouts(self) -> bool:
+        return self.arranges or super().has_layouts
+
+    def layouts(self) -> dict[str, ColumnLayout]:
+        names = (*self.bucketed, *(self.pack or ()))
+        return super().layouts() | {name: self.layout_of(name) for name in names}
+
+    def layout_of(self, name: str) -> ColumnLayout:
+        layout = super().layout_of(name)
+        packed, bucketed = name in (self.pack or ()), name in self.bucketed
+        if not packed and not bucketed:
+            return layout
+        if packed:
+            assert self.pack is not None
+            length, named_by = self.pack[name], str(say("{pack=}", pack={name: self.pack[name]}))
+        else:
+            assert self.bucket_sizes is not None
+            length, named_by = self.bucket_sizes[-1], f"bucket_sizes={list(self.bucket_sizes)}"
+        ragged = layout.ragged or "pad"
+        flags = {"packed": packed, "bucketed": bucketed}
+        return replace(layout, ragged=ragged, length=length, multiple=1, named_by=named_by, **flags)
+
+    def _check_arrangement(self) -> None:
+        if (self.bucket_by is None) != (self.bucket_sizes is None):
+            raise ValueError(
+                say("{bucket_by=} and {bucket_sizes=} need each other: columns of lists, and the greatest lengths")
+            )
+        if self.bucket_sizes is not None:
+            object.__setattr__(self, "bucket_by", self.bucketed)
+            if isinstance(self.bucket_sizes, str) or not isinstance(self.bucket_sizes, Iterable):
+                raise TypeError(
+                    say(
+                        "{bucket_sizes=}: expected ascending lengths, such as [128, 512]",
+                        bucket_sizes=self.bucket_sizes,
+                    )
+                )
+            object.__setattr__(self, "bucket_sizes", sizes := tuple(self.bucket_sizes))
+            for size in sizes:
+                check_integer("bucket_sizes", size, 1, INT64_MAX)
+            if not sizes or any(size >= after for size, after in pairwise(sizes)):
+                raise ValueError(say("{bucket_sizes=}: expected ascending lengths", bucket_sizes=Written(list(sizes))))
+        if self.pack is not None:
+            if not isinstance(self.pack, Mapping) or not self.pack:
+                raise TypeError(
+                    say("{pack=}: expected a length by column, such as {}'tokens': 2048{}", "{", "}", pack=self.pack)
+                )
+            check_by_column("pack", self.pack)
+            for size in self.pack.values():
+                check_integer("pack", size, 1, INT64_MAX)
+        if self.arranges and self.uneven != "keep":
+            reason = "the lengths of lists decide how many batches a worker has"
+            advice = say("pass {epochs=None}, and take as many batches in each worker")
+            raise ValueError(
+                say("{uneven=} cannot be combined with {bucket_by=} or {pack=}: {}", reason, uneven=self.uneven)
+                & advice
+            )
+        if self.pack is not None and self.bucket_sizes is not None:
+            raise ValueError(say("{pack=} cannot be combined with {bucket_by=}: packed rows have one length"))
+        if self.pack is not None and self.pad_to is not None:
+            raise ValueError(say("{pack=} cannot be combined with {pad_to=}: it has the length of each packed row"))
+        if isinstance(self.pad_to, Mapping) and (twice := [name for name in self.bucketed if name in self.pad_to]):
+            raise ValueError(
+                say("{pad_to=} cannot name {}, which {bucket_sizes=} pads", repr(twice[0]))
+                & "pass it for other columns"
+            )
+
+    def _check_worker(self) -> None:
+        if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
+            raise TypeError(say("{worker=}: expected (index of this worker, number of workers)", worker=self.worker))
+        index, count = self.worker
+        check_integer("worker", count, 1)
+        check_integer("worker", index, 0)
+        if index >= count:
+            raise ValueError(say("{worker=}: expected an index from 0 to {}", count - 1, worker=self.worker))
+        object.__setattr__(self, "worker", (index, count))
+
+    @property
+    def has_equal_parts(self) -> bool:
+        """Whether there are several workers, of which each gets the same number of records."""
+        return self.uneven != "keep" and self.worker is not None and self.worker[1] > 1
+
+    def _check_equal_parts(self) -> None:
+        if not raises(self.on_error):
+            reason = "a part that ends at damage, or leaves records out, is shorter than the others"
+            raise ValueError(
+                say(
+                    "{uneven=} cannot be combined with {on_error=}: {}",
+                    reason,
+                    uneven=self.uneven,
+                    on_error=self.on_error,
+                )
+            )
+        if self.shuffle_buffer and self.seed is None and self.state is None:
+            reason = say(
+                "needs the same {seed=} in all workers: the parts are taken from the shuffled order of the files"
+            )
+            raise ValueError(say("{uneven=} with {shuffle_buffer=} {}", reason, uneven=self.uneven))
+
+
+# ---- files of other formats
