@@ -15,12 +15,11 @@ from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.errors import TFRecordError, TruncatedRecordError
 from tfrecord_io.storage import system
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, BlockReader
-from tfrecord_io.storage.read.open_stream import open_source
-from tfrecord_io.storage.read.read_ahead import ReadAhead
 from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
+    from tfrecord_io.storage.read.read_ahead import ReadAhead
 
 _BLOCKS_AHEAD = 16  # 64 MiB
 
@@ -60,6 +59,9 @@ class RecordFile:
         max_decompression_ratio: float | None = None,
         raw: Raw | None = None,
     ) -> None:
+        from tfrecord_io.storage.read.open_stream import open_source
+        from tfrecord_io.storage.read.read_ahead import ReadAhead
+
         self.path, self.size = source.path, source.size
         ratio = max_decompression_ratio
         self._stream = open_source(
@@ -118,6 +120,8 @@ class RecordFile:
 
     def decompress_ahead(self) -> None:
         """Let a thread decompress the first blocks of a compressed file that will be read later."""
+        from tfrecord_io.storage.read.read_ahead import ReadAhead
+
         if self.compression is not None and isinstance(self.blocks, ReadAhead):
             self.blocks.start(_BLOCKS_AHEAD)
 
