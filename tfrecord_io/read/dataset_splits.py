@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tfrecord_io.options.write import CopyOptions
     from tfrecord_io.schema.formats.tfds_info import TfdsInfo, TfdsSplit
 
-_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
+_VERSION = r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})"
 _DEFAULT_CONFIG = ".config/metadata.json"
 _LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
 
@@ -184,7 +184,7 @@ def _versions(fs: FileSystem, name: str) -> Iterator[str]:
         return
     folders = [child.basename for child in fs.listing(entry.name) if child.directory]
     root = f"{entry.name.rstrip('/')}/"
-    versions = [folder for folder in folders if _VERSION.fullmatch(folder)]
+    versions = [folder for folder in folders if re.fullmatch(_VERSION, folder)]
     if versions:
         yield from (root + version for version in sorted(versions, key=_number, reverse=True))
         return
@@ -192,7 +192,7 @@ def _versions(fs: FileSystem, name: str) -> Iterator[str]:
     for folder in sorted(folders):
         if not folder.startswith("."):
             inside = [child.basename for child in fs.listing(root + folder) if child.directory]
-            if found := [each for each in inside if _VERSION.fullmatch(each)]:
+            if found := [each for each in inside if re.fullmatch(_VERSION, each)]:
                 configs[folder] = sorted(found, key=_number, reverse=True)
     config = next(iter(configs)) if len(configs) == 1 else _default_config(fs, root, list(configs))
     if config is not None:

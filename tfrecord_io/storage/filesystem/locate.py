@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
-_NO_BUCKET = re.compile(r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)")
-_S3 = re.compile(r"s3a?://")
+_NO_BUCKET = r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)"
+_S3 = "s3a?://"
 _BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
 _EXTRAS = {
     **dict.fromkeys(("s3", "s3a"), "tfrecord_io[s3]"),
@@ -52,7 +52,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         fsspec_filesystem = _as_fsspec(storage.filesystem)
         return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text))
     if is_url(text):
-        if _NO_BUCKET.search(text):
+        if re.search(_NO_BUCKET, text):
             raise ValueError(f"'{printable(text)}' names no bucket: expected {_BUCKETS}")
         import fsspec
 
@@ -61,7 +61,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
 
         options = storage.storage_options or {}
         try:
-            return _wrap(*fsspec.core.url_to_fs(text, **(s3_options(options) if _S3.match(text) else options)))
+            return _wrap(*fsspec.core.url_to_fs(text, **(s3_options(options) if re.match(_S3, text) else options)))
         except ImportError as error:
             raise _missing(text, error) from error
         except ValueError as error:
