@@ -90,8 +90,9 @@ def read_tfrecord(
         At damaged data, fail, use the records before it, or leave it out; by default as the dataset says, else "raise".
         "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
         damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets
-        each error, with its ``region``, and returns True to leave that out, or False to raise the error. Where values
-        of a feature have several feature types, the records with the less frequent ones are left out.
+        each error once, with its ``region``, and returns True to leave that out, or False to raise the error; a dataset
+        keeps its answers. Where values of a feature have several feature types, the records with the less frequent ones
+        are left out.
     storage_options : dict, optional
         Options for fsspec, as in pandas.
     progress : bool or callable, default False

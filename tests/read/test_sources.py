@@ -504,6 +504,51 @@ def test_a_dataset_brings_its_options(damaged: Path) -> None:
         assert [each["n"] for each in payloads(chosen)] == [[6], *([n] for n in range(8, 30))]
 
 
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("has_schema", [False, True])
+@pytest.mark.parametrize("call", CALLS)
+def test_a_callable_is_asked_once_about_each_region(
+    call: str, has_schema: bool, opened: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "on_error" in REFUSED.get(call.partition(" ")[0], ()) or call in ("xarray", "dataset, pickled"):
+        return
+    monkeypatch.chdir(tmp_path)
+    tfr.write_tfrecord(ROWS, "all.tfrecord", embed_schema=has_schema)
+    tfr.write_tfrecord(ROWS[:16], "damaged.tfrecord", embed_schema=has_schema)
+    damage("damaged.tfrecord", 0, [3, 9])
+    asked = list[int]()
+
+    def answer(error: tfr.TFRecordError) -> bool:
+        assert error.region is not None
+        asked.append(error.region.records_before)
+        return True
+
+    source = tfr.dataset("damaged.tfrecord", on_error=answer)
+    assert not opened or source.schema.names
+    CALLS[call][0](source, tmp_path)
+    assert sorted(asked) in ([3, 9], [] if call == "read_metadata" and has_schema else [3, 9])
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+def test_pieces_and_selections_of_a_dataset_share_its_answers(damaged: Path) -> None:
+    asked = list[tuple[str, int | None]]()
+
+    def answer(error: tfr.TFRecordError) -> bool:
+        assert error.region is not None
+        asked.append((error.region.path, error.region.begin))
+        return len(asked) == 1  # would raise the same error a second time
+
+    source = tfr.dataset(damaged, on_error=answer)
+    assert source.to_table().num_rows == tfr.read_table(source, limit=40).num_rows == 29
+    assert sum(piece.read().num_rows for piece in source.pieces(3)) == 29
+    assert source.filter(f("n") > 3).to_table().num_rows == 25
+    assert tfr.count(source.filter(f("n") > 3)) == 25
+    assert len(asked) == 1
+    with pytest.raises(tfr.errors.CorruptRecordError):
+        tfr.read_table(damaged, on_error=answer)
+
+
 @pytest.mark.parametrize("call", [payloads, lambda source: tfr.merge(replace(source, origin=None), "out.tfrecord")])
 def test_damage_among_chosen_records_is_where_it_is_in_the_file(
     damaged: Path, call: Any, monkeypatch: pytest.MonkeyPatch

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, partial, wraps
 from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
-from tfrecord_io.errors import say
+from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.options.keyword_names import NO_APPEND, OF_SELECTION, REFUSED, unknown_keyword
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, ProgressLike
@@ -367,6 +367,8 @@ class FrameOptions(RecordOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_on_error(self.on_error)
+        if callable(self.on_error):
+            object.__setattr__(self, "on_error", AskedOnce.wrap(self.on_error))
         if self.split is not None:
             self._parse_split()
         self._check_flags("allow_missing_shards", "check_crc")
@@ -435,6 +437,39 @@ def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) 
     if value not in names and not (callable(value) and "skip" in names):
         others = " or a function that takes the error" if "skip" in names else ""
         raise ValueError(say("{on_error=}: expected one of {}{}", ", ".join(map(repr, names)), others, on_error=value))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOnce:
+    """A callable for ``on_error`` that is asked once about each region, however often the files are read.
+
+    The options of a dataset hold it, so that all reads of the dataset, and of pieces in this process, leave out the
+    same.
+    """
+
+    function: Callable[[TFRecordError], object]
+    answers: dict[Hashable, bool] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def wrap(cls, on_error: T) -> T | Self:
+        """An ``on_error``, as such an object if it is a callable."""
+        return cls(on_error) if callable(on_error) and not isinstance(on_error, cls) else on_error
+
+    def __call__(self, error: TFRecordError, place: Hashable) -> bool:
+        """Whether the region of an error may be left out, which is known by its path and its `place` there.
+
+        The same region may have another error, such as one of a schema: that is another question.
+        """
+        region = error.region
+        assert region is not None
+        key = (region.path, place, region.error)
+        if key not in self.answers:
+            self.answers[key] = bool(self.function(error))
+        return self.answers[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process has files of its own, and asks by itself."""
+        return AskedOnce, (self.function,)
 
 
 def raises(on_error: object) -> bool:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError, say
-from tfrecord_io.options.checked_options import INT64_MAX, MIB, FrameOptions, check_choice, check_integer, raises
+from tfrecord_io.options.checked_options import (
+    INT64_MAX,
+    MIB,
+    AskedOnce,
+    FrameOptions,
+    check_choice,
+    check_integer,
+    raises,
+)
 from tfrecord_io.options.keyword_names import OF_DATASETS
 from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import OnNew, RecordTypeLike, SchemaLike
@@ -72,7 +80,7 @@ class ReadOptions(FrameOptions):
     @property
     def inspects(self) -> bool:
         """Whether these are `for_inspection`."""
-        return self.on_error is is_of_other_type
+        return isinstance(self.on_error, AskedOnce) and self.on_error.function is is_of_other_type
 
     @property
     def records_to_skip(self) -> int:

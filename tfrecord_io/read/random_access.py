@@ -27,7 +27,7 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
 from tfrecord_io.index.record_index import SUFFIXES
-from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error
+from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error, raises
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -661,9 +661,9 @@ def open_random(
     check_on_error(given.on_error, ("raise", "skip"))
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
-    recovery = recovery_of(given.on_error)
-    sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
+    sampling: OnError = "raise" if raises(given.on_error) else "skip"  # a callable is asked when records are read
     sources, options = selection_of(source, replace(given, threads=1, on_error=sampling))
+    recovery = recovery_of(given.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.limits.record_bytes)

@@ -70,7 +70,7 @@ class RecordReader(ConsumedOnce[bytes]):
         options = FrameOptions.of_call(RecordReader, locals(), source)
         sources = resolve_sources(source, options, as_they_are=True)
         self._on_error = options.on_error
-        recovery = recovery_of(options.on_error)
+        recovery = recovery_of(options.on_error, sources)
         self.report = ReadReport(schema_source='record_type="bytes"')
         if recovery is not None:
             self.report.skipped = recovery.skipped

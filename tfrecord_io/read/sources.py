@@ -298,7 +298,7 @@ class ChosenRecords:
         """The framed records, in pieces."""
         options, engine, begins = self._chosen.scan.options, get_engine(), bool(self._schema)
         try:
-            chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error)
+            chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error, [self._file])
         except TFRecordError as damage:
             self._failed = Origin(damage.path, damage.record, damage.offset)
             raise

@@ -77,8 +77,8 @@ def count(
         path = replace(path.over(columns=None), selected=None)
         if index is None and not options.check_crc and raises(options.on_error):
             return count_scan(path)
-    recovery = recovery_of(options.on_error)
     sources = resolve_sources(path, options)
+    recovery = recovery_of(options.on_error, sources)
     known = KnownCounts.of_options(options)
     if index is not None and (options.check_crc or not known.may_be_plain):
         plain = say("{compression=}: only plain files have one", compression=options.compression)

@@ -18,10 +18,9 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.index.lookup import KnownCounts
-from tfrecord_io.options import MIB
+from tfrecord_io.options import MIB, leaves_out
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import count_each
-from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.open_scan import count_scan, open_indexed, open_scan, read_scan
 from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns
@@ -65,7 +64,7 @@ class Files(RowSource):
 
     @property
     def in_sequence(self) -> bool:
-        return self.scan.row_filter is None and recovery_of(self.scan.options.on_error) is None
+        return self.scan.row_filter is None and not leaves_out(self.scan.options.on_error)
 
     def counts(self) -> list[int]:
         """The number of records of each file, or of all rows that fulfil the filter.
@@ -175,7 +174,7 @@ class FileEpochs(Epochs):
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
         sources = [self._sources[i] for i in self.order(position.epoch)]
-        if recovery_of(options.on_error) is None:
+        if not leaves_out(options.on_error):
             scan = self._scan.over(sources, offset=begin, limit=limit)
         else:  # rows that were left out have no number: they are found again only by decoding all rows
             scan = self._scan.over(sources, offset=options.offset, limit=options.limit)

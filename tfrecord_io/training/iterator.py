@@ -22,7 +22,6 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, say, warn
 from tfrecord_io.options import LIMITS, MIB, ReadOptions, stops
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.read.chunks.recovery import AskedOnce
 from tfrecord_io.read.open_scan import narrowed
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
@@ -436,7 +435,6 @@ def iter_arrays(
     if isinstance(path, Scan):
         own = {name: value for name, value in keywords.items() if name not in OF_FILES}
         return iterate(narrowed(path, options), **own)
-    options = replace(options, on_error=AskedOnce.wrap(options.on_error))
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_chunk_limits()))
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):

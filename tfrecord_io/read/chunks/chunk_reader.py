@@ -97,7 +97,7 @@ class ChunkReader:
         self._progress = progress
         if progress is None and options.progress:
             self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
-        self.recovery = recovery or recovery_of(options.on_error)
+        self.recovery = recovery or recovery_of(options.on_error, sources)
         self._walker = BlockWalker(
             self._prefetcher,
             self._open,

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Self, TypeGuard, TypeVar, overload
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeGuard, overload
 
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.engine.contract import Engine
@@ -27,10 +28,9 @@ from tfrecord_io.errors import (
     warn,
 )
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.options import leaves_out
+from tfrecord_io.options import AskedOnce, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-
-T = TypeVar("T")
+from tfrecord_io.storage.read.source import Source
 
 MOST_REGIONS = 1000  # that are kept
 _NAMED_FILES = 3  # in a warning
@@ -148,27 +148,6 @@ class SkippedRegions(Sequence[SkippedRegion]):
                 issue(text)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedOnce:
-    """A callable for ``on_error`` that is asked once about each region, also if the files are read more than once."""
-
-    function: Callable[[TFRecordError], object]
-    answers: dict[tuple[str, int, int, str], bool] = field(default_factory=dict, repr=False, compare=False)
-
-    @classmethod
-    def wrap(cls, on_error: T) -> T | Self:
-        """An ``on_error``, as such an object if it is a callable."""
-        return cls(on_error) if callable(on_error) and not isinstance(on_error, cls) else on_error
-
-    def __call__(self, error: TFRecordError, file: int = 0) -> bool:
-        region = error.region
-        assert region is not None
-        key = (region.path, file, region.records_before, region.error)
-        if key not in self.answers:
-            self.answers[key] = bool(self.function(error))
-        return self.answers[key]
-
-
 class Recovery:
     """Decides at each fault whether reading goes on, moves the walker there, and keeps account.
 
@@ -176,19 +155,22 @@ class Recovery:
     ----------
     on_error : "skip" or callable
         A callable gets the error, with its ``region``, and returns True to go on.
+    sources : sequence of Source
+        The files by number, which a callable needs: pieces count their records from their begin.
 
     Attributes
     ----------
     skipped : SkippedRegions
     """
 
-    def __init__(self, on_error: object) -> None:
+    def __init__(self, on_error: object, sources: Sequence[Source] = ()) -> None:
         self.skipped = SkippedRegions()
         self._on_error = AskedOnce.wrap(on_error)
+        self._sources = sources
 
     def restarted(self) -> Recovery:
         """The recovery of a read that starts again."""
-        return Recovery(self._on_error)
+        return Recovery(self._on_error, self._sources)
 
     def __call__(self, walker: BlockWalker, error: Exception) -> bool:
         """See `BlockWalker.recover`."""
@@ -202,15 +184,35 @@ class Recovery:
     def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
         """Whether a region may be left out; it then counts as skipped."""
         error.region = region
-        if isinstance(self._on_error, AskedOnce) and not self._on_error(error, file):
+        if isinstance(self._on_error, AskedOnce) and not self._on_error(error, self._place(region, file)):
             return False
         self.skipped.add(region, file)
         return True
 
+    def _place(self, region: SkippedRegion, file: int) -> Hashable:
+        """What tells a region from the others of its path, in every read of the file.
 
-def recovery_of(on_error: object) -> Recovery | None:
+        The bytes of what is derived from a file are none of the file.
+        """
+        source = self._sources[file]
+        if region.begin is not None and source.origin is None:
+            return region.begin, self._repeats[file]
+        return (source.begin, source.origin, region.records_before, self._repeats[file])
+
+    @cached_property
+    def _repeats(self) -> list[int]:
+        """How many of the files before each are the same one."""
+        seen: Counter[tuple[str, int]] = Counter()
+        repeats = []
+        for source in self._sources:
+            repeats.append(seen[source.path, source.begin])
+            seen[source.path, source.begin] += 1
+        return repeats
+
+
+def recovery_of(on_error: object, sources: Sequence[Source]) -> Recovery | None:
     """The recovery for an `on_error`; None if reading ends at the first fault."""
-    return None if not leaves_out(on_error) else Recovery(on_error)
+    return None if not leaves_out(on_error) else Recovery(on_error, sources)
 
 
 def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
