@@ -92,6 +92,7 @@ KINDS = {
         lambda a, b: tfr.dataset(a, columns=["steps/x", "n", "key"]), of((0, 16)).select([2, 0, 1]), columns=True
     ),
     "piece": Kind(lambda a, b: tfr.dataset(a).pieces(2)[1], of((8, 16)), piece=True),
+    "piece of a file": Kind(lambda a, b: tfr.dataset("all.tfrecord").pieces(3)[1], of((5, 15)), piece=True),
     "parts": Kind(
         lambda a, b: [tfr.dataset(a).pieces(2)[1], tfr.dataset(b).filter(f("n") > 21), b],
         of((8, 16), (22, 24), (16, 24)),
@@ -547,6 +548,20 @@ def test_pieces_and_selections_of_a_dataset_share_its_answers(damaged: Path) -> 
     assert len(asked) == 1
     with pytest.raises(tfr.errors.CorruptRecordError):
         tfr.read_table(damaged, on_error=answer)
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+def test_rows_that_arrays_cannot_hold_are_asked_about_once_in_each_piece(tmp_path: Path) -> None:
+    """Where they begin is not known: records are counted from the begin of a piece."""
+    tfr.write_tfrecord({"x": [None if n % 8 == 3 else n for n in range(64)]}, tmp_path / "gaps")
+    asked = list[int]()
+    source = tfr.dataset(tmp_path / "gaps", on_error=lambda error: not asked.append(error.region.records_before))
+    for _ in range(2):
+        batches = [tfr.iter_arrays(piece, batch_size=5, epochs=2) for piece in source.pieces(4)]
+        assert sorted(int(n) for each in batches for batch in each for n in batch["x"])[::2] == [
+            n for n in range(64) if n % 8 != 3
+        ]
+        assert len(asked) == 8
 
 
 @pytest.mark.parametrize("call", [payloads, lambda source: tfr.merge(replace(source, origin=None), "out.tfrecord")])

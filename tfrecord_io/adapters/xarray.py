@@ -138,6 +138,8 @@ def _rows(scan: Scan) -> _IndexedRecords | _SequentialRecords:
 
 
 def _is_compressed(source: Source) -> bool:
+    if source.span is not None:  # only plain files are cut
+        return False
     with open_random_access(source) as file:
         return codec_of(file, source.path) is not None
 

@@ -84,7 +84,11 @@ def _by_index(planned: Planned) -> Planned:
 
 
 def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
-    """A dataset, with the columns and rows of it that a call selects, and the size of batches that it wants."""
+    """A dataset, with the columns and rows of it that a call selects, and the size of batches that it wants.
+
+    The records of a piece are found now, as training reads its files in another way than `open_scan`.
+    """
+    scan = scan.aligned()
     if options.columns is not None:
         scan = scan.select(options.columns)
     if options.offset:
@@ -116,10 +120,13 @@ def skipped(scan: AnyScan, rows: int) -> AnyScan:
     return scan.over(offset=offset, limit=None if limit is None else max(0, limit - rows))
 
 
-def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) -> tuple[Any, AnyOptions]:
+def selection_of(
+    path: Any, options: AnyOptions, *, as_records: bool = False, by_number: bool = False
+) -> tuple[Any, AnyOptions]:
     """What a path or a dataset means, as files and options: for those that plan reads of them by themselves.
 
-    With `as_records`, no other records are in the files, and what the files embed is not.
+    With `as_records`, no other records are in the files, and what the files embed is not. Files that are read
+    `by_number` remain what they are.
     """
     stated, selecting = given(path, options)
     if not (as_records and selecting.filters is not None):  # whose rows are found under the schema of the dataset
@@ -130,6 +137,10 @@ def selection_of(path: Any, options: AnyOptions, *, as_records: bool = False) ->
     columns = scan.options.columns if scan.selected is None else scan.selected
     if as_records:
         return record_sources(scan, as_they_are=True), options.changed(columns=columns, offset=0, limit=None)
+    if not by_number and not all(
+        source.begins_file for source in scan.sources
+    ):  # which has the schema that the others are read by
+        return record_sources(scan), options.changed(columns=columns, filters=None, offset=0, limit=None)
     filters = None if scan.row_filter is None else scan.row_filter.condition
     limits: dict[str, Any] = {"offset": scan.options.offset, "limit": scan.options.limit}
     return list(scan.aligned().sources), options.changed(columns=columns, filters=filters, **limits)

@@ -662,7 +662,7 @@ def open_random(
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
     sampling: OnError = "raise" if raises(given.on_error) else "skip"  # a callable is asked when records are read
-    sources, options = selection_of(source, replace(given, threads=1, on_error=sampling))
+    sources, options = selection_of(source, replace(given, threads=1, on_error=sampling), by_number=True)
     recovery = recovery_of(given.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
