@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -215,3 +216,22 @@ def _cut_values(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
 def _cut_offsets(offsets: Array, begin: int, end: int) -> tuple[Array, int, int]:
     first, last = int(offsets[begin]), int(offsets[end])
     return offsets[begin : end + 1] - offsets[begin], first, last
+
+
+def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
+    """The dtype of an Arrow type of fixed width; None where values are objects or text.
+
+    Examples
+    --------
+    >>> numpy_dtype(pa.timestamp("us", "UTC")), numpy_dtype(pa.time32("s"))
+    (dtype('<M8[us]'), dtype('<m8[s]'))
+    """
+    if t.is_boolean(type_) or t.is_integer(type_) or t.is_floating(type_):
+        return np.dtype(type_.to_pandas_dtype())
+    if t.is_timestamp(type_):
+        return np.dtype(f"M8[{type_.unit}]")
+    if t.is_duration(type_) or t.is_time(type_):
+        return np.dtype(f"m8[{type_.unit}]")
+    if t.is_date(type_):
+        return np.dtype("M8[D]" if t.is_date32(type_) else "M8[ms]")
+    return None

@@ -18,7 +18,17 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, scatter, typed_view, valid_mask, writable
+from tfrecord_io.arrow.buffers import (
+    number_view,
+    numpy_dtype,
+    offset_view,
+    offsets_of,
+    scatter,
+    typed_view,
+    valid_mask,
+    writable,
+)
+from tfrecord_io.arrow.output.to_python import python_values
 from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
@@ -447,7 +457,7 @@ def _scalars(array: pa.Array) -> Dense:
     if is_bytes(type_):
         return bytes_rows([array])
     if dtype is None:  # decimals and others
-        return Dense(np.fromiter(array.to_pylist(), object, len(array)))
+        return Dense(np.fromiter(python_values(array), object, len(array)))
     valid, values = valid_mask(array), number_view(array)
     values = values.view(dtype) if values.dtype.itemsize == dtype.itemsize else values.astype(dtype)
     return Dense(_blank(values, valid), valid)
@@ -464,25 +474,6 @@ def _slots(array: pa.Array) -> BytesSlots:
     data = array.buffers()[2]
     content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return content, offsets, valid_mask(array)
-
-
-def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
-    """The dtype of an Arrow type of fixed width; None where values are objects or text.
-
-    Examples
-    --------
-    >>> numpy_dtype(pa.timestamp("us", "UTC")), numpy_dtype(pa.time32("s"))
-    (dtype('<M8[us]'), dtype('<m8[s]'))
-    """
-    if t.is_boolean(type_) or t.is_integer(type_) or t.is_floating(type_):
-        return np.dtype(type_.to_pandas_dtype())
-    if t.is_timestamp(type_):
-        return np.dtype(f"M8[{type_.unit}]")
-    if t.is_duration(type_) or t.is_time(type_):
-        return np.dtype(f"m8[{type_.unit}]")
-    if t.is_date(type_):
-        return np.dtype("M8[D]" if t.is_date32(type_) else "M8[ms]")
-    return None
 
 
 def joined(parts: list[Rows], threads: int = 1) -> Rows:

@@ -230,7 +230,7 @@ def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | Non
         return _frame(pa.table({field.name: wider}), stated, backend)
     if t.is_dictionary(field.type):  # pandas has no such categories: float16, NaN, 0.0 beside -0.0
         return _frame(pa.table({field.name: table.column(0).cast(field.type.value_type)}), stated, backend)
-    if is_list_like(field.type) or t.is_struct(field.type):
+    if is_list_like(field.type) or t.is_struct(field.type) or t.is_map(field.type):
         return pd.DataFrame({field.name: pd.Series(_cells(table, 0), dtype=object)})
     reason = f"its values of {printable(field.type)} cannot be in a DataFrame ({type(error).__name__})"
     raise SchemaError(reason, feature=field.name, got=str(field.type), advice="read it with read_table") from error
@@ -336,8 +336,8 @@ def _with_distinct_categories(column: pa.ChunkedArray) -> pa.DictionaryArray | N
 def is_changed(array: pa.Array) -> bool:
     """Whether pyarrow changes values inside lists and structs on the way to pandas; other values it does not.
 
-    Integers become floats if one is missing; in structs, nanoseconds become integers; of extension types it has the
-    storage, or nothing.
+    Integers become floats if one is missing; in structs and maps, nanoseconds become integers; of extension types it
+    has the storage, or nothing.
 
     >>> is_changed(pa.array([{"a": 1}, None])), is_changed(pa.array([{"a": 1}, {}])), is_changed(pa.array([1, None]))
     (True, True, False)
@@ -347,8 +347,8 @@ def is_changed(array: pa.Array) -> bool:
         if any(t.is_union(child.type) for child in type_):  # Arrow (26.0) ends the process where it flattens these
             return any(_is_changed_inside(array.field(at), True) for at in range(type_.num_fields))
         return any(_is_changed_inside(child, True) for child in array.flatten())
-    if t.is_map(type_):
-        return _is_changed_inside(array.items, False)
+    if t.is_map(type_):  # whose rows are pairs of Python values, as those of structs are
+        return _is_changed_inside(array.keys, True) or _is_changed_inside(array.items, True)
     return is_list_like(type_) and _is_changed_inside(_list_values(array), False)
 
 

@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import number_view
-from tfrecord_io.arrow.output.to_numpy import numpy_dtype
+from tfrecord_io.arrow.buffers import number_view, numpy_dtype
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
@@ -86,6 +85,8 @@ def python_value(scalar: pa.Scalar) -> Any:
         return None
     if t.is_dictionary(type_):
         return python_value(scalar.value)
+    if t.is_map(type_):
+        return [(key, item) for entry in scalar.values for key, item in [map(python_value, entry.values())]]
     if is_list_like(type_):
         return python_values(scalar.values)
     if t.is_struct(type_):
@@ -102,6 +103,8 @@ def python_value(scalar: pa.Scalar) -> Any:
 
 def _has_nanoseconds(type_: pa.DataType) -> bool:
     """Whether values are times of day in nanoseconds, which ``to_pylist`` truncates."""
+    if t.is_map(type_):
+        return _has_nanoseconds(type_.key_type) or _has_nanoseconds(type_.item_type)
     if t.is_dictionary(type_) or (is_list_like(type_) and not isinstance(type_, pa.BaseExtensionType)):
         return _has_nanoseconds(type_.value_type)
     if t.is_struct(type_):

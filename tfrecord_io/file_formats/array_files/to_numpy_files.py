@@ -12,16 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.to_numpy import (
-    Ragged,
-    Rows,
-    is_plain,
-    leaf_arrays,
-    leaf_fields,
-    missing_step,
-    numpy_dtype,
-    to_rows,
-)
+from tfrecord_io.arrow.buffers import numpy_dtype
+from tfrecord_io.arrow.output.to_numpy import Ragged, Rows, is_plain, leaf_arrays, leaf_fields, missing_step, to_rows
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
