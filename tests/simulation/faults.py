@@ -155,7 +155,6 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "contents are not synced": (("disk",), edited(atomic_local.LocalOutput, "_finish", "os.fsync(self._fd)", "pass")),
     "names are not synced": (("disk",), set_to(PosixSystem, "sync_directory", _nothing)),
-    "names in copied folders are not synced": (("disk",), set_to(place_local.LocalPlace, "check", _nothing)),
     "clean leaves the indexes of shards that are gone": (
         ("s3", "disk"),
         set_to(leftovers, "_is_index_of_none", lambda name, names: False),
