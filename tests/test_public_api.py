@@ -83,5 +83,33 @@ def test_objects_show_the_names_of_the_reference(tmp_path: Path) -> None:
             assert len(names) <= 35
 
 
+_OF_A_RECORD = ("decode_example", "encode_example", "bytes_feature", "float_feature", "int64_feature")
+_OF_A_TENSOR = ("parse_tensor", "serialize_tensor")  # calls of a record are not slowed down by a check
+_WITH_KEYWORDS = ("Dataset", "DatasetPiece.filter", "RandomAccess.select", "InferredSchema.strict", "Schema.from")
+
+
+def _calls(reference: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Functions, and the methods that take a source, columns, a schema or a number."""
+    for name in reference["FULL"]:
+        item = reference["item_of"](name)
+        methods = reference["METHODS"].get(name, "").split() if isinstance(item, type) else ()
+        calls = {f"{name}.{method}": getattr(item, method) for method in methods}
+        yield from ((each, call) for each, call in calls.items() if each.startswith(_WITH_KEYWORDS) and callable(call))
+        if inspect.isfunction(item) and name not in _OF_A_RECORD + _OF_A_TENSOR:
+            yield name, item
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the documentation is not installed")
+def test_each_call_names_its_keywords_for_one_that_it_does_not_have() -> None:
+    calls = dict(_calls(runpy.run_path(str(REFERENCE))))
+    assert len(calls) > 90
+    for name, call in calls.items():
+        if name == "DatasetPiece.to_batches":
+            continue
+        with pytest.raises(TypeError, match=r"valid names: |it takes none") as caught:
+            call(xyzzy=1)
+        assert "unexpected keyword argument 'xyzzy'" in str(caught.value), name
+
+
 if __name__ == "__main__":
     STORED.write_text(described(), "utf-8")

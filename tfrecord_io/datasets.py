@@ -97,9 +97,10 @@ class _Shown(Report, Scan):
         """The same scan as an object of this class."""
         return cls(**{field.name: getattr(scan, field.name) for field in fields(Scan)})
 
-    filter = filtered
-    read = read_scan
-    count_rows = count_scan
+    filter = check_keywords(filtered)
+    read = check_keywords(read_scan)
+    count_rows = check_keywords(count_scan)
+    select = check_keywords(Scan.select)
 
     def _summary(self) -> Summary:
         amounts = [counted(len(self.files), "file")]
@@ -190,6 +191,7 @@ class Dataset(_Shown):
         """The names of the selected columns, in order."""
         return list(self.schema.names)
 
+    @check_keywords
     def refresh(self) -> Self:
         """The same columns and rows of the files that are there now; this dataset stays as it is.
 
@@ -211,6 +213,7 @@ class Dataset(_Shown):
         """
         return refreshed(self)
 
+    @check_keywords
     def explain(self) -> Explanation:
         """Which files reading it opens, in whole or by a column index, and which columns it decodes.
 
@@ -233,6 +236,7 @@ class Dataset(_Shown):
         """
         return explained(self)
 
+    @check_keywords
     def limit(self, n: int) -> Self:
         """At most the first `n` rows that fulfil the filter, also one that is added later; lazy.
 
@@ -246,6 +250,7 @@ class Dataset(_Shown):
         check_integer("n", n, 0)
         return self.limited(n)
 
+    @check_keywords
     def offset(self, n: int) -> Self:
         """Without the first `n` rows; lazy.
 
@@ -264,6 +269,7 @@ class Dataset(_Shown):
         check_integer("n", n, 0, INT64_MAX)
         return skipped(self, n)
 
+    @check_keywords
     def take(self, n: int) -> Self:
         """The same as `limit`; for rows by number, see `tfrecord_io.open_random`."""
         if not hasattr(n, "__index__"):
@@ -295,10 +301,12 @@ class Dataset(_Shown):
             "select(['name']) has columns, head(n) the first rows, tfr.open_random(path)[[0, 5]] rows by number"
         )
 
+    @check_keywords
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
         return self.limited(n).to_table()
 
+    @check_keywords
     def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
         """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from tfrecord_io import entry_points
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.registry import Registry
 
@@ -72,7 +73,7 @@ class PluginMethod:
         self._name = name
 
     def __get__(self, dataset: Any, owner: type) -> Any:
-        function = getattr(import_module(ADAPTERS[self._adapter].home), self._name)
+        function = check_keywords(getattr(import_module(ADAPTERS[self._adapter].home), self._name))
         setattr(owner, self._name, function)
         return getattr(owner if dataset is None else dataset, self._name)
 
@@ -81,7 +82,7 @@ def added_method(name: str) -> Callable[..., Any] | None:
     """The function that an adapter of another package makes a method of datasets; None if there is none."""
     for adapter in ADAPTERS:
         if name in adapter.methods:
-            method: Callable[..., Any] = getattr(import_module(adapter.home), name)
+            method: Callable[..., Any] = check_keywords(getattr(import_module(adapter.home), name))
             return method
     return None
 

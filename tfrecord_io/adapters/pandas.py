@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io import api
+from tfrecord_io.call_errors import check_keywords
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@check_keywords
 def register_pandas() -> None:
     """Add ``pandas.read_tfrecord`` and ``DataFrame.to_tfrecord``; calling it again has no effect.
 

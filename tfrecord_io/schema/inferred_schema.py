@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Summary, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.format.kinds import companions
@@ -76,6 +77,7 @@ class InferredSchema(Schema):
         object.__setattr__(self, "evidence", MappingProxyType(dict(evidence or {})))
         object.__setattr__(self, "records", records)
 
+    @check_keywords
     def strict(self, schema: Schema | None = None) -> Schema:
         """This schema, or `schema` of the same records, as strict as TensorFlow's fixed-length features.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Summary, counted, name_advice
 from tfrecord_io.entry_points import SCHEMAS, load_point
 from tfrecord_io.errors import FeatureNotFoundError, printable, say
@@ -120,6 +121,7 @@ class Schema:
     # To and from other formats --------------------------------------------------------------------------------
 
     @classmethod
+    @check_keywords
     def from_arrow(cls, source: pa.Schema) -> Schema:
         """Convert a pa.Schema, including what `to_arrow` has put into its metadata."""
         return cls((Field.from_arrow(f) for f in source), source.metadata)
@@ -135,6 +137,7 @@ class Schema:
         return self.to_arrow().__arrow_c_schema__()
 
     @classmethod
+    @check_keywords
     def from_json(cls, text: str | bytes) -> Schema:
         """Read the output of `to_json`; SchemaError if the text is something else."""
         from tfrecord_io.schema.formats import text_forms
@@ -178,6 +181,7 @@ class Schema:
         return text_forms.to_python(self.fields)
 
     @classmethod
+    @check_keywords
     def from_tfx(
         cls,
         source: str | bytes | os.PathLike[str],
@@ -254,6 +258,7 @@ class Schema:
         return text
 
     @classmethod
+    @check_keywords
     def from_tfds(
         cls,
         path: str | os.PathLike[str],
@@ -311,6 +316,7 @@ class Schema:
         return cls(_form("tfds").from_tfds(path, class_labels, storage_options, filesystem))
 
     @classmethod
+    @check_keywords
     def from_feature_description(
         cls, description: Mapping[str, Any], sequence_features: Mapping[str, Any] | None = None
     ) -> Schema:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, EncodeError, printable, say
 from tfrecord_io.format.example_messages import Feature
 from tfrecord_io.tf_compat.example import bytes_feature, encode_features, float_feature, int64_feature
@@ -20,6 +21,7 @@ _NOT_FINITE = {"NaN", "Infinity", "-Infinity"}
 _INT64 = np.iinfo(np.int64)
 
 
+@check_keywords
 def decode_json_example(json_examples: Any) -> Any:
     """Convert Examples in JSON to serialized Examples, like ``tf.io.decode_json_example``.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.format.dtypes import STRING, declared_name, dtype_name, element
@@ -20,6 +21,7 @@ _BY_SIZE = {
 }
 
 
+@check_keywords
 def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: int | None = None) -> Array:
     """Decode raw bytes to numbers, like ``tf.io.decode_raw``.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import say
 from tfrecord_io.typing import OutputPath
@@ -38,6 +39,7 @@ class TFRecordOptions:
             raise ValueError(say(text, expected, compression_type=self.compression_type))
 
 
+@check_keywords
 def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = None) -> RecordWriter:
     """Open a file for records, as ``tf.io.TFRecordWriter``.
 

@@ -8,12 +8,14 @@ import sys
 from importlib import metadata
 from importlib.util import find_spec
 
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.select import get_engine
 
 # Distributions whose module has another name.
 _MODULES = {"protobuf": "google.protobuf", "pillow": "PIL"}
 
 
+@check_keywords
 def show_versions() -> None:
     """Print the engine in use and the versions of tfrecord_io, Python and the modules that it uses.
 

@@ -21,6 +21,7 @@ from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
+from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.write import WriteOptions
@@ -69,6 +70,7 @@ _WIDER = {  # Spark has no unsigned integers and no float16
 }
 
 
+@check_keywords
 def register_spark(session: sql.SparkSession) -> None:
     """Make ``tfrecord`` a format of a Spark session: ``spark.read.format("tfrecord")`` and ``df.write``.
 
