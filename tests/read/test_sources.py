@@ -480,6 +480,91 @@ def test_each_call_heeds_the_limits_of_a_dataset_or_refuses_them(
         assert ("takes no limits= of a dataset" if call == "copy" else "over the limit of 5 bytes") in found[1]
 
 
+@pytest.mark.parametrize("call", [name for name in CALLS if name not in ("count", "read_metadata")])  # by the manifest
+def test_each_call_heeds_the_compression_of_a_dataset_or_refuses_it(
+    call: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = lambda: tfr.dataset("a", compression="gzip")  # noqa: E731
+    try:
+        found = outcome(CALLS[call][0], source, files, tmp_path / "found")
+    except Exception as error:  # of DuckDB
+        found = type(error), str(error)
+    if call == "verify":
+        assert not found[0]
+    else:
+        assert "takes no compression= of a dataset" in found[1] or "gzip" in found[1], found
+
+
+OF_SOURCES = [
+    *(
+        tfr.read_table,
+        tfr.read_tfrecord,
+        tfr.read_arrays,
+        tfr.open_reader,
+        tfr.iter_arrays,
+        tfr.infer_schema,
+        tfr.count,
+    ),
+    *(tfr.describe, tfr.report, tfr.diff, tfr.read_metadata, tfr.join, tfr.explode, tfr.windows, tfr.mix, tfr.convert),
+    *(
+        tfr.scan_polars,
+        tfr.register_duckdb,
+        tfr.RecordReader,
+        tfr.merge,
+        tfr.split,
+        tfr.shuffle,
+        tfr.sample,
+        tfr.dedupe,
+    ),
+    *(tfr.open_random, tfr.verify, tfr.salvage, tfr.copy, tfr.compact, tfr.delete, tfr.adopt, tfr.build_index),
+    *(tfr.formats.write_npy, tfr.formats.write_npz, tfr.formats.write_file_folder, tfr.formats.open_elwc),
+]
+
+
+@pytest.mark.parametrize("name", ["compression", "limits"])
+@pytest.mark.parametrize("call", OF_SOURCES, ids=lambda call: call.__name__)
+def test_compression_and_limits_beside_a_path_belong_to_a_call_or_are_named(call: Any, name: str) -> None:
+    """`salvage` takes those of the files, as it reads what cannot be trusted; other calls a compression of a target."""
+    value = {"compression": "gzip", "limits": tfr.Limits(record_bytes=5)}[name]
+    parameters = inspect.signature(call).parameters
+    if name in parameters:
+        assert "target" in parameters
+        return
+    with pytest.raises(TypeError) as error:
+        call("a.tfrecord", **{name: value})
+    refused = name in REFUSED.get(call.__name__, ())
+    assert f"{name}=" in str(error.value) or f"'{name}'" in str(error.value)
+    said = "source_options=" if call is tfr.convert else "tfr.dataset("
+    assert refused or said in str(error.value)
+
+
+@pytest.mark.parametrize("call", [tfr.merge, tfr.shuffle, tfr.dedupe, tfr.split, tfr.sample, tfr.convert])
+def test_a_compression_beside_a_path_is_that_of_the_target(call: Any, files: Path, tmp_path: Path) -> None:
+    own = {tfr.dedupe: {"by": "n"}, tfr.sample: {"n": 24}, tfr.shuffle: {"seed": 1}}.get(call, {})
+    target = f"{tmp_path}/out@1" if call is tfr.split else tmp_path / "out.tfrecord"
+    call(files / "all.tfrecord", target, compression="gzip", **own)
+    (written,) = tmp_path.glob("out*")
+    assert written.read_bytes()[:2] == b"\x1f\x8b"
+    assert tfr.read_table(written).num_rows == 24
+
+
+def test_plain_files_may_be_called_plain_for_calls_that_read_by_number(files: Path) -> None:
+    with tfr.open_random(tfr.dataset(files / "all.tfrecord", compression=None)) as records:
+        assert len(records) == 24
+    with pytest.raises(ValueError, match=r"takes no compression= of a dataset: only plain files have records"):
+        tfr.open_random(tfr.dataset(files / "all.tfrecord", compression="gzip"))
+
+
+def test_limits_and_compression_of_salvage_are_those_of_the_files(files: Path, tmp_path: Path) -> None:
+    with pytest.raises(tfr.errors.CompressionError, match="compression='gzip' was passed"):
+        tfr.salvage(files / "all.tfrecord", tmp_path / "out.tfrecord", compression="gzip")
+    limits = tfr.Limits(record_bytes=5)
+    assert tfr.salvage(files / "all.tfrecord", tmp_path / "out.tfrecord", limits=limits).records == 0
+    with pytest.raises(ValueError, match="limits= differs from that of the dataset"):
+        tfr.salvage(tfr.dataset(files / "all.tfrecord", limits=tfr.Limits(features=9)), tmp_path / "no", limits=limits)
+
+
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
     """A file of 30 records, of which number 7 is damaged."""

@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from tfrecord_io.errors import TFRecordError, say
-from tfrecord_io.options.keyword_names import NO_APPEND, OF_SELECTION, REFUSED, unknown_keyword
+from tfrecord_io.options.keyword_names import NO_APPEND, OF_PLAIN_FILES, OF_SELECTION, REFUSED, unknown_keyword
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, ProgressLike
 
@@ -126,6 +126,10 @@ def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:
     if "columns" in names and dataset.chooses_columns:
         raise ValueError(f"{call} works on whole records, and columns of the dataset are selected: {advice}")
     for name in sorted(dataset.stated.changes.keys() & names - OF_SELECTION - OF_CALLS):
+        if name == "compression" and call in OF_PLAIN_FILES:
+            if dataset.stated.compression is None:
+                continue
+            advice = "only plain files have records by number; tfr.convert(dataset, target) writes them"
         raise ValueError(say("{} takes no {} of a dataset: {}", call, Keyword(name), advice))
 
 

@@ -162,15 +162,16 @@ def meant_keywords(name: str) -> list[str]:
 OF_ROWS = frozenset({"filters", "limit", "offset"})
 OF_SELECTION = frozenset({"columns"}) | OF_ROWS
 _OF_ALL_FILES = OF_SELECTION | {"on_error", "check_crc", "split", "allow_missing_shards"}
+OF_PLAIN_FILES = frozenset({"build_index", "check_indexes", "open_random", "write_indexes"})
 REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what a dataset states
     **dict.fromkeys(("adopt", "delete"), _OF_ALL_FILES),
     "compact": _OF_ALL_FILES | {"schema", "schema_overrides"},
     "copy": _OF_ALL_FILES | {"compression", "limits"},
     "salvage": OF_SELECTION | {"on_error", "check_crc", "split"},  # all damage is reported
     "verify": OF_SELECTION | {"on_error", "check_crc"},
-    **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"on_error"}),
-    "build_index": OF_SELECTION | {"on_error", "include_file_paths"},
-    "open_random": OF_ROWS | {"threads"},  # which makes no difference
+    **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"compression", "on_error"}),
+    "build_index": OF_SELECTION | {"compression", "on_error", "include_file_paths"},
+    "open_random": OF_ROWS | {"compression", "threads"},  # which makes no difference
     "read_earth_engine": OF_ROWS,
     "infer_schema": frozenset({"schema", "include_file_paths"}),
     "report": frozenset({"include_file_paths"}),
