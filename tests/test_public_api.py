@@ -85,7 +85,10 @@ def test_objects_show_the_names_of_the_reference(tmp_path: Path) -> None:
 
 _OF_A_RECORD = ("decode_example", "encode_example", "bytes_feature", "float_feature", "int64_feature")
 _OF_A_TENSOR = ("parse_tensor", "serialize_tensor")  # calls of a record are not slowed down by a check
-_WITH_KEYWORDS = ("Dataset", "DatasetPiece.filter", "RandomAccess.select", "InferredSchema.strict", "Schema.from")
+_WITH_KEYWORDS = (  # not those that are called by others, whose remedies name what their caller has
+    *(f"Dataset.{name}" for name in ("explain", "refresh", "head", "limit", "offset", "pieces", "to_", "iter_arrays")),
+    *("InferredSchema.strict", "Schema.from_"),
+)
 
 
 def _calls(reference: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -104,7 +107,7 @@ def test_each_call_names_its_keywords_for_one_that_it_does_not_have() -> None:
     calls = dict(_calls(runpy.run_path(str(REFERENCE))))
     assert len(calls) > 90
     for name, call in calls.items():
-        if name == "DatasetPiece.to_batches":
+        if name in ("Dataset.to_table", "Dataset.to_batches"):
             continue
         with pytest.raises(TypeError, match=r"valid names: |it takes none") as caught:
             call(xyzzy=1)

@@ -97,10 +97,9 @@ class _Shown(Report, Scan):
         """The same scan as an object of this class."""
         return cls(**{field.name: getattr(scan, field.name) for field in fields(Scan)})
 
-    filter = check_keywords(filtered)
-    read = check_keywords(read_scan)
-    count_rows = check_keywords(count_scan)
-    select = check_keywords(Scan.select)
+    filter = filtered
+    read = read_scan
+    count_rows = count_scan
 
     def _summary(self) -> Summary:
         amounts = [counted(len(self.files), "file")]

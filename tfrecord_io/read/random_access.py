@@ -319,7 +319,6 @@ class RandomAccess(Closing, Shared):
         """The columns of these records, of a table that has others, too."""
         return table.select(self.schema.names).replace_schema_metadata(self.schema.metadata)
 
-    @check_keywords
     def select(self, filters: Any) -> SelectedRecords:
         """The records that fulfil a condition; one that is null is not fulfilled.
 

@@ -18,7 +18,6 @@ from tfrecord_io.arrow.c_stream import BatchStream
 from tfrecord_io.arrow.casts import can_unify
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import MIB
@@ -450,7 +449,6 @@ class Reader(BatchStream):
             return table
         return table.replace_schema_metadata(without_index(table.schema).metadata)
 
-    @check_keywords
     def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
         from tfrecord_io.arrow.output.to_pandas import to_pandas

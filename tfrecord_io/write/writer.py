@@ -29,7 +29,6 @@ from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, f
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.background import ordered
-from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, and_more, byte_size, counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
@@ -158,7 +157,6 @@ class Writer(PublishingWriter):
         self._encoder = SliceEncoder(self._engine, self._plan, self._options.record_type)
         return self._plan
 
-    @check_keywords
     def write(self, data: TableLike) -> None:
         """Append all rows of `data`: anything that `tfrecord_io.write_tfrecord` accepts.
 
