@@ -18,7 +18,7 @@ from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
 from tfrecord_io.options import StorageOptions, leaves_out, raises
-from tfrecord_io.options.files import AnnotationOptions
+from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.shapes import ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem

@@ -19,7 +19,7 @@ from tfrecord_io.file_formats.files_below import LeftOut
 from tfrecord_io.format.magic import looks_like
 from tfrecord_io.options import StorageOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
-from tfrecord_io.options.files import AnnotationOptions
+from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, area, pixels
 from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns, check_segmentation
 from tfrecord_io.storage.filesystem.locate import locate

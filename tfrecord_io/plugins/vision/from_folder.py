@@ -32,7 +32,7 @@ from tfrecord_io.file_formats.files_below import (
 )
 from tfrecord_io.options import leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice
-from tfrecord_io.options.files import FolderOptions
+from tfrecord_io.options.file_options import FolderOptions
 from tfrecord_io.typing import OnFileError, Path
 
 _IMAGE = [

@@ -26,7 +26,7 @@ from tfrecord_io.file_formats.files_below import (
     warn_of_others,
 )
 from tfrecord_io.options import LIMITS, StorageOptions
-from tfrecord_io.options.files import AnnotationOptions
+from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, pixels
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem

@@ -24,7 +24,7 @@ from tfrecord_io.file_formats.files_below import (
 )
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import check_choice
-from tfrecord_io.options.files import AnnotationOptions
+from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
 from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
