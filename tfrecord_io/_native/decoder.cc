@@ -101,10 +101,9 @@ Progress Decoder::feed_records(const u8* data, size_t size, size_t begin, int64_
     }
     if (usual_) {
       int64_t left = max_records < 0 ? room : std::min(room, max_records - done.records);
-      int64_t run = -done.records;
+      int64_t before = done.records;
       at += decode_run_of_records(data + at, size - at, left, max_bytes - value_bytes, done.records);
-      run += done.records;
-      usual_ = run == left;
+      usual_ = done.records - before == left;
       continue;
     }
     FrameHeader header = read_frame(data + at, size - at, plan_.max_record_bytes, last);

@@ -73,18 +73,18 @@ class PluginMethod:
         self._name = name
 
     def __get__(self, dataset: Any, owner: type) -> Any:
-        function = check_keywords(getattr(import_module(ADAPTERS[self._adapter].home), self._name))
-        setattr(owner, self._name, function)
+        setattr(owner, self._name, _method(ADAPTERS[self._adapter], self._name))
         return getattr(owner if dataset is None else dataset, self._name)
 
 
 def added_method(name: str) -> Callable[..., Any] | None:
     """The function that an adapter of another package makes a method of datasets; None if there is none."""
-    for adapter in ADAPTERS:
-        if name in adapter.methods:
-            method: Callable[..., Any] = check_keywords(getattr(import_module(adapter.home), name))
-            return method
-    return None
+    return next((_method(adapter, name) for adapter in ADAPTERS if name in adapter.methods), None)
+
+
+def _method(adapter: Adapter, name: str) -> Callable[..., Any]:
+    method: Callable[..., Any] = getattr(import_module(adapter.home), name)
+    return check_keywords(method)
 
 
 @contextmanager

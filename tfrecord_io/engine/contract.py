@@ -236,7 +236,7 @@ FeatureName = tuple[str, bool]
 """A name, and whether it is that of a feature list: the two maps of a SequenceExample have separate names."""
 
 
-_PAGE = 4096  # of memory and files; the kernel's FileWindows have the same
+PAGE = 4096  # of memory and files; the kernel's FileWindows have the same
 
 
 class FileView(NamedTuple):
@@ -251,7 +251,7 @@ class FileView(NamedTuple):
 
     def place(self, offset: int) -> int:
         """Where a window that begins at this offset of the file begins in the memory: at the same offset in a page."""
-        return offset % _PAGE
+        return offset % PAGE
 
 
 class Decoder(Protocol):

@@ -343,13 +343,13 @@ class FilteringDecoder:
         kept = np.flatnonzero(mask)
         self._share_names(first, self._main)
         main, choice = self._main, self._prefilter.choice
-        passing, of_columns = -main.value_bytes, -main.column_bytes
+        value_bytes, column_bytes = main.value_bytes, main.column_bytes
         fault = self._decode_kept(block, at, lengths, mask) if len(kept) else None
-        passing, of_columns = passing + main.value_bytes, of_columns + main.column_bytes
+        passing = main.value_bytes - value_bytes
         if size and (rows >= _LEAST_RECORDS or choice.share is None):
             choice.share = passing / size
         if passing:
-            choice.of_columns = of_columns / passing
+            choice.of_columns = (main.column_bytes - column_bytes) / passing
         if fault is not None:
             return self._up_to(fault, block, at, kept, lengths[: fault.record], was_sequence)
         self._count(rows, size, first.counts - counts, lengths, kept)

@@ -334,6 +334,3 @@ class IterOptions(RepresentationOptions):
                 "needs the same {seed=} in all workers: the parts are taken from the shuffled order of the files"
             )
             raise ValueError(say("{uneven=} with {shuffle_buffer=} {}", reason, uneven=self.uneven))
-
-
-# ---- files of other formats

@@ -227,8 +227,8 @@ class Options:
         options = cls(**{**said, **own, **keywords})
         is_fixed = not all(each.is_as_stated and not (is_list and each.chooses_rows) for each in datasets)
         for name in sorted(keywords.keys() & said.keys() - OF_CALLS):
-            is_stated = is_fixed or name in _OF_FILES or said[name] != getattr(type(first.stated), name)
-            if getattr(options, name) != said[name] and is_stated:
+            is_binding = is_fixed or name in _OF_FILES or said[name] != getattr(type(first.stated), name)
+            if getattr(options, name) != said[name] and is_binding:
                 raise differing(name, call)
         return options
 

@@ -137,9 +137,8 @@ def selection_of(
     columns = scan.options.columns if scan.selected is None else scan.selected
     if as_records:
         return record_sources(scan, as_they_are=True), options.changed(columns=columns, offset=0, limit=None)
-    if not by_number and not all(
-        source.begins_file for source in scan.sources
-    ):  # which has the schema that the others are read by
+    # The rest of a file is read by the schema at its begin.
+    if not by_number and not all(source.begins_file for source in scan.sources):
         return record_sources(scan), options.changed(columns=columns, filters=None, offset=0, limit=None)
     filters = None if scan.row_filter is None else scan.row_filter.condition
     limits: dict[str, Any] = {"offset": scan.options.offset, "limit": scan.options.limit}

@@ -86,7 +86,7 @@ def python_value(scalar: pa.Scalar) -> Any:
     if t.is_dictionary(type_):
         return python_value(scalar.value)
     if t.is_map(type_):
-        return [(key, item) for entry in scalar.values for key, item in [map(python_value, entry.values())]]
+        return [tuple(map(python_value, entry.values())) for entry in scalar.values]
     if is_list_like(type_):
         return python_values(scalar.values)
     if t.is_struct(type_):

@@ -153,8 +153,8 @@ class Recovery:
 
     Parameters
     ----------
-    on_error : "skip" or callable
-        A callable gets the error, with its ``region``, and returns True to go on.
+    on_error : "skip" or AskedOnce
+        The latter gets the error, with its ``region``, and returns True to go on.
     sources : sequence of Source
         The files by number, which a callable needs: pieces count their records from their begin.
 
@@ -165,7 +165,7 @@ class Recovery:
 
     def __init__(self, on_error: object, sources: Sequence[Source] = ()) -> None:
         self.skipped = SkippedRegions()
-        self._on_error = AskedOnce.wrap(on_error)
+        self._on_error = on_error
         self._sources = sources
 
     def restarted(self) -> Recovery:

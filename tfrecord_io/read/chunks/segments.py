@@ -20,12 +20,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.closing import Closing
-from tfrecord_io.engine.contract import FileView
+from tfrecord_io.engine.contract import PAGE, FileView
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
-from tfrecord_io.storage.read.block_reader import PAGE, SPARE, Bytes, block_memory
+from tfrecord_io.storage.read.block_reader import SPARE, Bytes, block_memory
 from tfrecord_io.storage.read.source import OpenPlainFile
 
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time

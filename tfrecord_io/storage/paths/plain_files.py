@@ -62,7 +62,9 @@ def find_files(
     if entry is not None and not entry.directory:
         return PathMatch(os.fspath(path), [source_of(fs, entry)])
     if entry is not None:
-        everything = listed or (list_directory(fs, entry.name) if partitioned else fs.listing(entry.name))
+        everything = listed
+        if everything is None:
+            everything = list_directory(fs, entry.name) if partitioned else fs.listing(entry.name)
         listing = [child for child in everything if child.basename.lower().endswith(suffixes)]
         kinds = suffixes if isinstance(suffixes, str) else " or ".join(suffixes)
         nothing = f"this directory has no {kinds} files" if kinds else "this directory has no files"

@@ -12,7 +12,6 @@ from tfrecord_io.compression import Stream
 
 BLOCK_BYTES = 4 << 20
 FIRST_BYTES = 256 << 10  # of the first block, which may be all that is needed
-PAGE = 4096  # of memory and files
 SPARE = 64  # readable bytes after each block, whose values are not used: kernels load whole vectors
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]

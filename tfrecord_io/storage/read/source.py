@@ -29,6 +29,7 @@ from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, Owned
 if TYPE_CHECKING:
     import tempfile
 
+    from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
 
 
@@ -246,9 +247,7 @@ class Source:
         name = str(self._name)
         if self.shard is None or self.shard.staged is None:
             return name, self._info
-        from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-
-        fs = FsspecFileSystem(self._fsspec)
+        fs = self._store
         entry = fs.entry(self.shard.staged, is_file=True)
         if entry is None:
             entry = fs.entry(name, is_file=True)
@@ -256,6 +255,13 @@ class Source:
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         return entry.name, entry.info
+
+    @property
+    def _store(self) -> FsspecFileSystem:
+        """The filesystem of a remote file."""
+        from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+
+        return FsspecFileSystem(self._fsspec)
 
     def read_once(self) -> None:
         """Promise that the file is not opened again: a pipe need not keep what was read."""
@@ -332,9 +338,7 @@ class Source:
         name, info = self.current_name()
         if info is not None and info.get("size") is not None:
             return replace(self, span=None, file_bytes=None, records=None, size=info["size"])
-        from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-
-        entry = FsspecFileSystem(self._fsspec).entry(name, is_file=True)
+        entry = self._store.entry(name, is_file=True)
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         return replace(self, span=None, file_bytes=None, records=None, size=entry.size, _info=entry.info)
@@ -348,9 +352,7 @@ class Source:
         if self.remote is None:
             size = self.shard.by_name(self.path, os.stat).st_size
         else:
-            from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-
-            entry = FsspecFileSystem(self._fsspec).entry(self.current_name()[0])
+            entry = self._store.entry(self.current_name()[0])
             size = None if entry is None else entry.size
         if size != (self.size if self.span is None else self.file_bytes):
             from tfrecord_io.storage.filesystem.os_errors import replaced_error
