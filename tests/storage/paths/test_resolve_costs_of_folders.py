@@ -74,7 +74,8 @@ def test_work_is_in_proportion_to_the_folders(datasets: dict[int, str], use: str
     count, act = USES[use]
     few, many = datasets[count], datasets[10 * count]
     act(few)  # what is imported and cached
-    assert calls(lambda: act(many)) < 12 * calls(lambda: act(few))  # which thread takes a task changes a few percent
+    # Which thread takes a task changes the calls of a run by a few percent.
+    assert min(calls(lambda: act(many)) for _ in range(2)) < 11 * max(calls(lambda: act(few)) for _ in range(2))
 
 
 ON_DAY_7 = [("day", "==", 7)]
