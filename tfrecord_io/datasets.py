@@ -159,6 +159,9 @@ class DatasetPiece(_Shown):
             raise unknown_attribute(self, name, dir(self), has_it)
 
 
+_selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
+
+
 class Dataset(_Shown):
     """TFRecord files under one schema, which are opened when they are read; made by `tfrecord_io.dataset`.
 
@@ -235,7 +238,7 @@ class Dataset(_Shown):
         """
         return explained(self)
 
-    @check_keywords
+    @_selects
     def limit(self, n: int) -> Self:
         """At most the first `n` rows that fulfil the filter, also one that is added later; lazy.
 
@@ -249,7 +252,7 @@ class Dataset(_Shown):
         check_integer("n", n, 0)
         return self.limited(n)
 
-    @check_keywords
+    @_selects
     def offset(self, n: int) -> Self:
         """Without the first `n` rows; lazy.
 
@@ -268,7 +271,7 @@ class Dataset(_Shown):
         check_integer("n", n, 0, INT64_MAX)
         return skipped(self, n)
 
-    @check_keywords
+    @_selects
     def take(self, n: int) -> Self:
         """The same as `limit`; for rows by number, see `tfrecord_io.open_random`."""
         if not hasattr(n, "__index__"):
@@ -300,12 +303,12 @@ class Dataset(_Shown):
             "select(['name']) has columns, head(n) the first rows, tfr.open_random(path)[[0, 5]] rows by number"
         )
 
-    @check_keywords
+    @_selects
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
         return self.limited(n).to_table()
 
-    @check_keywords
+    @_selects
     def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
         """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
 

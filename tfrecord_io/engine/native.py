@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple, cast, overload
@@ -168,25 +168,24 @@ class NativeDecoder:
         self._kernel.expect(payload_bytes)
 
     def feed(
-        self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
+        self,
+        data: Any,
+        begin: int = 0,
+        *,
+        max_records: int = -1,
+        max_bytes: int = -1,
+        final: bool = True,
+        kept: tuple[Array, Array] | None = None,
     ) -> Progress:
         block = _as_array(data)
-
-        def feed(records: int, at: int) -> tuple[int, int, bool, dict[str, Any] | None]:
-            left = max_records if max_records < 0 else max_records - records
-            return self._kernel.feed(block, at, left, max_bytes, final)
-
-        return self._fed(feed, begin)
-
-    def feed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
-        block = _as_array(data)
-        return self._fed(lambda row, at: self._kernel.feed_kept(block, at, lengths[row:], kept[row:]), begin)
-
-    def _fed(self, feed: Callable[[int, int], tuple[int, int, bool, dict[str, Any] | None]], begin: int) -> Progress:
-        """Call a `feed` of the kernel, by the records and the position so far, until it has no more questions."""
         records, at = 0, begin
         while True:
-            done, consumed, full, raw = feed(records, at)
+            if kept is None:
+                left = max_records if max_records < 0 else max_records - records
+                done, consumed, full, raw = self._kernel.feed(block, at, left, max_bytes, final)
+            else:
+                lengths, mask = kept
+                done, consumed, full, raw = self._kernel.feed_kept(block, at, lengths[records:], mask[records:])
             base, records, at = records, records + done, at + consumed
             if done:
                 self._kept_names = len(self.new_names)
@@ -204,6 +203,9 @@ class NativeDecoder:
                 return Progress(records, at - begin, embedded=tuple(self._kernel.embedded()))
             else:
                 self._kernel.accept_embedded()
+
+    def feed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
+        return self.feed(data, begin, kept=(lengths, kept))
 
     def feed_file(
         self, file: FileView, begin: int, end: int, *, max_records: int = -1, max_bytes: int, keeps: bool = False

@@ -21,8 +21,8 @@ from tfrecord_io.file_formats.embed_files import embed_files
 from tfrecord_io.file_formats.format_of_path import formats_of, single, unwrapped
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableSource, filtered, write_table_file
 from tfrecord_io.format.format_registry import EMBEDDING, FOLDERS, FORMATS, TFRECORD, Format, load, own_options
-from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions, StorageOptions, TransferOptions, stops
-from tfrecord_io.options.checked_options import datasets_in, is_stated
+from tfrecord_io.options import DEFAULT_STORAGE, FrameOptions, ReadOptions, StorageOptions, TransferOptions, stops
+from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_path
@@ -188,11 +188,11 @@ def convert(
     TypeError
         A keyword or option that the format does not have.
     """
-    keywords = {
+    stated = FrameOptions.stated(convert, locals())
+    keywords: dict[str, Any] = {
         "filters": filters, "schema": schema, "limit": limit,
         "mode": mode, "compression": compression, "float64": float64, "shards": shards,
-        **({} if on_error is None else {"on_error": on_error}),
-        **({"progress": progress} if is_stated(convert, "progress", progress, False) else {}),
+        **{name: stated[name] for name in ("on_error", "progress") if name in stated},
     }  # fmt: skip
     sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
     places = {"storage_options": storage_options, "filesystem": None}

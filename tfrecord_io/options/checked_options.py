@@ -71,19 +71,6 @@ def _defaults(cls: Any, call: Callable[..., Any]) -> list[tuple[str, Any]]:
 WRITTEN: ContextVar[tuple[Callable[..., Any] | None, Collection[str]]] = ContextVar("WRITTEN", default=(None, ()))
 
 
-def is_stated(call: Callable[..., Any], name: str, value: object, default: object) -> bool:
-    """Whether the caller says the value of a keyword: any but the default, or the default if it was written.
-
-    None says nothing, where it is the default.
-    """
-    if value is not default and not (isinstance(default, str) and value == default):  # equal texts may be two objects
-        return True
-    if value is None:
-        return False
-    running, written = WRITTEN.get()
-    return name in written and running is getattr(call, "__wrapped__", None)
-
-
 class Configured:
     """What has `options` of its own, by which it is read, and a selection: a dataset, or a piece of one."""
 
@@ -186,12 +173,21 @@ class Options:
 
     @classmethod
     def stated(cls, call: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The keywords of these options in the ``locals()`` of a call that its caller states; see `is_stated`.
+        """The keywords of these options in the ``locals()`` of a call that its caller states.
 
-        What is not stated is left to a dataset.
+        That is any value but the default, and the default if it was written and is not None. The others are left to a
+        dataset.
         """
-        defaults = _defaults(cls, call)  # type: ignore[arg-type]  # whose hash is that of its instances, to mypy
-        return {name: arguments[name] for name, default in defaults if is_stated(call, name, arguments[name], default)}
+        running, written = WRITTEN.get()
+        if running is not getattr(call, "__wrapped__", None):
+            written = ()
+        stated = {}
+        for name, default in _defaults(cls, call):  # type: ignore[arg-type]  # whose hash is that of its instances, to mypy
+            value = arguments[name]
+            is_default = value is default or (isinstance(default, str) and value == default)  # of equal texts, too
+            if not is_default or (name in written and value is not None):
+                stated[name] = value
+        return stated
 
     @classmethod
     def _of_datasets(

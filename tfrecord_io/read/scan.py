@@ -431,7 +431,7 @@ class Scan(Configured):
         if n is None:
             n = max(1, -(-(scan.bytes or 0) // max_bytes)) if scan.bytes is not None else max(1, len(scan.files))
         if options.offset or options.limit is not None:
-            raise ValueError("a read with offset= or limit= cannot be split into pieces")
+            raise ValueError(say("a read with {offset=} or {limit=} cannot be split into pieces"))
         runs = split_sources(scan.sources, n, compression=options.compression)
         scans = [scan.over(sources) for sources in runs]
         return (scans if scan.row_filter is None else _with_known_indexes(scans)) or [scan]
