@@ -112,6 +112,9 @@ def test_each_call_names_its_keywords_for_one_that_it_does_not_have() -> None:
         with pytest.raises(TypeError, match=r"valid names: |it takes none") as caught:
             call(xyzzy=1)
         assert "unexpected keyword argument 'xyzzy'" in str(caught.value), name
+    for call in (tfr.Dataset.limit, tfr.Dataset.take):
+        with pytest.raises(TypeError, match=r"keyword argument 'rows'; valid names: n$"):
+            call(rows=1)
 
 
 if __name__ == "__main__":

@@ -241,6 +241,9 @@ def unknown_attribute(owner: object, name: str, methods: Iterable[str], instead:
     return AttributeError(f"{what!r} object has no attribute {name!r}{meant}", name=name, obj=owner)
 
 
+_OWNERS = {"self", "cls", "scan"}  # the first parameter of a method, and of a function that is one of datasets
+
+
 def unknown_keyword(
     name: str, known: Collection[str], call: Callable[..., Any] | None, value: object = None, instead: str | None = None
 ) -> TypeError:
@@ -286,7 +289,8 @@ def unknown_keyword(
         hint = ": did you mean source, the first argument?"
     else:
         hint = f": did you mean {close[0]}=?" if close else ";"
-    listed = f" valid names: {', '.join(sorted(valid))}" if valid else " it takes none"
+    named = valid or {p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD} - _OWNERS
+    listed = f" valid names: {', '.join(sorted(named))}" if named else " it takes none"
     return TypeError(f"{where}unexpected keyword argument {name!r}{hint}{listed}")
 
 
