@@ -15,11 +15,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, Protocol
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 _NO_LOCK = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EACCES)  # network filesystems
+_SYNC_FILE_RANGE_WRITE = 2  # <linux/fs.h>: start to write pages that are not under way, and wait for nothing
 
 
 class System(Protocol):
@@ -60,6 +62,9 @@ class System(Protocol):
     def rename_folder(self, source: str, target: str) -> None:
         """Give a folder its name, which an empty one may have; else OSError with ENOTEMPTY or EEXIST."""
 
+    def begin_sync(self, descriptor: int, offset: int, size: int) -> None:
+        """Let the system begin to store bytes that were written, so that a later `os.fsync` has little to wait for."""
+
     def sync_directory(self, directory: str) -> None:
         """Make the names in a directory durable."""
 
@@ -68,6 +73,17 @@ class System(Protocol):
 
     def lock_file(self, path: str) -> Any:
         """A context in which no other process has this lock; BlockingIOError if one has it."""
+
+
+@cache
+def _sync_file_range() -> Any:
+    """The call of Linux (https://man7.org/linux/man-pages/man2/sync_file_range.2.html), or None."""
+    import ctypes  # only large files need it
+
+    function = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if function is not None:
+        function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    return function
 
 
 class PosixSystem:
@@ -107,6 +123,10 @@ class PosixSystem:
 
     def rename_folder(self, source: str, target: str) -> None:
         os.rename(source, target)
+
+    def begin_sync(self, descriptor: int, offset: int, size: int) -> None:
+        if (sync_file_range := _sync_file_range()) is not None:
+            sync_file_range(descriptor, offset, size, _SYNC_FILE_RANGE_WRITE)  # what fails is told by fsync
 
     def sync_directory(self, directory: str) -> None:
         try:
@@ -213,6 +233,9 @@ class WindowsSystem:
         with suppress(FileNotFoundError):
             os.rmdir(self.full_name(target))
         self.publish_new(source, target)
+
+    def begin_sync(self, descriptor: int, offset: int, size: int) -> None:
+        pass  # there is no such call
 
     def sync_directory(self, directory: str) -> None:
         pass  # the journal of NTFS has the names

@@ -13,7 +13,10 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tfrecord_io.storage import system
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.atomic import open_output
 
@@ -44,6 +47,27 @@ def test_all_bytes_are_written(tmp_path):
         assert names(tmp_path) != ["a"]
     assert (tmp_path / "a").read_bytes() == data.tobytes()
     assert names(tmp_path) == ["a"]
+
+
+@settings(max_examples=20)
+@given(pieces=st.lists(st.integers(0, 12 << 20), max_size=6))
+def test_what_is_written_is_stored_meanwhile(tmp_path_factory, pieces):
+    begun = []
+
+    class Watched(system.PosixSystem):
+        def begin_sync(self, descriptor, offset, size):
+            assert os.fstat(descriptor).st_size >= offset + size, "it is not written yet"
+            begun.append((offset, offset + size))
+            super().begin_sync(descriptor, offset, size)
+
+    path = tmp_path_factory.mktemp("watched") / "a"
+    with system.use(Watched()), open_output(path) as out:
+        for size in pieces:
+            out.write(bytes(size))
+    ends = [0, *(end for _, end in begun)]
+    assert ends[:-1] == [offset for offset, _ in begun], "each byte once, in order"
+    assert sum(pieces) - ends[-1] < 4 << 20, "what is left for the sync at the end"
+    assert path.stat().st_size == sum(pieces)
 
 
 def test_arrays_of_any_type_are_their_bytes(tmp_path):

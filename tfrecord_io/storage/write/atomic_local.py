@@ -15,6 +15,7 @@ from tfrecord_io.storage.paths.file_names import temporary_name
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
 
 _OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
+_SYNC_STEP = 2 << 20  # bytes that are stored while more are written, so that the sync at the end has little to do
 _READABLE = "; the complete file can be read, but a loss of power may take it"
 
 
@@ -71,6 +72,7 @@ class LocalOutput(OutputFile):
         super().__init__(path)
         self._after = after
         self._open, self._fd = False, -1  # there is nothing to discard yet
+        self._syncing = 0  # bytes that the system stores or has stored
         self._target, self._exclusive, self._process = target, exclusive, os.getpid()
         self._directory, name = os.path.split(target)
         self._temporary = os.path.join(self._directory, temporary_name(name))
@@ -101,7 +103,11 @@ class LocalOutput(OutputFile):
             raise
 
     def _write(self, piece: memoryview) -> int:
-        return os.write(self._fd, piece)
+        n = os.write(self._fd, piece)
+        if (end := self.offset + n) - self._syncing >= _SYNC_STEP:
+            system.current.begin_sync(self._fd, self._syncing, end - self._syncing)
+            self._syncing = end
+        return n
 
     def _finish(self) -> None:
         try:
