@@ -94,14 +94,17 @@ def without_range(schema: pa.Schema) -> pa.Schema:
     return schema if levels == index else _described(schema, {**_loaded(schema), "index_columns": levels})
 
 
-def with_sparse(schema: pa.Schema, fills: Mapping[str, float]) -> pa.Schema:
-    """The schema of a frame whose columns `fills` were sparse: without this value."""
+def with_entries(schema: pa.Schema, changes: Mapping[str, Mapping[str, Any]]) -> pa.Schema:
+    """The schema of a frame with other values in the entries of its columns, by field name."""
     description = _loaded(schema)
     for entry in description["columns"]:
-        fill = fills.get(entry["field_name"])
-        if fill is not None:
-            entry["metadata"] = {_SPARSE: "nan" if fill != fill else fill}
+        entry.update(changes.get(entry["field_name"], {}))
     return _described(schema, description)
+
+
+def sparse_entry(fill: float) -> dict[str, Any]:
+    """What the entry of a sparse column of numbers says: the value that the column is stored without."""
+    return {"metadata": {_SPARSE: "nan" if fill != fill else fill}}
 
 
 def sparse_fill(entry: Mapping[str, Any]) -> float | None:

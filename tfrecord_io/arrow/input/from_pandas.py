@@ -23,7 +23,7 @@ from tfrecord_io.arrow.input.from_arrays import (
 )
 from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
 from tfrecord_io.errors import EncodeError, SchemaWarning, printable, warn
-from tfrecord_io.schema.pandas_metadata import with_sparse
+from tfrecord_io.schema.pandas_metadata import sparse_entry, with_entries
 from tfrecord_io.schema.types import is_list_like, value_type
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def table_of_frame(
         index = True
     frame, fills = _dense(frame)
     frame, found = _found_columns(frame, nan_to_null, encodings or {})
-    frame = _in_native_order(_without(frame, found))
+    frame = _in_native_order(_with_arrow(frame, found))
     try:
         with warnings.catch_warnings():  # labels that are not text are restored
             warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
@@ -59,13 +59,15 @@ def table_of_frame(
             raise culprit from None  # Arrow's message holds the value
         raise EncodeError("the DataFrame cannot be converted to Arrow", advice="see the cause above") from error
     for i in range(frame.shape[1]):
-        column = found.get(i)
-        if column is None:
-            column = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
-        if isinstance(column, pa.Array):
+        if i in found:
+            continue
+        column = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
+        if column is not None:
             table = table.set_column(i, table.field(i).with_type(column.type), column)
-    if fills:
-        table = table.replace_schema_metadata(with_sparse(table.schema, fills).metadata)
+    changes = {name: sparse_entry(fill) for name, fill in fills.items()}
+    changes |= {table.field(i).name: {"numpy_type": "object"} for i in found}
+    if changes:
+        table = table.replace_schema_metadata(with_entries(table.schema, changes).metadata)
     return Columns(table, {i: column for i, column in found.items() if not isinstance(column, pa.Array)})
 
 
@@ -91,21 +93,14 @@ def _found_columns(
     return _replaced(frame, masked), columns
 
 
-def _without(frame: pd.DataFrame, columns: Mapping[int, Tensors | pa.Array]) -> pd.DataFrame:
-    """The frame with cells in place of some columns: pandas' metadata gets their types, and conversion is quick."""
-    cells = {}
-    for at, column in columns.items():
-        cells[at] = np.full(len(frame), None, object)
-        if isinstance(column, pa.Array) and len(frame):
-            cells[at][0] = _example(column.type)
-    return _replaced(frame, cells)
+def _with_arrow(frame: pd.DataFrame, columns: Mapping[int, Tensors | pa.Array]) -> pd.DataFrame:
+    """The frame with columns of Arrow, which are not converted again, and with nulls in place of tensors."""
+    if not columns:
+        return frame
+    import pandas as pd
 
-
-def _example(type_: pa.DataType) -> Any:
-    """A cell that Arrow takes for one of this type, if it is one of lists or bytes."""
-    if t.is_list(type_):
-        return [b""] if t.is_binary(type_.value_type) else np.zeros(1, type_.value_type.to_pandas_dtype())
-    return b"" if t.is_binary(type_) else None
+    arrays = {at: made if isinstance(made, pa.Array) else pa.nulls(len(frame)) for at, made in columns.items()}
+    return _replaced(frame, {at: pd.arrays.ArrowExtensionArray(array) for at, array in arrays.items()})
 
 
 def _replaced(frame: pd.DataFrame, columns: Mapping[int, Any]) -> pd.DataFrame:
