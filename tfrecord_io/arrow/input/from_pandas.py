@@ -58,10 +58,11 @@ def table_of_frame(
         if culprit := _culprit(frame):
             raise culprit from None  # Arrow's message holds the value
         raise EncodeError("the DataFrame cannot be converted to Arrow", advice="see the cause above") from error
-    for i in range(frame.shape[1]):
-        if i in found:
+    looked_at = "O" if nan_to_null else "Of"
+    for i, dtype in enumerate(frame.dtypes):
+        if i in found or not isinstance(dtype, np.dtype) or dtype.kind not in looked_at:
             continue
-        column = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
+        column = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name)
         if column is not None:
             table = table.set_column(i, table.field(i).with_type(column.type), column)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
@@ -76,8 +77,7 @@ def _found_columns(
 ) -> tuple[pd.DataFrame, dict[int, Tensors | pa.Array]]:
     """The columns that Arrow need not, or cannot, convert, by number; and the frame with None for each masked array."""
     columns, masked = dict[int, Tensors | pa.Array](), dict[int, Any]()
-    for at, name in enumerate(frame.columns):
-        values = frame.iloc[:, at]
+    for at, (name, values) in enumerate(frame.items()):
         is_objects = is_object_dtype(values.dtype)
         plain = is_objects and plain_cells(values.to_numpy(), nan_is_missing=True)
         try:
@@ -139,14 +139,13 @@ def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(swapped) if swapped else frame
 
 
-def _better_column(values: pd.Series, column: pa.ChunkedArray, name: str, nan_to_null: bool) -> pa.Array | None:
-    """The column, converted again if from_pandas lost something; an error if it guessed the type."""
-    if not isinstance(values.dtype, np.dtype):
-        return None
-    if values.dtype.kind == "f":
-        return None if nan_to_null or not column.null_count else pa.array(native(values.to_numpy()))
+def _better_column(values: pd.Series, column: pa.ChunkedArray, name: str) -> pa.Array | None:
+    """A column of objects, or of floats whose NaN are values, if from_pandas lost something; else None.
+
+    It is an error if from_pandas guessed the type.
+    """
     if values.dtype != object:
-        return None
+        return pa.array(native(values.to_numpy())) if column.null_count else None
     refuse_mixture(name, values, column.type)
     is_floats = is_list_like(column.type) and t.is_floating(value_type(column.type))
     if is_floats and any(chunk.values.null_count for chunk in column.chunks):
