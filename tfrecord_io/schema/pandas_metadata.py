@@ -34,7 +34,7 @@ def frame_description(schema: pa.Schema) -> dict[str, Any]:
         if isinstance(entry, dict) and isinstance(entry.get("numpy_type"), str):
             label = entry.get("name")
             name = entry.get("field_name", label)
-            if isinstance(name, str) and isinstance(label, str | None):
+            if isinstance(name, str) and (isinstance(label, str | None) or label != label):  # NaN is a label, too
                 stated["columns"][name] = entry
     return stated
 

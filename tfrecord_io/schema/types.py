@@ -169,6 +169,11 @@ def is_list_view(type: pa.DataType) -> bool:
     return bool(t.is_list_view(type) or t.is_large_list_view(type))
 
 
+def is_bool8(type: pa.DataType) -> bool:
+    """Whether `type` is the extension type of bools in bytes, whose storage is int8."""
+    return isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.bool8"
+
+
 def types_within(type_: pa.DataType, *, storage: bool = False) -> Iterator[pa.DataType]:
     """The type and all those nested in it; with `storage`, those in which extension types are stored, too.
 

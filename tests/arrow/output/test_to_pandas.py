@@ -39,6 +39,8 @@ def same(frame: pd.DataFrame, **options: Any) -> None:
         (pa.array([True, False]), "boolean"),
         (pa.array(["a", None]), TEXT_DTYPE),
         (pa.array(["a"], pa.large_string()), TEXT_DTYPE),
+        (pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8())), "boolean"),
+        (pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None], pa.int8())), "boolean"),
         (pa.array([1.5, None], pa.float32()), "float32"),
         (pa.array(["a", None]).dictionary_encode(), "category"),
         (pa.array([0, None], pa.timestamp("us", "UTC")), "datetime64[us, UTC]"),
@@ -136,6 +138,12 @@ def test_written_index_comes_back(index: pd.Index) -> None:
         pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["x", "y"]),
         pd.DatetimeIndex(["2020", "2021"], tz="UTC"),
         pd.Index([None, "a"], dtype=object),
+        pd.Index([np.nan, "a"], dtype=TEXT_DTYPE),
+        pd.Index([np.nan, 1.5], name="c"),
+        pd.Index([True, False], name="is_new"),
+        pd.Index([False, True], dtype="boolean"),
+        pd.MultiIndex.from_tuples([("a", True), ("a", False)], names=["x", "y"]),
+        pd.MultiIndex.from_tuples([(False, "a"), (False, "b")]),
     ],
 )
 def test_written_labels_come_back(columns: pd.Index) -> None:

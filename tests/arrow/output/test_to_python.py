@@ -23,6 +23,7 @@ from tfrecord_io.schema.tensor_types import tensor_field
         (pa.array(["text"]), "text"),
         (pa.array(["text"]).dictionary_encode(), "text"),
         (pa.array([b"\\x00"], pa.binary()), b"\\x00"),
+        (pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8())), True),
         (pa.array([1.5], pa.float32()), 1.5),
         (pa.array([Decimal("1.5")]), Decimal("1.5")),
         (pa.array([1000], pa.timestamp("us")), dt.datetime(1970, 1, 1, 0, 0, 0, 1000)),

@@ -37,7 +37,7 @@ from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.schema.field import SHAPE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
-from tfrecord_io.schema.types import is_bytes, is_list_like
+from tfrecord_io.schema.types import is_bool8, is_bytes, is_list_like
 
 _NUMBERS = {
     getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
@@ -321,9 +321,9 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
     if is_variable_shape_tensor(type_):
         tensors = tensors_of_column(array, field)
         return Ragged.of_present(ndarray_of(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
+    if is_bool8(type_):
+        return Dense(np.asarray(array.storage.fill_null(0)) != 0, _valid(array.storage))
     if isinstance(type_, pa.BaseExtensionType):
-        if type_.extension_name == "arrow.bool8":
-            return Dense(np.asarray(array.storage.fill_null(0)) != 0, _valid(array.storage))
         return to_rows(array.storage, pa.field(field.name, type_.storage_type))
     if t.is_fixed_size_list(type_):
         size, valid = type_.list_size, _valid(array)

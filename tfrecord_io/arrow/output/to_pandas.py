@@ -33,7 +33,7 @@ from tfrecord_io.schema.pandas_metadata import (
     stored_index,
 )
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
-from tfrecord_io.schema.types import is_list_like, uncommon
+from tfrecord_io.schema.types import is_bool8, is_list_like, uncommon
 from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 # How pandas describes labels that are text, besides their dtype.
 _TEXT_LABELS = {"name": None, "field_name": None, "pandas_type": "unicode", "metadata": {"encoding": "UTF-8"}}
+_BOOLS = {"True": True, "False": False}
 _FAR = 2**61  # beyond that a range has no length
 _MOST_INSERTED = 50  # columns: of a frame that more are inserted into, pandas warns
 _SAMPLE = 1000  # values of a column
@@ -151,9 +152,12 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
         return texts
     of_objects = {"pandas_type": "object", "numpy_type": "object"}  # pandas does not know each type of Arrow by name
     entries = [{**columns[name], "field_name": name, **of_objects} for name in names]
+    levels = [{**level, **of_objects} if _is_of_bools(level) else level for level in stated["column_indexes"]]
     empty = pa.table({name: pa.array([], pa.null()) for name in names})
     try:
-        labels = empty.replace_schema_metadata(_metadata(entries, stated["column_indexes"])).to_pandas().columns
+        labels = empty.replace_schema_metadata(_metadata(entries, levels)).to_pandas().columns
+        for at, level in enumerate(stated["column_indexes"]):
+            labels = _with_bools(labels, at, level["numpy_type"]) if _is_of_bools(level) else labels
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return texts
     missing = [entry.get("name") is None for entry in entries]
@@ -161,6 +165,19 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
         return labels
     # between text, pandas makes NaN of None
     return pd.Index([None if none else label for label, none in zip(labels, missing, strict=True)], dtype=object)
+
+
+def _is_of_bools(level: Mapping[str, Any]) -> bool:
+    return level.get("numpy_type") in ("bool", "boolean")
+
+
+def _with_bools(labels: pd.Index, at: int, dtype: str) -> pd.Index:
+    """The labels, of whose level `at` the texts are bools: pyarrow takes each text for True."""
+    import pandas as pd
+
+    texts = labels.levels[at] if isinstance(labels, pd.MultiIndex) else labels
+    bools = pd.Index([_BOOLS[text] for text in texts], dtype=dtype, name=texts.name)
+    return labels.set_levels(bools, level=at) if isinstance(labels, pd.MultiIndex) else bools
 
 
 def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ()) -> dict[bytes, str]:
@@ -275,6 +292,8 @@ def _own_columns(
             own[at] = _without_axes(table, at) if is_scalar else _cells(table, at)
         elif backend == "pyarrow" or _is_restored(field, stated):
             continue
+        elif is_bool8(field.type):  # which pyarrow makes integers, or floats if one is missing
+            own[at] = _undescribed(field.name, column.cast(pa.bool_()), backend)
         elif t.is_dictionary(field.type) and t.is_timestamp(field.type.value_type) and field.type.value_type.tz:
             own[at] = _zoned_categories(table.select([at]))
         elif any(is_changed(chunk) for chunk in column.chunks):
@@ -312,15 +331,20 @@ def _zoned_categories(table: pa.Table) -> pd.Series:
 
     column = _with_distinct_categories(table.column(0))
     column = one_dictionary(table.column(0)).combine_chunks() if column is None else column
-    categories = _frame(pa.table({table.column_names[0]: column.dictionary}), frame_description(pa.schema([])), None)
+    name = table.column_names[0]
+    categories = _undescribed(name, column.dictionary)
     codes = np.asarray(column.indices.cast(pa.int64()).fill_null(-1))
     with suppress(ValueError):  # NaT, which Arrow has as a value
         values = pd.Categorical.from_codes(
-            codes, pd.Index(categories.iloc[:, 0].rename(None)), ordered=column.type.ordered
+            codes, pd.Index(categories), ordered=column.type.ordered
         )
         return pd.Series(values)
-    plain = table.column(0).cast(column.type.value_type)
-    return _frame(pa.table({table.column_names[0]: plain}), frame_description(pa.schema([])), None).iloc[:, 0]
+    return _undescribed(name, table.column(0).cast(column.type.value_type))
+
+
+def _undescribed(name: str, column: pa.Array | pa.ChunkedArray, backend: str | None = None) -> pd.Series:
+    """The series, without a name, of a column of which no metadata states a dtype; warnings have its `name`."""
+    return _frame(pa.table({name: column}), frame_description(pa.schema([])), backend).iloc[:, 0].rename(None)
 
 
 def _with_distinct_categories(column: pa.ChunkedArray) -> pa.DictionaryArray | None:

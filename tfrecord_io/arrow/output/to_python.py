@@ -23,7 +23,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import number_view, numpy_dtype
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.types import is_bool8, is_list_like
 
 NO_PYTHON_FORM = (pa.ArrowException, ValueError, ArithmeticError, LookupError, NotImplementedError, TypeError)
 _NAT = -(2**63)  # of datetime64 and timedelta64; Arrow's types hold it as a value
@@ -48,7 +48,7 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     scalar = column[row]
     if not scalar.is_valid:
         return None
-    if isinstance(type_, pa.BaseExtensionType):
+    if isinstance(type_, pa.BaseExtensionType) and not is_bool8(type_):
         return cell(column.storage, row)
     if is_list_like(type_):
         return _items(scalar.values)
