@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -182,3 +183,31 @@ def test_dates_are_compared_with_times(tmp_path: Path) -> None:
         assert tfr.read_table(tmp_path / "a.tfrecord", filters=condition)["x"].to_pylist() == rows
     with pytest.raises(tfr.errors.SchemaError, match="compares dates with a time in a time zone; write a date"):
         tfr.read_table(tmp_path / "a.tfrecord", filters=pc.field("x") >= noon.replace(tzinfo=datetime.UTC))
+
+
+@pytest.mark.parametrize(
+    "type_", [pa.timestamp("ns"), pa.timestamp("ns", "Asia/Tokyo"), pa.timestamp("us"), pa.duration("ns")]
+)
+@pytest.mark.parametrize("index", [False, True])
+def test_times_of_pandas_are_compared_with_their_nanoseconds(tmp_path: Path, type_: pa.DataType, index: bool) -> None:
+    values = [0, 1, 2, 1000, 1001, -1]
+    tfr.write_tfrecord({"x": pa.array(values, pa.int64()).cast(type_)}, tmp_path / "a.tfrecord")
+    if index:
+        tfr.build_index(tmp_path / "a.tfrecord", columns=["x"])
+    stored = [value * (1000 if type_.unit == "us" else 1) for value in values]
+    for number in (0, 1, 1000, 1001, -1):
+        time = pd.Timedelta(number) if pa.types.is_duration(type_) else pd.Timestamp(number, tz=type_.tz)
+        for symbol, holds in OPERATORS.items():
+            expected = [value for value, own in zip(values, stored, strict=True) if holds(own, number)]
+            found = tfr.read_table(tmp_path / "a.tfrecord", filters=[("x", symbol, time)])["x"]
+            assert found.cast(pa.int64()).to_pylist() == expected, (symbol, number)
+        for members in ([time], [time, None], np.array([time], dtype=object), pd.Series([time], dtype=object)):
+            found = tfr.read_table(tmp_path / "a.tfrecord", filters=[("x", "in", members)])["x"]
+            expected = [value for value, own in zip(values, stored, strict=True) if own == number]
+            assert found.cast(pa.int64()).to_pylist() == expected
+
+
+def test_a_time_with_nanoseconds_among_text_is_refused(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": ["a"]}, tmp_path / "a.tfrecord")
+    with pytest.raises(ValueError, match="'in' takes values of one type"):
+        tfr.read_table(tmp_path / "a.tfrecord", filters=[("x", "in", [pd.Timestamp(1), "a"])])

@@ -113,6 +113,8 @@ def _scalar(column: str, symbol: str, value: Any) -> pa.Scalar:
     if isinstance(value, pa.Scalar):
         return value
     value = _storable(value)
+    if _has_nanoseconds(value):
+        return _array([value])[0]
     with suppress(*_NO_VALUE):
         return pa.scalar(value)
     try:
@@ -130,7 +132,8 @@ def _members(column: str, symbol: str, values: Any) -> list[pa.Array | pa.Chunke
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise ValueError(f"{where} takes a list of values, and got {type(values).__name__}")
     try:
-        return [pa.array(values)] if hasattr(values, "__array__") else _arrays_of_numbers(list(values))
+        is_array = hasattr(values, "__array__") and getattr(getattr(values, "dtype", None), "kind", "") != "O"
+        return [pa.array(values)] if is_array else _arrays_of_numbers(list(values))
     except _NO_VALUE as error:
         raise ValueError(f"{where} takes values of one type, such as numbers or text") from error
 
@@ -140,11 +143,27 @@ def _arrays_of_numbers(values: list[Any]) -> list[pa.Array]:
     kinds: tuple[type, ...] = (float, int, Decimal)
     stored = list(map(_storable, values))
     if any(value is not None and (isinstance(value, bool) or not isinstance(value, kinds)) for value in stored):
-        return [pa.array(stored)]
+        return [_array(stored)]
     parts = [[value for value in stored if isinstance(value, kind)] for kind in kinds]
     nulls = [None] * stored.count(None)
     first = next((at for at, part in enumerate(parts) if part), 0)
     return [pa.array(part + nulls if at == first else part) for at, part in enumerate(parts) if part or at == first]
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """The values in an array; pandas' times keep their nanoseconds, which Arrow drops from Python objects."""
+    if not any(map(_has_nanoseconds, values)):
+        return pa.array(values)
+    import pandas as pd
+
+    times = pd.Series(values)
+    if times.dtype == object:
+        raise ValueError("times with nanoseconds among values of other types")
+    return pa.array(times)
+
+
+def _has_nanoseconds(value: Any) -> bool:
+    return bool(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))  # of a Timestamp, a Timedelta
 
 
 def _storable(value: Any) -> Any:

@@ -335,9 +335,7 @@ def _zoned_categories(table: pa.Table) -> pd.Series:
     categories = _undescribed(name, column.dictionary)
     codes = np.asarray(column.indices.cast(pa.int64()).fill_null(-1))
     with suppress(ValueError):  # NaT, which Arrow has as a value
-        values = pd.Categorical.from_codes(
-            codes, pd.Index(categories), ordered=column.type.ordered
-        )
+        values = pd.Categorical.from_codes(codes, pd.Index(categories), ordered=column.type.ordered)
         return pd.Series(values)
     return _undescribed(name, table.column(0).cast(column.type.value_type))
 
