@@ -191,11 +191,26 @@ def test_reports_show_neither_raw_bytes_nor_control_characters(reports: dict[str
 
 
 def test_reports_print_as_tables(reports: dict[str, Report]) -> None:
-    assert "a.tfrecord: 2 records, 10 kB\ncolumn" in repr(reports["write"])
+    assert repr(reports["write"]).endswith(", y, n\ncolumn  rounded\ny       1")
+    assert "a.tfrecord: 2 records, 10 kB, columns " in repr(reports["write"])
     assert "a.tfrecord: good, 2 intact records, 10 kB" in repr(reports["verify"])
     assert repr(reports["describe"]).startswith("2 records\ncolumn")
     assert repr(reports["metadata"]).startswith("Metadata of 1 file, 10 kB, schema embedded\ncolumn")
     assert reports["describe"]._repr_html_().startswith("<div><div>2 records</div><table><thead><tr><th>column</th>")
+
+
+def test_a_written_file_is_a_line_with_its_columns(tmp_path: Path) -> None:
+    written = tfr.write_tfrecord({"x": [1, 2], "": ["a", "b"]}, tmp_path / "a.tfrecord.gz")
+    assert repr(written).endswith(f'a.tfrecord.gz: 2 records, {written.bytes} bytes, gzip, columns x, ""')
+    wide = tfr.write_tfrecord({f"f{i}": [1] for i in range(30)}, tmp_path / "wide.tfrecord")
+    assert repr(wide).endswith(", f18, f19 and 10 more")
+
+
+def test_what_is_written_to_folders_names_one_and_counts_several(tmp_path: Path) -> None:
+    days = {"day": ["05-01", "05-02"], "x": [1, 2]}
+    assert repr(tfr.write_tfrecord(days, tmp_path, partition_by="day")).endswith(", columns x, in 2 folders")
+    late = tfr.write_tfrecord({"day": ["05-01"], "x": [3]}, tmp_path, partition_by="day", mode="append")
+    assert repr(late).endswith(", columns x, in day=05-01")
 
 
 def test_many_shards_are_a_line(tmp_path: Path) -> None:

@@ -100,6 +100,16 @@ def and_more(count: int, noun: str = "") -> str:
     return f" and {counted(count, f'more {noun}')}" if noun else f" and {count:,} more"
 
 
+def column_list(names: Sequence[str]) -> str:
+    """The names of columns in the line about a file, the first ones of many; empty if there are none.
+
+    >>> column_list(["id", "label"]), column_list([])
+    ('columns id, label', '')
+    """
+    shown = ", ".join(printable(name) or '""' for name in names[:_LISTED])
+    return f"columns {shown}{and_more(len(names) - _LISTED)}" if names else ""
+
+
 def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = str) -> str:
     """The question after a name that does not exist; empty if there is no similar one.
 

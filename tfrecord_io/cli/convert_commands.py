@@ -216,9 +216,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     path = sources[0] if len(sources) == 1 else list(sources)
     report = convert_given(path, target, sides, places, {**given, "progress": True}, **whole)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
-    size = f"{counted(report.records, 'record')}, {counted(report.bytes, 'byte')}"
-    text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
-    output.print_result(as_json, value, text, err=summary_on_stderr)
+    output.print_result(as_json, value, report._line(counted(report.bytes, "byte")), err=summary_on_stderr)
 
 
 @tfr.declare("Write")

@@ -11,7 +11,6 @@ from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import options, pairs, read_from
 from tfrecord_io.cli.conditions import where
 from tfrecord_io.display import counted
-from tfrecord_io.errors import printable
 
 
 @tfr.declare("Write")
@@ -59,6 +58,5 @@ def adopt(path: str, as_json: bool, **keywords: Any) -> None:
 
     report = adopt_files(path, progress=True, **keywords)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
-    size = f"{counted(len(report.files), 'file')}, {counted(report.records, 'record')}, {counted(report.bytes, 'byte')}"
-    text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
-    output.print_result(as_json, {**value, "files": len(report.files)}, text)
+    line = report._line(counted(report.bytes, "byte"))
+    output.print_result(as_json, {**value, "files": len(report.files)}, line)

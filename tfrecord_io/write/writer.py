@@ -29,7 +29,7 @@ from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, f
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.background import ordered
-from tfrecord_io.display import Report, Summary, and_more, byte_size, counted
+from tfrecord_io.display import Report, Summary, and_more, byte_size, column_list, counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
@@ -74,7 +74,7 @@ _BYTES = {
 
 @dataclass(frozen=True, repr=False)
 class WriteReport(Report):
-    """What was written; it prints as a line about the files and a table of the columns.
+    """What was written; it prints as a line about the files, and a table of the columns that were rounded.
 
     Attributes
     ----------
@@ -104,13 +104,24 @@ class WriteReport(Report):
     files: tuple[WrittenFile, ...] = ()
     index: tuple[str, ...] = ()
 
-    def _summary(self) -> Summary:
+    def _folders(self) -> list[str]:
+        """The folders of ``partition_by=`` that have rows of this call, such as ``day=05-01``."""
+        base = f"{self.path.rstrip('/')}/"
+        below = (file.path.removeprefix(base) for file in self.files if file.path.startswith(base))
+        return [*dict.fromkeys(printable(path.rpartition("/")[0]) for path in below if "/" in path)]
+
+    def _line(self, size: str) -> str:
+        """The line about the files, with their size."""
         amounts = [counted(len(self.files), "file")] if len(self.files) > 1 else []
-        amounts += [counted(self.records, "record"), byte_size(self.bytes), *filter(None, [self.compression])]
-        names = [f"{printable(name)} (index)" if name in self.index else printable(name) for name in self.columns]
-        rounded = [f"{self.rounded[name]:,}" if name in self.rounded else "" for name in self.columns]
-        rows = list(zip(names, rounded, strict=True))
-        return Summary(f"{printable(self.path)}: {', '.join(amounts)}", ("column", "rounded"), rows)
+        amounts += [counted(self.records, "record"), size, self.compression or ""]
+        names = [f"{name} (index)" if name in self.index else name for name in self.columns]
+        folders = self._folders()
+        where = f"in {folders[0]}" if len(folders) == 1 else f"in {counted(len(folders), 'folder')}" if folders else ""
+        return f"{printable(self.path)}: {', '.join(filter(None, [*amounts, column_list(names), where]))}"
+
+    def _summary(self) -> Summary:
+        rounded = [(printable(name), f"{self.rounded[name]:,}") for name in self.columns if name in self.rounded]
+        return Summary(self._line(byte_size(self.bytes)), ("column", "rounded"), rounded)
 
 
 class Writer(PublishingWriter):
