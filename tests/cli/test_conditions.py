@@ -40,6 +40,11 @@ from tfrecord_io.cli.conditions import parse_condition
         ("tags contains cat", ("tags", "contains", "cat")),
         ("boxes contains 1.5", ("boxes", "contains", 1.5)),
         ("contains == 1", ("contains", "==", 1)),
+        ("day < '2024-05-02'", ("day", "<", "2024-05-02")),
+        ("s = ''", ("s", "==", "")),
+        ("s = 'O''Hara \\ \"x\"'", ("s", "==", 'O\'Hara \\ "x"')),
+        ("""s in ["it's", 'a', 1]""", ("s", "in", ["it's", "a", 1])),
+        ("n == '3'", ("n", "==", "3")),
         ("contains contains contains", ("contains", "contains", "contains")),
     ],
 )
@@ -112,7 +117,9 @@ def test_the_help_shows_an_example() -> None:
     assert "label == 3" in (option.help or "")
 
 
-@pytest.mark.parametrize("where", ["n == 'x'", 's == "x" and s == "y"', "s == x or s == y", "s in [a, b]"])
+@pytest.mark.parametrize(
+    "where", ["n == 'x", "s == it's", "s = 'x' and n = 1", 's == "x" and s == "y"', "s == x or s == y", "s in [a, b]"]
+)
 def test_values_that_are_no_plain_text_are_a_usage_error(run: Any, tmp_path: Path, where: str) -> None:
     tfr.write_tfrecord({"n": [1], "s": ["x"]}, tmp_path / "a.tfrecord")
     shown = run("head", tmp_path / "a.tfrecord", "--where", where)

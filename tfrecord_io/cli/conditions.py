@@ -13,16 +13,33 @@ _CONDITION = re.compile(
     rf"\s*(?P<column>[^\s=!<>].*?)\s*(?:(?<=\s)|(?=[=!<>]))(?P<operator>{_OPERATORS})\s*(?P<value>(?!=).*\S)\s*"
 )
 _NULL = re.compile(r"\s*(?P<column>\S.*?)\s+is\s+(?P<negation>not\s+)?null\s*", re.IGNORECASE)
+_QUOTED = re.compile(r"""["](?:[^"\\]|\\.)*["]|'((?:[^']|'')*)'""")
 _NO_PLAIN_TEXT = re.compile(r"""['"\[\]{}]|\s(?:and|or)\s.*[=<>]|&&|\|\|""")
 
 
+def _parsed(text: str) -> Any:
+    """The value of JSON in which texts may have single quotes, as in SQL."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        if "'" not in text:  # nothing to replace
+            raise
+        return json.loads(_QUOTED.sub(_in_double_quotes, text))
+
+
+def _in_double_quotes(match: re.Match[str]) -> str:
+    return match[0] if match[1] is None else json.dumps(match[1].replace("''", "'"))
+
+
 def parse_condition(text: str) -> tuple[str, str, Any]:
-    """A column, an operator and a value, which is JSON or else text.
+    """A column, an operator and a value: JSON, whose texts may have single quotes, or else plain text.
 
     >>> parse_condition("label == 3"), parse_condition('name="3"'), parse_condition("day in [1, 2]")
     (('label', '==', 3), ('name', '==', '3'), ('day', 'in', [1, 2]))
     >>> parse_condition("label is null"), parse_condition("label is not null"), parse_condition("tags contains cat")
     (('label', '==', None), ('label', '!=', None), ('tags', 'contains', 'cat'))
+    >>> parse_condition("name = 'O''Hara'"), parse_condition("name in ['a', 'b']")
+    (('name', '==', "O'Hara"), ('name', 'in', ['a', 'b']))
 
     ValueError if it is not a condition.
     """
@@ -36,13 +53,13 @@ def parse_condition(text: str) -> tuple[str, str, Any]:
         )
     operator = "==" if match["operator"] == "=" else match["operator"]
     try:
-        value = json.loads(match["value"])
+        value = _parsed(match["value"])
     except ValueError:
         value = match["value"]
         if _NO_PLAIN_TEXT.search(value):
             raise ValueError(
-                f"{value} is neither JSON nor plain text: quote text as in 'name == \"x\"'; of several conditions, "
-                "which must all hold, give each its own --where"
+                f"cannot read the value {value}: quote text as in \"name == 'x'\"; pass each of several conditions, "
+                "all of which must hold, with its own --where"
             ) from None
     if (operator in ("in", "not in")) != isinstance(value, list):
         raise ValueError("expected a list after in and not in, such as 'label in [1, 2]', and only there")
@@ -66,6 +83,6 @@ where = click.option(
     multiple=True,
     metavar="CONDITION",
     callback=_conditions,
-    help="Only rows such as 'label == 3', 'name in [\"a\", \"b\"]', 'tags contains cat' or 'label is not null'; "
-    "repeated, all must hold.",
+    help='Only rows that meet a condition, such as "label == 3", "name in [\'a\', \'b\']", "tags contains cat" or '
+    '"label is not null". If repeated, all conditions must hold.',
 )

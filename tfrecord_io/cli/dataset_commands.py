@@ -39,7 +39,7 @@ def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
     from tfrecord_io.tools.delete import delete as delete_rows
 
     if filters is None:
-        raise click.UsageError("--where says which rows are removed, and is missing")
+        raise click.UsageError("--where is required: it selects the rows to remove")
     source = read_from(path, keywords, delete_rows)
     report = delete_rows(source, filters=filters, progress=True, **keywords)
     output.print_result(as_json, asdict(report), report._summary().text())
