@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import runpy
 import shlex
@@ -158,3 +159,18 @@ def test_split_names_rows_of_a_dataset_of_tfds(run: Any, data: Path, tmp_path: P
     shown = run("count", "--split", "dev", splits)
     assert shown.exit_code == 2
     assert "no split 'dev'; its splits are 'train', 'test' and 'dev-small_2'" in shown.output
+
+
+def test_names_of_columns_are_separated_by_commas(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"a": [1], "b,c": [2], "d": ["x"], "e": ["y"]}, path)
+    for given, expected in (
+        (["-c", "a,d"], ["a", "d"]),
+        (["-c", "a", "-c", "d,e"], ["a", "d", "e"]),
+        (["-c", "b?c,a"], ["a", "b,c"]),
+        (["-c", "*,!d,!e"], ["a", "b,c"]),
+    ):
+        (row,) = json.loads(run("head", path, "--json", *given).stdout)
+        assert sorted(row) == expected
+    done = run("convert", path, tmp_path / "parts", "-c", "a,d,e", "--partition-by", "d,e")
+    assert (done.exit_code, (tmp_path / "parts" / "d=x" / "e=y").is_dir()) == (0, True)

@@ -121,17 +121,22 @@ compression = compression_option(
 )
 
 
-def _list_or_none(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> list[str] | None:
-    return list(names) or None
+def _names(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) -> list[str]:
+    """The names in lists with commas; a glob has "?" for a comma in a name."""
+    return [name for names in lists for name in names.split(",") if name]
+
+
+def _names_or_none(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) -> list[str] | None:
+    return _names(ctx, option, lists) or None
 
 
 columns = click.option(
     "-c",
     "--columns",
     multiple=True,
-    metavar="NAME",
-    callback=_list_or_none,
-    help="A name, a glob, or !NAME to exclude; may be repeated.",
+    metavar="NAME,...",
+    callback=_names_or_none,
+    help="Names or globs, or !NAME to exclude a column; may be repeated.",
 )
 
 
@@ -163,8 +168,8 @@ file_modes = modes(*get_args(FileMode))
 def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
     """Declare --mode, --partition-by, --overwrite-where and --evolve."""
     run = keyword("evolve", default=None)(command)
-    text = "Write to folders by the values of a column (day=1/); may be repeated."
-    run = click.option("--partition-by", multiple=True, metavar="COLUMN", callback=_list_or_none, help=text)(run)
+    text = "Write to folders by the values of columns (day=1/); may be repeated."
+    run = click.option("--partition-by", multiple=True, metavar="COLUMN,...", callback=_names_or_none, help=text)(run)
     text = "With --mode overwrite_partitions: replace all folders of this value; may be repeated."
     parse = pairs("day=05-01")
     run = click.option("--overwrite-where", multiple=True, metavar="COLUMN=VALUE", callback=parse, help=text)(run)
@@ -191,11 +196,8 @@ def messages(command: Callable[..., Any]) -> Callable[..., Any]:
 def indexed_columns(*names: str, text: str) -> Callable[[Any], Any]:
     """Declare an option with the columns of a column index."""
 
-    def parse(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) -> list[str]:
-        return [name for names in lists for name in names.split(",") if name]
-
     text += " of these columns to FILE.column_index; may be repeated. '*scalars': all columns of single values."
-    return click.option(*names, multiple=True, metavar="NAME,...", callback=parse, help=text)
+    return click.option(*names, multiple=True, metavar="NAME,...", callback=_names, help=text)
 
 
 def write_index(command: Callable[..., Any], default: bool | None = False) -> Callable[..., Any]:
