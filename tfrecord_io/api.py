@@ -27,6 +27,7 @@ from tfrecord_io.typing import (
     ProgressLike,
     RecordTypeLike,
     SchemaLike,
+    StorageLike,
     TableLike,
     WriteMode,
 )
@@ -48,7 +49,7 @@ def read_tfrecord(
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
     dtype_backend: DtypeBackend | None = None,
 ) -> pd.DataFrame:
@@ -93,8 +94,8 @@ def read_tfrecord(
         each error once, with its ``region``, and returns True to leave that out, or False to raise the error; a dataset
         keeps its answers. Where values of a feature have several feature types, the records with the less frequent ones
         are left out.
-    storage_options : dict, optional
-        Options for fsspec, as in pandas.
+    storage_options : dict or filesystem, optional
+        Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.
     progress : bool or callable, default False
         True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
         callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of
@@ -138,7 +139,7 @@ def read_table(
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> pa.Table:
     """Read TFRecord files of tf.train.Example into a pyarrow Table.
@@ -181,7 +182,7 @@ def open_reader(
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
     batch_size: int = 65_536,
     batch_bytes: int = 64 * MIB,
@@ -245,7 +246,7 @@ def write_tfrecord(
     overwrite_where: Mapping[str, Any] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
@@ -337,10 +338,10 @@ def write_tfrecord(
     threads : int, optional
         Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
         it.
-    storage_options : dict, optional
-        Options for fsspec, as in pandas.
-    filesystem : fsspec filesystem, optional
-        The filesystem of all paths.
+    storage_options : dict or filesystem, optional
+        As in `read_tfrecord`.
+    filesystem : filesystem, optional
+        The same as a filesystem that is `storage_options`.
     progress : bool or callable, default False
         True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
         callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of
@@ -413,7 +414,7 @@ def open_writer(
     partition_by: str | Sequence[str] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     filesystem: Any = None,
     progress: ProgressLike = False,
 ) -> Writer:
@@ -467,7 +468,7 @@ def infer_schema(
     columns: Sequence[str] | str | None = None,
     limit: int | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.

@@ -66,6 +66,7 @@ from tfrecord_io.typing import (
     ProgressLike,
     RecordTypeLike,
     SchemaLike,
+    StorageLike,
     TableLike,
     UnevenParts,
     WindowPad,
@@ -745,7 +746,7 @@ def dataset(
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -829,8 +830,8 @@ def dataset(
     threads : int, optional
         Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is
         returned or raised depends on it.
-    filesystem : fsspec filesystem, optional
-        The filesystem of all paths.
+    filesystem : filesystem, optional
+        The same as a filesystem that is `storage_options`.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB

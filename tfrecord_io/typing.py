@@ -152,6 +152,12 @@ class OpenedDataset(Protocol):
     def chooses_rows(self) -> str: ...
 
 
+class FileSystemLike(Protocol):
+    """A filesystem of fsspec or of pyarrow.fs; these have one method in common that a dict has not."""
+
+    def move(self, *args: Any, **keywords: Any) -> Any: ...
+
+
 class WritableFile(Protocol):
     """A binary file object to write to."""
 
@@ -230,6 +236,8 @@ class Progress:
 
 ProgressLike = bool | Callable[[Progress], object]
 """Whether to show a bar, or a function that is called."""
+StorageLike = Mapping[str, Any] | FileSystemLike
+"""Options of the filesystem that a URL names, or a filesystem that paths are in."""
 BytesLike = bytes | bytearray | memoryview
 Path = str | os.PathLike[str]
 RecordTypeLike = RecordTypeName | type[MessageClass] | tuple[Path | bytes, str]

@@ -58,7 +58,7 @@ def _stored(folder: Path, shape: str, storage: str) -> tuple[str, dict[str, Any]
         return str(path), {}
     bucket = MemoryBucket({"/a.tfrecord": path.read_bytes()})
     path.unlink()
-    return "/a.tfrecord", {"filesystem": bucket}
+    return "/a.tfrecord", {"storage_options": bucket}
 
 
 def _reads(path: str, where: Mapping[str, Any], rows: int) -> Iterator[tuple[str, Callable[[int], None]]]:

@@ -133,7 +133,7 @@ def store(store_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> St
         return of_directory(tmp_path, lambda name: begin + name, {})
     if store_name.startswith("pyarrow"):
         fs = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
-        return of_directory(tmp_path, lambda name: name, {"filesystem": fs})
+        return of_directory(tmp_path, lambda name: name, {"storage_options": fs})
     if store_name.startswith("web"):
         web: Web = request.getfixturevalue("web")
         return Store(web.url, put=web.files.__setitem__, content=web.files.get, names=lambda: sorted(web.files))

@@ -257,7 +257,7 @@ from tfrecord_io.format.format_registry import Format, option_help
 class Options:
     comment: str | None = field(default=None, metadata=option_help("What lines begin with that are left out.", "TEXT"))
 
-def read(path, *, comment=None, storage_options=None, filesystem=None):
+def read(path, *, comment=None, storage_options=None):
     with open(path) as file:
         lines = [line.rstrip().split("|") for line in file if not (comment and line.startswith(comment))]
     return pa.table({"name": [name for name, _ in lines], "n": [int(n) for _, n in lines]})

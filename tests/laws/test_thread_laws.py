@@ -105,7 +105,7 @@ def in_bucket(contents: list[bytes], size: int) -> Iterator[tuple[list[str], dic
     bucket = SlowBucket({f"/{i}.tfrecord": content for i, content in enumerate(contents)})
     with pytest.MonkeyPatch.context() as patch:
         set_limits(patch, first_range_bytes=size, stream_range_bytes=size, largest_range_bytes=size)
-        yield [f"/{i}.tfrecord" for i in range(len(contents))], {"filesystem": bucket}
+        yield [f"/{i}.tfrecord" for i in range(len(contents))], {"storage_options": bucket}
 
 
 def told(error: Exception) -> Any:

@@ -88,10 +88,10 @@ class S3World(World):
         self.bucket = Bucket(encrypted=self._encrypted)
 
     def options(self, actor: Actor) -> dict[str, Any]:
-        return {"filesystem": self._made(actor.number, actor.process)}
+        return {"storage_options": self._made(actor.number, actor.process)}
 
     def other_options(self, actor: Actor) -> dict[str, Any]:
-        return {"filesystem": self._made(actor.number + _OTHER, actor.process)}
+        return {"storage_options": self._made(actor.number + _OTHER, actor.process)}
 
     def _made(self, number: int, process: int) -> Any:
         which = self._filesystem, number
@@ -149,7 +149,7 @@ class PlainWorld(S3World):
     other_options = World.other_options
 
     def options(self, actor: Actor) -> dict[str, Any]:
-        return {"filesystem": PlainStore(self.bucket)}
+        return {"storage_options": PlainStore(self.bucket)}
 
 
 _MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()

@@ -20,10 +20,11 @@ def _parameters(verb: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 def read_by(verb: Callable[..., T], source: Any, *arguments: Any, **keywords: Any) -> T:
     """``verb(source, …)``, of a dataset where keywords need one."""
     own = _parameters(verb)
+    if "filesystem" in keywords and "filesystem" not in own:
+        keywords["storage_options"] = keywords.pop("filesystem")
     reading = {name: keywords.pop(name) for name in [*keywords] if name not in own}
     if not reading:
         return verb(source, *arguments, **keywords)
-    for name in ("storage_options", "filesystem"):
-        if name in keywords:
-            reading[name] = keywords.pop(name)
+    if "storage_options" in keywords:
+        reading["storage_options"] = keywords.pop("storage_options")
     return verb(tfr.dataset(source, **reading), *arguments, **keywords)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, withou
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.typing import FilesLike
+from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @check_keywords
-def scan_polars(source: FilesLike, *, storage_options: Mapping[str, Any] | None = None) -> pl.LazyFrame:
+def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None) -> pl.LazyFrame:
     """Scan TFRecord files with polars: queries read only the columns and rows that they need.
 
     >>> import polars as pl, tfrecord_io as tfr

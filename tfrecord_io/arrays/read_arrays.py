@@ -31,7 +31,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Written
-from tfrecord_io.typing import ArrayLayout, InputPath, Lengths, Missing, OnError, ProgressLike, SchemaLike
+from tfrecord_io.typing import ArrayLayout, InputPath, Lengths, Missing, OnError, ProgressLike, SchemaLike, StorageLike
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
 _MANY_ROWS = 16_384  # the chunks of columns with fewer are joined at once before they are represented
@@ -49,7 +49,7 @@ def read_arrays(
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
     pad_value: Any = 0,

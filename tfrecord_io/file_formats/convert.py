@@ -49,6 +49,7 @@ from tfrecord_io.typing import (
     ProgressLike,
     SchemaLike,
     SourceFormat,
+    StorageLike,
     TargetFormat,
     WriteMode,
 )
@@ -66,7 +67,7 @@ def _options() -> dict[str, str]:
     """How the options of all formats are written, those of other packages among them."""
     sides: dict[str, list[str]] = {}
     for side, role in (("source", "reads"), ("target", "writes")):
-        for name in {name for row in FORMATS for name in getattr(row, role)} | _PLACES:
+        for name in {name for row in FORMATS for name in getattr(row, role)}:
             sides.setdefault(name, []).append(f"{side}_options={{{{{name!r}: {{0}}}}}}")
     return {name: " or ".join(each) for name, each in sides.items()}
 
@@ -86,7 +87,7 @@ def convert(
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
     mode: WriteMode | None = None,
     compression: Compression | None = "infer",
@@ -154,12 +155,12 @@ def convert(
         Options of the formats. Those of TFRecord are the other keywords of `dataset` and `write_tfrecord`, and
         ``embed``, ``embed_folder`` and ``missing_files`` (`columns`, `folder` and `missing` of `formats.embed_files`);
         those of folders are the keywords of their calls in `formats`. Tables have ``schema_overrides``,
-        and ``limits``. ``storage_options`` and ``filesystem`` are of one side alone.
+        and ``limits``. ``storage_options`` are of one side alone.
     columns, filters, schema, limit, on_error, progress
         As for `dataset`, `limit` and `on_error` of sources that have them. `schema` is that of the target, and the
         types of CSV and JSON lines, which are otherwise inferred from the first 8 MiB.
-    storage_options : dict, optional
-        Options for fsspec, of source and target.
+    storage_options : dict or filesystem, optional
+        Options for fsspec, or the filesystem, of source and target.
     mode, compression, float64, shards
         As for `write_tfrecord`; other files have the modes "error" and "overwrite".
     files : {"images", "all"} or str, optional
@@ -350,7 +351,7 @@ def open_format(
         needed = _Needed(columns, filters)
         keywords["project"] = needed
     path = unwrapped(paths) if format.several else single(paths)
-    stream = load(format.open)(path, **keywords, **storage.keywords)
+    stream = load(format.open)(path, **keywords, storage_options=storage.given)
     columns = needed.names if format.projects and columns is not None else columns
     with stream if hasattr(stream, "__exit__") else nullcontext():
         if isinstance(stream, ArrayStream) and filters is None:
@@ -433,7 +434,7 @@ def _embedded(given: Mapping[str, Any], storage: StorageOptions) -> Callable[[An
     if given and "embed" not in given:
         raise TypeError(say("{} has no effect without {embed=}", Keyword(next(iter(given)))))
     columns, folder, missing = (given.get(key) for key in EMBEDDING)
-    own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", **storage.keywords}
+    own: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
     return lambda stream: stream if columns is None else embed_files(stream, columns, **own)
 
 

@@ -24,7 +24,7 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
-from tfrecord_io.typing import MissingFiles, Path, TableLike
+from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 
 
 @check_keywords
@@ -35,8 +35,7 @@ def embed_files(
     folder: Path | None = None,
     missing: MissingFiles = "raise",
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
 ) -> ArrayStream:
     """Add columns with the content of the files that other columns of a table name.
 
@@ -62,7 +61,7 @@ def embed_files(
         Whether a file that does not exist is an error, or gives a missing value.
     threads : int, optional
         Number of threads that read files; by default the number of CPU cores, and 16 where a path is a URL.
-    storage_options, filesystem
+    storage_options
         As in `tfrecord_io.read_table`, for all URLs.
 
     Returns

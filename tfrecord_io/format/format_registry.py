@@ -32,7 +32,7 @@ _INSTEAD = (
 class Format:
     """A file format: a row of `FORMATS`. It is read by one of `open`, `plan` and `records`, or only written.
 
-    ``open(path, **keywords, storage_options=…, filesystem=…)`` returns a stream of Arrow, such as `ArrayStream`;
+    ``open(path, **keywords, storage_options=…)`` returns a stream of Arrow, such as `ArrayStream`;
     ``plan(paths, options, **keywords)`` a `TableSource`, of files that can be read each by itself;
     ``records(paths, keywords)`` what is read in the place of TFRecord files, and with which keywords. It is written by
     ``writer(file, schema, **keywords)``, a context manager with ``write_batch``, or by ``write(paths, target,

@@ -45,7 +45,7 @@ def check_integer(name: str, value: object, least: int, most: int | None = None,
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """How paths are accessed: the keywords `storage_options` and `filesystem` of a call."""
+    """How paths are accessed: the keyword `storage_options` of a call, or its `filesystem`."""
 
     storage_options: Mapping[str, Any] | None = None
     filesystem: Any = None
@@ -53,11 +53,32 @@ class StorageOptions:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """As keywords of a public function."""
+        """As keywords of `Options`."""
         return {"storage_options": self.storage_options, "filesystem": self.filesystem}
+
+    @property
+    def given(self) -> Any:
+        """As the one keyword ``storage_options=`` of a public call."""
+        return self.storage_options if self.filesystem is None else self.filesystem
 
 
 DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
+
+
+def with_filesystem(keywords: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keywords of a call, with a filesystem that ``storage_options=`` is under its own name.
+
+    Raises
+    ------
+    ValueError
+        ``filesystem=`` is given, too.
+    """
+    given = keywords.get("storage_options")
+    if not any(each.__name__ in ("AbstractFileSystem", "FileSystem") for each in type(given).__mro__):
+        return keywords
+    if keywords.get("filesystem") is not None:
+        raise ValueError(say("{storage_options=} is a filesystem: leave out {filesystem=}"))
+    return {**keywords, "storage_options": None, "filesystem": given}
 
 
 @cache
@@ -157,6 +178,8 @@ class Options:
             for name in keywords:
                 if name not in known or (name not in shown and name not in _WITHOUT_SAMPLE):
                     raise unknown_keyword(name, known, call, keywords[name])
+            if keywords.get("storage_options") is not None:
+                keywords = with_filesystem(keywords)
         if source is not None and not isinstance(source, str | os.PathLike) and (datasets := datasets_in(source)):
             if "columns" in cls.__dataclass_fields__ and isinstance(source, list | tuple):
                 common = _common_columns(source)

@@ -156,7 +156,8 @@ def meant_keywords(name: str) -> list[str]:
     >>> meant_keywords("nrows"), meant_keywords("num_workers")
     (['limit'], ['worker', 'threads'])
     """
-    return [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
+    meant = [own for own, others in _OTHER_NAMES.items() if name.lower() in others.split()]
+    return [*meant, "storage_options"] if "filesystem" in (name, *meant) else meant  # which takes a filesystem, too
 
 
 OF_ROWS = frozenset({"filters", "limit", "offset"})
@@ -183,10 +184,15 @@ REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what
 
 
 def of_dataset(call: Callable[..., Any]) -> dict[str, str]:
-    """How a call that reads a source passes the keywords of reading to `tfrecord_io.dataset`, by name."""
+    """How a call that reads a source passes the keywords of reading to `tfrecord_io.dataset`, by name.
+
+    A filesystem is what its own ``storage_options=`` takes.
+    """
     if not _is_method(call) and not _up_to_source(call):
         return {}
     taken = OF_DATASETS - REFUSED.get(_name(call), frozenset())
+    if "storage_options" in inspect.signature(call).parameters:
+        taken = taken - {"filesystem"}
     return {name: f"tfr.dataset(…, {name}={{}})" for name in taken}
 
 

@@ -206,7 +206,7 @@ def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> S
     directory = directories.pop() or ("." if not sources[0].path.startswith("/") else "/")
     storage = storage_for([directory], storage)
     try:
-        return SidecarSchema(Schema.from_tfds(directory, **storage.keywords), directory, storage)
+        return SidecarSchema(Schema.from_tfds(directory, storage_options=storage.given), directory, storage)
     except FileNotFoundError:
         return None
     except SchemaError as error:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import ConsumedOnce
@@ -15,7 +14,7 @@ from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.typing import InputPath, OnError
+from tfrecord_io.typing import InputPath, OnError, StorageLike
 
 
 class RecordReader(ConsumedOnce[bytes]):
@@ -64,7 +63,7 @@ class RecordReader(ConsumedOnce[bytes]):
 
     @check_keywords
     def __init__(
-        self, source: InputPath, *, on_error: OnError | None = None, storage_options: Mapping[str, Any] | None = None
+        self, source: InputPath, *, on_error: OnError | None = None, storage_options: StorageLike | None = None
     ) -> None:
         super().__init__()
         options = FrameOptions.of_call(RecordReader, locals(), source)

@@ -15,7 +15,7 @@ from tfrecord_io.display import Summary, counted, name_advice
 from tfrecord_io.entry_points import SCHEMAS, load_point
 from tfrecord_io.errors import FeatureNotFoundError, printable, say
 from tfrecord_io.schema.field import CONTEXT, Field, check_columns
-from tfrecord_io.typing import SchemaLike
+from tfrecord_io.typing import SchemaLike, StorageLike
 
 
 def _form(name: str) -> Any:
@@ -188,8 +188,7 @@ class Schema:
         *,
         tensor_representation_group: str = "",
         sequence_feature: str | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        filesystem: Any = None,
+        storage_options: StorageLike | None = None,
     ) -> Schema:
         """Convert a TFX schema; the module `tfrecord_io.plugins.tensorflow.tfx` lists the conversions.
 
@@ -203,8 +202,8 @@ class Schema:
         sequence_feature : str, optional
             Name of the STRUCT feature that contains the feature lists of SequenceExamples. By default
             ``##SEQUENCE##``, or the only STRUCT of the schema.
-        storage_options, filesystem
-            For fsspec.
+        storage_options
+            As for `read_tfrecord`.
 
         Raises
         ------
@@ -224,9 +223,7 @@ class Schema:
           tokens  list<item: string>
         """
 
-        return cls(
-            _form("tfx").from_tfx(source, tensor_representation_group, sequence_feature, storage_options, filesystem)
-        )
+        return cls(_form("tfx").from_tfx(source, tensor_representation_group, sequence_feature, storage_options))
 
     def to_tfx(self) -> str:
         """Convert to a TFX schema, as the text of a ``schema.pbtxt``.
@@ -260,12 +257,7 @@ class Schema:
     @classmethod
     @check_keywords
     def from_tfds(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        class_labels: str = "codes",
-        storage_options: Mapping[str, Any] | None = None,
-        filesystem: Any = None,
+        cls, path: str | os.PathLike[str], *, class_labels: str = "codes", storage_options: StorageLike | None = None
     ) -> Schema:
         """The schema of a dataset that TFDS wrote.
 
@@ -276,8 +268,8 @@ class Schema:
         class_labels : {"codes", "names"}
             How a ClassLabel is read: as its int64 code, or as a dictionary column of the names in
             ``<feature>.labels.txt``, in which −1 (TFDS's "no label") is null. Without such a file it is the code.
-        storage_options, filesystem
-            For fsspec.
+        storage_options
+            As for `read_tfrecord`.
 
         Returns
         -------
@@ -313,7 +305,7 @@ class Schema:
           image  binary
           label  int64
         """
-        return cls(_form("tfds").from_tfds(path, class_labels, storage_options, filesystem))
+        return cls(_form("tfds").from_tfds(path, class_labels, storage_options))
 
     @classmethod
     @check_keywords

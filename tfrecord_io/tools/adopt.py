@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
@@ -35,7 +34,7 @@ from tfrecord_io.storage.paths.partitions import column_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, checksum, total
 from tfrecord_io.storage.write.atomic import place_of
-from tfrecord_io.typing import OpenedDataset, Path, ProgressLike
+from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
 from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
 
@@ -44,7 +43,7 @@ _MOST_FILES = 8  # that are read at a time
 
 @check_keywords
 def adopt(
-    source: Path | OpenedDataset, *, storage_options: Mapping[str, Any] | None = None, progress: ProgressLike = False
+    source: Path | OpenedDataset, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
 ) -> WriteReport:
     """Write a manifest for files that have none, such as those of spark-tfrecord, so that they are a dataset.
 

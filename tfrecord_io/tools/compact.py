@@ -6,10 +6,9 @@ The joined shards replace the small ones by one replacement of the manifest (`tf
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
@@ -25,7 +24,7 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_copy import RecordOutput
-from tfrecord_io.typing import IndexLike, OpenedDataset, Path, ProgressLike
+from tfrecord_io.typing import IndexLike, OpenedDataset, Path, ProgressLike, StorageLike
 from tfrecord_io.write.column_indexes import ColumnIndexes
 from tfrecord_io.write.frame_sink import FrameSink
 from tfrecord_io.write.writer import WriteReport
@@ -42,8 +41,7 @@ def compact(
     *,
     max_shard_bytes: int = 256 * MIB,
     write_index: IndexLike = False,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Join small neighbouring shards of a dataset, which keeps its rows and their order.
@@ -72,7 +70,7 @@ def compact(
         shards, of which only these are joined.
     max_shard_bytes : int, default 256 MiB
         Neighbours are joined as long as their files have at most so many bytes together, compressed if they are.
-    write_index, storage_options, filesystem, progress
+    write_index, storage_options, progress
         As for `write_tfrecord`.
 
     Returns

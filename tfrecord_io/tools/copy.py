@@ -41,7 +41,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
 from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
-from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike
+from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 
 Verify = Literal["records", "bytes"]
 _Done = tuple[str, Passed]  # a file, and what has passed of it
@@ -131,8 +131,7 @@ def copy(
     dry_run: bool = False,
     limit_rate: float | str | None = None,
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> CopyReport:
     """Copy files or whole datasets from any place to any other, and check every record on the way.
@@ -175,7 +174,7 @@ def copy(
     threads : int, optional
         Number of files that are copied at a time; by default up to 32 from or to a store, and the number of CPU cores
         on a disk, and fewer of large files, so that memory holds about 160 MiB of what is under way.
-    storage_options, filesystem, progress
+    storage_options, progress
         As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import TFRecordError, say
@@ -20,7 +19,7 @@ from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.typing import InputPath, OnError, Path, ProgressLike
+from tfrecord_io.typing import InputPath, OnError, Path, ProgressLike, StorageLike
 
 
 @check_keywords
@@ -30,7 +29,7 @@ def count(
     check_crc: bool = False,
     index: Path | Iterable[Path] | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> int:
     """Count the records of files, without decoding them; payloads may have any content.

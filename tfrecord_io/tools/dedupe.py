@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.row_hashes import HASH, row_hashes
 from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, write_labelled
-from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike
+from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, StorageLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -40,8 +40,7 @@ def dedupe(
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write one record of each key: the first or the last of those that agree in some columns.
@@ -73,7 +72,7 @@ def dedupe(
         Bytes of keys to hold in memory; about twice as much is used.
     partitions, compression, shards, max_shard_bytes, write_index, mode
         As for `merge`.
-    storage_options, filesystem, progress
+    storage_options, progress
         As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns

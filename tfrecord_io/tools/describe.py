@@ -25,7 +25,7 @@ from tfrecord_io.schema.nested import stored_as
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
-from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike
+from tfrecord_io.typing import InputPath, OnError, ProgressLike, SchemaLike, StorageLike
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
 EXAMPLE_ROWS = 16  # number of rows searched for an example
@@ -284,7 +284,7 @@ def describe(
     schema: SchemaLike | Literal["infer"] | None = None,
     limit: int | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> Description:
     """Describe every column of the records.

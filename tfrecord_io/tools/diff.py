@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes
-from tfrecord_io.typing import InputPath, ProgressLike
+from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 
 _DIGEST_BYTES = HASH.itemsize
 
@@ -132,7 +132,7 @@ def diff(
     any_order: bool = False,
     key: str | Sequence[str] | None = None,
     limit: int = 10,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> DiffReport:
     """Compare two datasets: columns and types, numbers of records, and the values of each record.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -21,12 +20,12 @@ from tfrecord_io.read.index_columns import FileIndex, at_a_time, index_columns, 
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.typing import FilesLike, InputPath, ProgressLike
+from tfrecord_io.typing import FilesLike, InputPath, ProgressLike, StorageLike
 
 
 @check_keywords
 def write_indexes(
-    source: InputPath, *, storage_options: Mapping[str, Any] | None = None, progress: ProgressLike = False
+    source: InputPath, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
 ) -> list[FileIndex]:
     """Write the index of each file to ``<path>.index``, by reading the headers of its records.
 
@@ -77,7 +76,7 @@ def build_index(
     source: FilesLike,
     *,
     columns: Sequence[str] | str,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> list[FileIndex]:
     """Write a column index of each file, from which columns are read, and records found, without reading the file.
@@ -134,7 +133,7 @@ def _refuse_pipes(sources: Iterable[Source]) -> None:
 
 @check_keywords
 def check_indexes(
-    source: InputPath, *, storage_options: Mapping[str, Any] | None = None, progress: ProgressLike = False
+    source: InputPath, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
 ) -> list[FileIndex]:
     """Compare the index of each file with all of its headers; errors are reported, not raised.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -18,7 +18,7 @@ from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaErr
 from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.typing import InputPath, ProgressLike, TableLike
+from tfrecord_io.typing import InputPath, ProgressLike, StorageLike, TableLike
 
 
 @check_keywords
@@ -28,7 +28,7 @@ def join(
     *,
     on: str | Sequence[str],
     columns: Sequence[str] | str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> pa.RecordBatchReader:
     """Read records with the columns of a table added, by key.

@@ -44,6 +44,7 @@ from tfrecord_io.storage.paths.file_names import (
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.paths.partitions import root_of_folders
 from tfrecord_io.storage.read.source import read_manifest
+from tfrecord_io.typing import StorageLike
 
 DAY = timedelta(days=1)
 
@@ -67,8 +68,7 @@ def clean(
     *,
     remove: bool = False,
     older_than: timedelta = DAY,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
 ) -> list[Leftover]:
     """Find and optionally remove what killed writers left behind.
 
@@ -89,7 +89,7 @@ def clean(
     older_than : timedelta
         Minimum age: what is younger may belong to a running writer. S3 does not say which program began an upload, so
         all uploads below `path` are listed.
-    storage_options, filesystem
+    storage_options
         As for `dataset`.
 
     Returns

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +21,7 @@ from tfrecord_io.schema.nested import shown_type
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import total
-from tfrecord_io.typing import FilesLike
+from tfrecord_io.typing import FilesLike, StorageLike
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Metadata(Report):
 
 
 @check_keywords
-def read_metadata(source: FilesLike, *, storage_options: Mapping[str, Any] | None = None) -> Metadata:
+def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = None) -> Metadata:
     """Read the files, sizes, compression and schema of a dataset.
 
     >>> import tfrecord_io as tfr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
-from tfrecord_io.typing import Compression, FileMode, InputPath, ProgressLike
+from tfrecord_io.typing import Compression, FileMode, InputPath, ProgressLike, StorageLike
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
 
@@ -128,8 +128,7 @@ def salvage(
     compression: Compression | None = "infer",
     limits: Limits = DEFAULT_LIMITS,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> SalvageReport:
     """Write the intact records of damaged files to new files, and report what was lost.
@@ -171,7 +170,7 @@ def salvage(
         File for the report as JSON.
     mode : {"error", "overwrite"}, optional
         What happens to existing output. By default a file is replaced, and a sharded dataset is an error.
-    compression, storage_options, filesystem, progress
+    compression, storage_options, progress
         As for `dataset`; a source with another storage is ``dataset(path, storage_options=…)``.
 
     Returns

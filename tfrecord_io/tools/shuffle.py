@@ -8,12 +8,11 @@ depends neither on the memory nor on the files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from fractions import Fraction
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
 from tfrecord_io.tools.record_copy import RecordOutput, record_outputs
 from tfrecord_io.tools.row_labels import random_labels, write_labelled
 from tfrecord_io.tools.split import exact_fraction
-from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike
+from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, StorageLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
@@ -53,8 +52,7 @@ def shuffle(
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write the records of files in a random order, of which all are equally likely.
@@ -84,7 +82,7 @@ def shuffle(
         Bytes of records to hold in memory; about twice as much is used.
     partitions, compression, shards, max_shard_bytes, write_index, mode
         As for `merge`.
-    storage_options, filesystem, progress
+    storage_options, progress
         As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns
@@ -122,8 +120,7 @@ def sample(
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a random choice of the records of files, in their order; every choice is equally likely.
@@ -153,7 +150,7 @@ def sample(
         The same seed, and number of records, gives the same choice.
     partitions, compression, shards, max_shard_bytes, write_index, mode
         As for `merge`.
-    storage_options, filesystem, progress
+    storage_options, progress
         As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns

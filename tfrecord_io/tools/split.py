@@ -29,7 +29,7 @@ from tfrecord_io.tools.row_labels import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike
+from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, StorageLike
 from tfrecord_io.write.writer import WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
@@ -47,8 +47,7 @@ def merge(
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write the records of files to one file, or to other shards, in their order.
@@ -82,7 +81,7 @@ def merge(
         What values in the names of folders (``day=1/``) become. "features": one of each record, with the type that
         `read_table` gives the column; records must be Examples without a feature of this name. "folders": `target` is a
         directory, in which the records of ``day=1/`` are written to ``day=1/``. "drop": nothing.
-    compression, shards, max_shard_bytes, write_index, storage_options, filesystem, progress
+    compression, shards, max_shard_bytes, write_index, storage_options, progress
         As for `write_tfrecord`; a source with another storage is ``dataset(path, storage_options=…)``.
     mode : {"error", "overwrite"}, optional
         What happens to existing output. By default a file is replaced, and a sharded dataset is an error.
@@ -123,8 +122,7 @@ def split(
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> dict[str, WriteReport]: ...
 @overload
@@ -142,8 +140,7 @@ def split(
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> dict[str, WriteReport]: ...
 @overload
@@ -159,8 +156,7 @@ def split(
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport: ...
 @check_keywords
@@ -179,8 +175,7 @@ def split(
     max_shard_bytes: int | None = None,
     write_index: IndexLike = False,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport | dict[str, WriteReport]:
     """Split the records of files: into shards, by the values of a column, or into parts of given sizes.
@@ -230,7 +225,7 @@ def split(
         The same seed gives the same parts of the same records; without `group` and `stratify`, of the same number.
     partitions, compression, shards, max_shard_bytes, write_index, mode
         As for `merge`.
-    storage_options, filesystem, progress
+    storage_options, progress
         As for `write_tfrecord`; a source with others is a `dataset`.
 
     Returns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.storage.paths.file_names import dataset_of
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
-from tfrecord_io.typing import InputPath, ProgressLike, RecordTypeName
+from tfrecord_io.typing import InputPath, ProgressLike, RecordTypeName, StorageLike
 
 _WAITING = 32  # small remote files at a time
 HEADINGS = ("file", "bytes", "records", "compression", "status", "problems")
@@ -114,7 +114,7 @@ def verify(
     source: InputPath,
     *,
     record_type: RecordTypeName | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> VerifyReport:
     """Check every record of files, and compare the files with their schema, manifest and index.

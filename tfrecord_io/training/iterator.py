@@ -33,7 +33,7 @@ from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import Epochs
 from tfrecord_io.training.files import Files, source_of
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, UnevenParts
+from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, StorageLike, UnevenParts
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
 OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
@@ -316,7 +316,7 @@ def iter_arrays(
     filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     on_error: OnError | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     shuffle_buffer: int | None = None,
     seed: int | None = None,
     epochs: int | None = 1,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
-from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath
+from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath, StorageLike
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to this size
@@ -55,7 +54,7 @@ class RecordWriter(PublishingWriter):
         *,
         mode: FileMode | None = None,
         compression: Compression | None = "infer",
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: StorageLike | None = None,
         filesystem: Any = None,
     ) -> None:
         options = WriteOptions.of_call(RecordWriter, {**locals(), "mode": None})  # which the sink checks

@@ -41,7 +41,7 @@ TABLE = pa.table({"n": range(20)})
 @pytest.mark.parametrize("name", ["a.tfrecord", "out/", "train@2.tfrecord", "grown/"])
 def test_names_that_are_shown_are_read(tmp_path: Path, kind: str, name: str) -> None:
     filesystem, root = FILESYSTEMS[kind](tmp_path)
-    storage, path = {"filesystem": filesystem}, f"{root}{name}"
+    storage, path = {"storage_options": filesystem}, f"{root}{name}"
     tfr.write_tfrecord({"n": [-1]}, f"{root}other.tfrecord", **storage)
     if name == "grown/":
         for rows in (TABLE[:5], TABLE[5:]):

@@ -210,7 +210,7 @@ def test_a_forked_process_uses_what_its_parent_opened(bucket: Bucket, wrapped: b
     """As the workers of a DataLoader do, which Linux forks; the event loop of fsspec is a thread of the parent."""
     options: dict[str, Any] = {"storage_options": bucket.storage_options}
     if wrapped:
-        options = {"filesystem": DirFileSystem(bucket.name, bucket.fs)}
+        options = {"storage_options": DirFileSystem(bucket.name, bucket.fs)}
     place = "" if wrapped else bucket.url()
     folder = f"{place}d/"
     tfr.write_tfrecord({"x": list(range(30))}, f"{folder}@3", write_index=True, **options)

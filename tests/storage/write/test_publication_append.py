@@ -83,7 +83,7 @@ def test_a_dataset_that_is_replaced_meanwhile_keeps_its_shards() -> None:
     """They have the names of those that the writer before is about to remove."""
     fs = Replaced()
     tfr.write_tfrecord({"x": [1, 2]}, "/replaced/", shards=2, filesystem=fs)
-    tfr.compact("/replaced/", filesystem=fs)
+    tfr.compact("/replaced/", storage_options=fs)
     assert fs.is_replaced
     assert tfr.read_table(tfr.dataset("/replaced/", filesystem=fs))["x"].to_pylist() == [7, 8]
 

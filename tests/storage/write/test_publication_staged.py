@@ -145,7 +145,7 @@ def test_a_writer_killed_after_any_change_leaves_the_old_or_the_new_dataset(dyin
     assert seen == {True, False}
     assert values(fs, folder) == {changes + 1}
     assert set(names(fs, folder)) >= set(published(shards))
-    clean(folder, filesystem=fs, remove=True, older_than=timedelta(0))
+    clean(folder, storage_options=fs, remove=True, older_than=timedelta(0))
     left = [name for name in names(fs, folder) if not name.startswith(".")]
     assert left == published(shards)
     assert values(fs, folder) == {changes + 1}
@@ -234,7 +234,7 @@ def test_the_next_writer_replaces_an_unfinished_dataset(s3: Bucket, unfinished: 
 def test_clean_keeps_staged_shards_that_a_manifest_lists(s3: Bucket, unfinished: str) -> None:
     s3.fs.pipe(f"{unfinished}/_0123456789abcdef-00000.staged", b"left")
     s3.fs.pipe(f"{unfinished}/sub/_0123456789abcdef-00000.staged", b"left")
-    found = clean(unfinished, filesystem=s3.fs, remove=True, older_than=timedelta(0))
+    found = clean(unfinished, storage_options=s3.fs, remove=True, older_than=timedelta(0))
     assert sorted(leftover.path for leftover in found) == [
         f"s3://{unfinished}/_0123456789abcdef-00000.staged",
         f"s3://{unfinished}/sub/_0123456789abcdef-00000.staged",
@@ -244,9 +244,9 @@ def test_clean_keeps_staged_shards_that_a_manifest_lists(s3: Bucket, unfinished:
     manifest = f"{unfinished}/_MANIFEST-train.json"
     s3.fs.pipe(manifest, b"{")
     with pytest.warns(UserWarning, match="staged shards are kept"):
-        assert clean(unfinished, filesystem=s3.fs, older_than=timedelta(0)) == []
+        assert clean(unfinished, storage_options=s3.fs, older_than=timedelta(0)) == []
     s3.fs.rm_file(manifest)
-    assert len(clean(unfinished, filesystem=s3.fs, remove=True, older_than=timedelta(0))) == 3
+    assert len(clean(unfinished, storage_options=s3.fs, remove=True, older_than=timedelta(0))) == 3
 
 
 def test_clean_finds_staged_shards_in_gcs(gcs: Bucket) -> None:

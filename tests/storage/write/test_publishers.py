@@ -74,7 +74,7 @@ def open_store(kind: str, request: pytest.FixtureRequest) -> Store:
         set_limits(monkeypatch, s3_part_bytes=5 << 20)  # the minimum of S3
         set_limits(monkeypatch, gcs_block_bytes=1 << 20, backoff_seconds=0.001)
         return bucket_store(request.getfixturevalue(kind))
-    keywords = {} if kind == "disk" else {"filesystem": LocalFileSystem()}
+    keywords = {} if kind == "disk" else {"storage_options": LocalFileSystem()}
     return folder_store(request.getfixturevalue("tmp_path"), **keywords)
 
 

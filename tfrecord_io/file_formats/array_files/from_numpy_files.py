@@ -36,6 +36,7 @@ from tfrecord_io.options import Options, StorageOptions
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.typing import StorageLike
 
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path] | Mapping[str, Path]
@@ -49,7 +50,7 @@ _MAX_ROWS = 4096
 
 
 @check_keywords
-def open_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
+def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> ArrayStream:
     """Read ``.npy`` files as a stream of record batches, with one row for each index of the leading axis.
 
     >>> import numpy as np, tfrecord_io as tfr
@@ -65,7 +66,7 @@ def open_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
         A file; or several with leading axes of equal length, as a list (columns are named like the files) or as a dict
         by column name; or a folder of ``.npy`` files, each of which is one row. Versions 1 to 3, C and Fortran order,
         compressed or not. A glob may match only one file, since it does not show how several belong together.
-    storage_options, filesystem
+    storage_options
         As in `tfrecord_io.read_table`.
 
     Returns
@@ -97,10 +98,7 @@ def open_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
 
 @check_keywords
 def open_idx(
-    *path: Path | Sequence[Path],
-    names: Sequence[str] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    *path: Path | Sequence[Path], names: Sequence[str] | None = None, storage_options: StorageLike | None = None
 ) -> ArrayStream:
     """Read IDX files, the format of MNIST, as a stream of record batches, like `open_npy`.
 
@@ -116,7 +114,7 @@ def open_idx(
         natural order.
     names : sequence of str, optional
         Names of the columns; by default from the names of the files: ``train-images-idx3-ubyte.gz`` becomes ``image``.
-    storage_options, filesystem
+    storage_options
         As in `tfrecord_io.read_table`.
 
     Returns
@@ -145,7 +143,7 @@ def open_idx(
 
 
 @check_keywords
-def open_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
+def open_npz(path: Path, *, storage_options: StorageLike | None = None) -> ArrayStream:
     """Read an ``.npz`` archive, or a folder of archives with one row each, as a stream of record batches.
 
     >>> import numpy as np, tfrecord_io as tfr
@@ -164,7 +162,7 @@ def open_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, fi
         An archive whose arrays have leading axes of equal length: one row for each index. Or a folder of ``.npz`` files
         with one object each, for example two arrays and a label: one row for each file, with each array in its whole
         shape. To concatenate the rows of archives, write them one by one as in the second example.
-    storage_options, filesystem
+    storage_options
         As in `tfrecord_io.read_table`.
 
     Returns

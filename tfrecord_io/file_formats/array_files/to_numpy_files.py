@@ -32,7 +32,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike
+from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
@@ -50,7 +50,7 @@ def write_npy(
     column: str | None = None,
     *,
     mode: FileMode | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a column of TFRecord files, or several as a structured array, as a ``.npy`` file, row by row.
@@ -129,7 +129,7 @@ def write_npz(
     compressed: bool = False,
     mode: FileMode | None = None,
     columns: Sequence[str] | str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write the columns of TFRecord files as the arrays of an ``.npz`` archive; the files are read for each column.

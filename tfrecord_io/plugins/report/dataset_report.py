@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import importlib.metadata
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RE
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import as_list, paths_of
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.typing import FileMode, FilesLike, OutputPath, ProgressLike
+from tfrecord_io.typing import FileMode, FilesLike, OutputPath, ProgressLike, StorageLike
 
 _SUFFIXES = (".html", ".htm")
 _FRAME_HEIGHT = 700  # pixels, in a notebook
@@ -98,7 +98,7 @@ def report(
     verify: bool = False,
     mode: FileMode | None = None,
     columns: Sequence[str] | str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> DatasetReport:
     """Write one HTML page about a dataset: statistics and histograms of each feature, images, sounds, first records.

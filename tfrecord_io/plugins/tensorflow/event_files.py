@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
-from tfrecord_io.typing import OnError, Path, ProgressLike
+from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
 
 # From tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto; the fields of other content are
 # left out here, and skipped.
@@ -60,8 +60,7 @@ def read_events(
     path: Path | Iterable[Path],
     *,
     on_error: OnError = "stop",
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> pa.Table:
     """Read the scalars of TensorBoard's event files as a table, with a row for each value.
@@ -81,7 +80,7 @@ def read_events(
     on_error : {"stop", "raise", "skip"} or callable
         At damaged records. "stop", the default, uses the records before them, with a StoppedEarlyWarning: a process
         that still writes leaves its last record incomplete for a while. The others are as in `RecordReader`.
-    storage_options, filesystem, progress
+    storage_options, progress
         As in `read_table`.
 
     Returns

@@ -7,7 +7,7 @@ are an Example with the features of both. Nothing is parsed here but the fields 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -35,7 +35,7 @@ from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
-from tfrecord_io.typing import InputPath, ProgressLike
+from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 
 _OTHER_MESSAGE = "read tf.train.Examples with read_table" | say('other messages with {read_table(record_type="bytes")}')
 _PARTS = say('read its parts as two tables: {open_elwc(part="examples")} and {open_elwc(part="context")}')
@@ -341,7 +341,7 @@ def open_elwc(
     source: InputPath,
     *,
     part: Literal["examples", "context"] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> Reader:
     """Read the lists of TensorFlow Ranking (ExampleListWithContext) as a stream with a row for each example.

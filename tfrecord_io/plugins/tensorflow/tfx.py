@@ -43,7 +43,7 @@ from google.protobuf.message import Message
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import Options, StorageOptions
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
     BYTES,
     CATEGORICAL_YES,
@@ -65,6 +65,7 @@ from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_t
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.schema.types import is_number
 from tfrecord_io.storage.paths.plain_files import Directory
+from tfrecord_io.typing import StorageLike
 
 _BINARY_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r"))  # in a message's tags and lengths, never in its text
 SEQUENCE = "##SEQUENCE##"  # the STRUCT feature that contains feature lists in tfx_bsl
@@ -78,8 +79,7 @@ def from_tfx(
     source: str | bytes | os.PathLike[str],
     tensor_representation_group: str,
     sequence_feature: str | None,
-    storage_options: Mapping[str, Any] | None,
-    filesystem: Any,
+    storage_options: StorageLike | None,
 ) -> list[Field]:
     """The fields that a TFX schema describes; see `Schema.from_tfx`."""
     path = None
@@ -89,7 +89,7 @@ def from_tfx(
         content = source.encode()
     else:
         path = os.fspath(source)
-        content = _read(path, StorageOptions(storage_options, filesystem))
+        content = _read(path, Options.from_keywords({"storage_options": storage_options}).storage)
     try:
         fields = TfxSchemaReader(_parsed(content), tensor_representation_group, sequence_feature).fields()
         check_names(fields)

@@ -18,7 +18,7 @@ from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.types import is_text_or_bytes
-from tfrecord_io.typing import Compression, Float64, OutputPath, ProgressLike, TableLike, WriteMode
+from tfrecord_io.typing import Compression, Float64, OutputPath, ProgressLike, StorageLike, TableLike, WriteMode
 from tfrecord_io.write.payload_sink import PayloadSink
 from tfrecord_io.write.writer import Writer, WriteReport, write
 
@@ -45,8 +45,7 @@ def write_elwc(
     write_index: bool = False,
     mode: WriteMode | None = None,
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write rows as lists of TensorFlow Ranking (ExampleListWithContext), a record for the rows of a list.
@@ -72,7 +71,7 @@ def write_elwc(
         Columns of the context, which are equal in all rows of a list: names, globs and ``!name`` to exclude. All others
         are features of the examples.
     column_encoding, float64, nan_to_null, index, compression, shards, max_shard_bytes, write_index, mode, threads,
-    storage_options, filesystem, progress
+    storage_options, progress
         As in `tfrecord_io.write_tfrecord`.
 
     Returns

@@ -26,7 +26,7 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output
-from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, TableLike
+from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, StorageLike, TableLike
 from tfrecord_io.write.writer import WriteReport, write
 
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
@@ -50,8 +50,7 @@ def write_tfds(
     float64: Float64 | None = None,
     nan_to_null: bool = True,
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a table as a split of a dataset of TFDS, which ``tfds.builder_from_directory(path)`` reads.
@@ -152,7 +151,7 @@ def convert_to_tfds(
     """Write TFRecord files as a split of a dataset of TFDS; the other keywords are those of `open_reader`."""
     options = ExportOptions.from_keywords(keywords, None, source)
     written: dict[str, Any] = {"shards": shards, "mode": mode, "float64": float64}
-    written |= options.target.keywords
+    written["storage_options"] = options.target.given
     with open_path(source, options) as reader:
         return write_tfds(reader, target, split=target_split, **written)
 

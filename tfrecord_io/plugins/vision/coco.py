@@ -24,7 +24,7 @@ from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects,
 from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns, check_segmentation
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.read.source import read_whole
-from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path
+from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"
 _COLUMNS = {"is_crowd": pa.int64(), "area": pa.float32()}
@@ -56,8 +56,7 @@ def open_coco(
     shuffle_seed: int | None = None,
     on_error: OnFileError = "raise",
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
 ) -> ArrayStream:
     """Read images with the boxes of a COCO file as a stream of record batches, with a row for each image.
 
@@ -111,7 +110,7 @@ def open_coco(
         out, with a warning; and so an annotation whose image is not in the file.
     threads : int, optional
         Number of threads that read images; by default the number of CPU cores, and 16 in a bucket.
-    storage_options, filesystem
+    storage_options
         As in `tfrecord_io.read_table`.
 
     Returns

@@ -31,7 +31,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike
+from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, StorageLike
 from tfrecord_io.write.writer import WriteReport, write
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_earth_engine(
     channels: Mapping[str, int] | None = None,
     columns: Sequence[str] | str | None = None,
     schema: SchemaLike | Literal["infer"] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> xr.Dataset:
     """Read an image that Earth Engine has exported as TFRecord: its bands as variables over ``y`` and ``x``.
@@ -126,8 +126,7 @@ def write_earth_engine(
     float64: Float64 | None = None,
     mode: FileMode | None = None,
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write an xarray Dataset as patches, in the order of a mixer file: what ``earthengine upload image`` takes.

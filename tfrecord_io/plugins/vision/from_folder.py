@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,7 @@ from tfrecord_io.file_formats.files_below import (
 from tfrecord_io.options import leaves_out, raises
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import FolderOptions
-from tfrecord_io.typing import OnFileError, Path
+from tfrecord_io.typing import OnFileError, Path, StorageLike
 
 _IMAGE = [
     ("image/encoded", pa.binary()),
@@ -55,8 +55,7 @@ def open_image_folder(
     shuffle_seed: int | None = None,
     on_error: OnFileError = "raise",
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
 ) -> ArrayStream:
     """Read a folder of images, or of folders of images for each class, as a stream of record batches.
 
@@ -91,7 +90,7 @@ def open_image_folder(
         Whether a file that is not an image ends the stream, or is left out, with a warning.
     threads : int, optional
         Number of threads that read files; by default the number of CPU cores, and 16 in a bucket.
-    storage_options, filesystem
+    storage_options
         As in `tfrecord_io.read_table`.
 
     Returns
@@ -124,8 +123,7 @@ def open_file_folder(
     class_names: Sequence[str] | None = None,
     shuffle_seed: int | None = None,
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
 ) -> ArrayStream:
     """Read a folder of files of any kind, such as audio, as a stream of record batches with a row for each file.
 
@@ -141,7 +139,7 @@ def open_file_folder(
     path : str or PathLike
         A folder, local or in a bucket. All files at any depth are read, except hidden ones, as in
         `open_image_folder`, and ``metadata.csv``, with a warning, if all others are in folders.
-    labels, class_names, shuffle_seed, threads, storage_options, filesystem
+    labels, class_names, shuffle_seed, threads, storage_options
         As in `open_image_folder`.
 
     Returns

@@ -32,7 +32,7 @@ from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.read.source import read_whole
-from tfrecord_io.typing import InvalidBoxes, OnFileError, Path
+from tfrecord_io.typing import InvalidBoxes, OnFileError, Path, StorageLike
 
 ANNOTATIONS, JPEG_IMAGES = VOC.folders
 SETS = "ImageSets/Main"
@@ -65,8 +65,7 @@ def open_voc(
     shuffle_seed: int | None = None,
     on_error: OnFileError = "raise",
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
 ) -> ArrayStream:
     """Read images with the boxes of Pascal VOC annotations as a stream of record batches, with a row for each image.
 
@@ -102,7 +101,7 @@ def open_voc(
         For VOC, these are the labels of ``pascal_label_map.pbtxt``.
     invalid_boxes, check_sizes, orient, shuffle_seed, on_error, threads
         As in `open_coco`. The script keeps invalid boxes. A size of 0, or none, is that of the image.
-    storage_options, filesystem
+    storage_options
         As in `tfrecord_io.read_table`.
 
     Returns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +32,7 @@ from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.storage.write.output_file import OutputStream
-from tfrecord_io.typing import FilesLike, Path, ProgressLike
+from tfrecord_io.typing import FilesLike, Path, ProgressLike, StorageLike
 from tfrecord_io.write.writer import WriteReport
 
 _MAGIC = {
@@ -62,7 +62,7 @@ def write_image_folder(
     filename: str | None = "image/filename",
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write the images of TFRecord files as files of a folder, and the other columns as a CSV file in it.
@@ -139,7 +139,7 @@ def write_file_folder(
     filename: str | None = "file/name",
     table: str | None = TABLE_NAME,
     columns: Sequence[str] | str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
     """Write a column of bytes, such as audio, as files of a folder: the twin of `open_file_folder`.

@@ -31,7 +31,7 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
 from tfrecord_io.storage.read.source import read_whole
-from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path
+from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
 _YAML = (".yaml", ".yml")
@@ -57,8 +57,7 @@ def open_yolo(
     shuffle_seed: int | None = None,
     on_error: OnFileError = "raise",
     threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    storage_options: StorageLike | None = None,
 ) -> ArrayStream:
     """Read images with the labels of YOLO as a stream of record batches, with a row for each image.
 
@@ -96,7 +95,7 @@ def open_yolo(
     invalid_boxes, check_sizes, orient, shuffle_seed, on_error, threads
         As in `open_coco`. YOLO turns photos: by default the boxes are those of the turned picture. An edge beyond the
         image by at most 0.00001 is rounded, and placed on the image's.
-    storage_options, filesystem
+    storage_options
         As in `tfrecord_io.read_table`.
 
     Returns
