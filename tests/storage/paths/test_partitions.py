@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tfrecord_io as tfr
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.storage.paths.partitions import folders_of, parse_folder, root_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -45,7 +46,7 @@ def names(path: object, folder: str) -> list[str]:
     return [s.path.removeprefix(f"{folder}/") for s in resolve_inputs(path)]
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
+@pytest.mark.parametrize("slash", ["", "/", "//"])
 def test_directory_is_searched_in_partition_folders_only(folder: str, slash: str) -> None:
     assert names(folder + slash, folder) == sorted(FILES[:5])
     partitions = {s.path.removeprefix(f"{folder}/"): s.partitions for s in resolve_inputs(folder + slash)}
@@ -96,3 +97,12 @@ def test_names_and_values_are_percent_decoded() -> None:
         folders_of("d/k=1/k=2/x", "d/")
     assert folders_of("elsewhere/k=1/x", "d/") == ()
     assert [root_of(p) for p in ("k=*/x", "a/b/c", "a/b{c,d}/e", "a/*/b*")] == ["", "a/b/", "a/", "a/"]
+
+
+def test_dataset_with_folders_is_read_once_with_two_slashes_at_its_end(tmp_path: Path) -> None:
+    path = f"{tmp_path}/d"
+    tfr.write_tfrecord({"x": [1, 2, 3], "p": ["a", "b", "a"]}, f"{path}//", partition_by=["p"])
+    assert tfr.read_table(f"{path}//").num_rows == tfr.count(f"{path}//") == 3
+    tfr.delete(f"{path}//", filters=[("x", "==", 1)])
+    tfr.compact(f"{path}//")
+    assert tfr.read_table(path)["x"].to_pylist() == [3, 2]

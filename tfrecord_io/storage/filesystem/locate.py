@@ -72,7 +72,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         raise ValueError(say("{storage_options=} is for URLs, and '{}' is a local path", printable(text)))
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
-    return LocalFileSystem(), system.current.plain_name(text)
+    # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.
+    return LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", system.current.plain_name(text))
 
 
 def _refuse_surrogates(path: str) -> None:
