@@ -6,11 +6,13 @@ import asyncio
 import io
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fsspec import AbstractFileSystem
 
+import tfrecord_io as tfr
 from chaos import Chaos
 from limited import set_limits
 from servers import Bucket
@@ -307,3 +309,12 @@ class ShortFile(io.BytesIO):
         if not self.closed:
             self._filesystem.files[self._path] = self.getvalue()
         super().close()
+
+
+def test_memory_takes_names_that_would_be_patterns(tmp_path: Path) -> None:
+    folder = f"memory://{tmp_path.name}/[a]"
+    tfr.write_tfrecord({"x": [1]}, f"{folder}/b[1].tfrecord")
+    for keywords in ({"mode": "append"}, {"mode": "append"}, {"mode": "overwrite", "shards": 2}):
+        tfr.write_tfrecord({"x": [1, 2], "y": [1, 2]}, f"{folder}/[c]/", **keywords)
+    assert tfr.count(f"{folder}/b[1].tfrecord") == 1
+    assert tfr.read_table(f"{folder}/[c]/")["x"].to_pylist() == [1, 2]

@@ -14,6 +14,8 @@ from json import JSONDecodeError
 from operator import index
 from typing import Any
 
+from fsspec import AbstractFileSystem
+
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
 from tfrecord_io.storage.filesystem.interface import Entry, escaped_glob, literal_prefix
@@ -238,6 +240,20 @@ class FsspecFileSystem:
         if name and not inner.async_impl:
             with raise_os_errors(self.display_path(name)):
                 self.fsspec.makedirs(name, exist_ok=True)
+
+    def move_file(self, name: str, target: str) -> None:
+        """Give a file another name, in one step where the filesystem can.
+
+        fsspec's own `mv`, which most inherit, takes "[", "*" and "?" in a name for a pattern.
+        """
+        inner = self.fsspec
+        while "dir" in protocols(inner):
+            inner = inner.fs
+        if getattr(type(inner), "mv", None) is not AbstractFileSystem.mv:
+            self.fsspec.mv(name, target)
+            return
+        self.fsspec.cp_file(name, target)
+        self.fsspec.rm_file(name)
 
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""

@@ -144,7 +144,7 @@ class MovedOutput(OutputFile):
         self._file.close()
         if self._exclusive and self._fs.entry(self._name) is not None:
             raise exists_error(self.path)  # these filesystems have no atomic "move unless it exists"
-        self._fs.fsspec.mv(self._temporary, self._name)
+        self._fs.move_file(self._temporary, self._name)
 
     def _discard(self) -> None:
         try:

@@ -81,7 +81,7 @@ class RemotePlace(Place):
         return True
 
     def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
-        copy = self.fs.fsspec.cp_file if self._is_object_store else self.fs.fsspec.mv
+        copy = self.fs.fsspec.cp_file if self._is_object_store else self.fs.move_file
         copy(f"{self.directory}{staged}", self.directory + name)
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
