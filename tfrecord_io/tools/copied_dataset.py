@@ -254,7 +254,9 @@ class CopiedDataset(Publication):
         """Replace the manifest, and settle what follows from it; `listing` is that of the plan."""
         if not self.changes:
             return
-        self._remove_files([index for name in self.plan.new() for index in index_names(name) if index in listing])
+        self._remove_files(
+            [index for name in sorted(self.plan.new()) for index in index_names(name) if index in listing]
+        )
         self._place.sync()
         with self._place.alone(required=False):
             old, new = self._place.update(self._published_by, self._has_own)
