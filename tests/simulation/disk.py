@@ -2,8 +2,9 @@
 
 Names, links, locks and errors are those of the system, as the folder is in its memory (tmpfs). What is simulated is
 who goes on, which call fails, and what a loss of power takes: contents that were not synced, and names in folders
-that were not. Reads and writes of a file that is open are steps where they may fail; the calls to the system that
-compiled code makes are none: files do not change once they have their names.
+that were not. Numbers and times of files are those of the world, and listings are in order, so that nothing depends on
+the speed of the machine, or on what ran before. Reads and writes of a file that is open are steps where they may fail;
+the calls to the system that compiled code makes are none: files do not change once they have their names.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _real: dict[str, Any] = {
             "fsync",
             "stat",
             "lstat",
+            "fstat",
             "listdir",
             "scandir",
             "unlink",
@@ -46,17 +48,22 @@ _real: dict[str, Any] = {
         *("link", "mkdir", "rmdir", "dup", "preadv", "readlink", "utime"),
     )
 }
-_flock, _open, _FileIO = fcntl.flock, builtins.open, io.FileIO
+_flock, _open = fcntl.flock, builtins.open
+_TICK = 4_000_000  # ns between two times of files
 
 
 class Disk:
     """A folder, what is durable in it, and who has which descriptor.
 
-    Durable are the content of a file at its last ``fsync``, and the names in a folder at that of the folder.
+    Durable are the content of a file at its last ``fsync``, and the names in a folder at that of the folder. Files
+    have numbers in the order in which they are met, as those of the system are other ones in each run.
     """
 
-    def __init__(self, root: str) -> None:
-        self.root = root
+    def __init__(self, root: str, scheduler: Any) -> None:
+        self.root, self._scheduler = root, scheduler
+        self._numbers: dict[int, int] = {}  # of files, by that of the system
+        self._count = 0
+        self._times: dict[int, list[int]] = {}  # of files: of the last change of the content, and of the file; ns
         self.synced: dict[int, bytes] = {}  # by number of the file
         # Of each folder, the names since it was synced, after each change; None: a folder. One whose name is new stays.
         self.names: dict[str, list[dict[str, int | None]]] = {root: [{}]}
@@ -67,31 +74,65 @@ class Disk:
     def has(self, path: Any) -> bool:
         return isinstance(path, str) and path.startswith(self.root)
 
+    # ---- numbers and times
+
+    def number(self, inode: int) -> int:
+        if (found := self._numbers.get(inode)) is None:
+            self._count += 1
+            found = self._numbers[inode] = self._count
+        return found
+
+    def _now(self) -> int:
+        return int(self._scheduler.now * 1e9) // _TICK * _TICK
+
+    def touch(self, status: os.stat_result, *, written: bool = True) -> None:
+        """Note that a file is changed now."""
+        now = self._now()
+        times = self._times.setdefault(self.number(status.st_ino), [now, now])
+        times[1] = now
+        if written:
+            times[0] = now
+
+    def shown(self, status: os.stat_result) -> os.stat_result:
+        """What the system says of a file, with its number and times here."""
+        number = self.number(status.st_ino)
+        changed, named = self._times.get(number) or self._times.setdefault(number, [self._now()] * 2)
+        more = {"st_mtime": changed / 1e9, "st_mtime_ns": changed, "st_ctime": named / 1e9, "st_ctime_ns": named}
+        first = status[:10]
+        return os.stat_result((first[0], number, *first[2:8], changed // 10**9, named // 10**9), more)
+
+    def names_in(self, folder: str) -> dict[str, int | None]:
+        """The numbers of the files in a folder by their names; None: a folder."""
+        return {
+            entry.name: None if entry.is_dir() else self.number(entry.inode()) for entry in _real["scandir"](folder)
+        }
+
     # ---- what is durable
 
     def sync_file(self, descriptor: int) -> None:
-        status = os.fstat(descriptor)
+        if not self._scheduler.may_lose_power:
+            return
+        status = _real["fstat"](descriptor)
         path = self.owners[descriptor][1]
         if stat.S_ISDIR(status.st_mode):
             folder = path.rstrip("/")
-            self.names[folder] = [_names_in(folder)]
+            self.names[folder] = [self.names_in(folder)]
             self.moved = {n: paths for n, paths in self.moved.items() if os.path.dirname(paths[0]) != folder}
         else:
             with _open(f"/proc/self/fd/{descriptor}", "rb") as file:
-                self.synced[status.st_ino] = file.read()
+                self.synced[self.number(status.st_ino)] = file.read()
 
     def lose_power(self, rng: random.Random) -> None:
         """Leave what is durable, and of the rest what a generator decides; a file that was moved has a name then."""
         now: dict[str, dict[str, int | None]] = {}
         contents = dict(self.synced)
-        for folder, _, _ in os.walk(self.root):
-            now[folder] = {}
-            for entry in _real["scandir"](folder):
-                now[folder][entry.name] = None if entry.is_dir() else entry.inode()
-                if not entry.is_dir() and entry.inode() not in contents:
-                    with _open(entry.path, "rb") as file:
+        for folder, _, _ in walk(self.root):
+            now[folder] = self.names_in(folder)
+            for name, number in sorted(now[folder].items()):
+                if number is not None and number not in contents:
+                    with _open(f"{folder}/{name}", "rb") as file:
                         body = file.read()
-                    contents[entry.inode()] = body if rng.random() < 0.5 else body[: rng.randrange(len(body) + 1)]
+                    contents[number] = body if rng.random() < 0.5 else body[: rng.randrange(len(body) + 1)]
         after: dict[str, dict[str, int | None]] = {}
         for folder, names in now.items():
             after[folder] = dict(rng.choice([*self.names.get(folder, [{}]), names]))
@@ -108,47 +149,50 @@ class Disk:
         self.moved.clear()
 
     def state(self) -> Any:
-        """The folders, the files with their numbers, times and contents, and what is durable."""
-        folders, files = list[str](), list[tuple[str, int, int, bytes]]()
-        for folder, below, names in os.walk(self.root):
-            folders += [os.path.join(folder, name) for name in below]
-            for path in (os.path.join(folder, name) for name in names):
-                status = _real["stat"](path)
+        """The folders, the files with their numbers and contents, the times, and what is durable."""
+        folders, files = list[str](), list[tuple[str, int, bytes]]()
+        for folder, below, names in walk(self.root):
+            folders += [f"{folder}/{name}" for name in below]
+            for path in (f"{folder}/{name}" for name in names):
                 with _open(path, "rb") as file:
-                    files.append((path, status.st_ino, status.st_mtime_ns, file.read()))
-        names_at = {folder: [dict(names) for names in each] for folder, each in self.names.items()}
-        return folders, files, dict(self.synced), names_at
+                    files.append((path, self.number(_real["fstat"](file.fileno()).st_ino), file.read()))
+        return (
+            self._count,
+            folders,
+            files,
+            _copied(self._times),
+            dict(self.synced),
+            _copied(self.names),
+            dict(self.moved),
+        )
 
     def restore(self, state: Any) -> None:
-        folders, files, synced, names_at = state
+        self._count, folders, files, times, synced, names, moved = state
+        self._times, self.names, self.synced, self.moved = _copied(times), _copied(names), dict(synced), dict(moved)
         for folder in folders:
             _real["mkdir"](folder)
-        numbers: dict[int, int] = {}  # of files that are there; those of others are not given again
-        for path, number, time, body in files:
-            with _open(path, "wb") as file:
-                file.write(body)
-            _real["utime"](path, ns=(time, time))
-            numbers[number] = _real["stat"](path).st_ino
+        for path, number, body in files:
+            self._put(path, number, body)
 
-        def new(number: int | None) -> int | None:
-            return None if number is None else numbers.get(number, -number)
-
-        self.synced = {numbers.get(number, -number): body for number, body in synced.items()}
-        self.names = {
-            folder: [{name: new(number) for name, number in names.items()} for names in each]
-            for folder, each in names_at.items()
-        }
+    def _put(self, path: str, number: int, body: bytes) -> None:
+        with _open(path, "wb") as file:
+            file.write(body)
+            self._numbers[_real["fstat"](file.fileno()).st_ino] = number
 
     def changed(self, *paths: Any) -> None:
         """Note the names in the folders of these paths, as filesystems keep changes of one folder in order.
 
         Of two paths, what had the first one has the second one now.
         """
+        if len(paths) == 2:
+            self.touch(_real["stat"](paths[1]), written=False)
+        if not self._scheduler.may_lose_power:
+            return
         for folder in {os.path.dirname(path.rstrip("/")) for path in paths if self.has(path)}:
             if folder.startswith(self.root):
-                self.names.setdefault(folder, [{}]).append(_names_in(folder))
+                self.names.setdefault(folder, [{}]).append(self.names_in(folder))
         if len(paths) == 2 and os.path.dirname(paths[0]) != os.path.dirname(paths[1]):
-            self.moved[_real["stat"](paths[1]).st_ino] = paths[1], paths[0]
+            self.moved[self.number(_real["stat"](paths[1]).st_ino)] = paths[1], paths[0]
 
     def _write(self, folder: str, after: dict[str, dict[str, int | None]], contents: dict[int, bytes]) -> None:
         _real["mkdir"](folder)
@@ -156,12 +200,50 @@ class Disk:
             if number is None:
                 self._write(f"{folder}/{name}", after, contents)
             else:
-                with _open(f"{folder}/{name}", "wb") as file:
-                    file.write(contents.get(number, b""))
+                self._put(f"{folder}/{name}", number, contents.get(number, b""))
 
 
-def _names_in(folder: str) -> dict[str, int | None]:
-    return {entry.name: None if entry.is_dir() else entry.inode() for entry in _real["scandir"](folder)}
+def walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As `os.walk`, in order."""
+    entries = sorted(_real["scandir"](folder), key=lambda entry: str(entry.name))
+    below = [entry.name for entry in entries if entry.is_dir()]
+    yield folder, below, [entry.name for entry in entries if not entry.is_dir()]
+    for name in below:
+        yield from walk(f"{folder}/{name}")
+
+
+def _copied(lists: dict[Any, list[Any]]) -> dict[Any, list[Any]]:
+    return {key: [each.copy() if isinstance(each, dict) else each for each in value] for key, value in lists.items()}
+
+
+class _Entries:
+    """What ``scandir`` gives, in order."""
+
+    def __init__(self, entries: Any) -> None:
+        with entries:
+            self._entries = iter(sorted(entries, key=lambda entry: entry.name))
+
+    def __iter__(self) -> _Entries:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._entries)
+
+    def __enter__(self) -> _Entries:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    close = __exit__
+
+
+_FINISHED: dict[str, Callable[[Disk, Any], Any]] = {
+    "stat": Disk.shown,
+    "lstat": Disk.shown,
+    "listdir": lambda disk, names: sorted(names),
+    "scandir": lambda disk, entries: _Entries(entries),
+}
 
 
 _disks: dict[int, Disk] = {}  # by scheduler
@@ -199,7 +281,7 @@ def _step(scheduler: Any, text: str, faults: tuple[str, ...], path: str, call: C
 
 
 def _by_path(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
-    real = _real[name]
+    real, finish = _real[name], _FINISHED.get(name, lambda disk, result: result)
 
     def call(path: Any = ".", *arguments: Any, **keywords: Any) -> Any:
         found = _disk()
@@ -211,7 +293,9 @@ def _by_path(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
             shown += f" {arguments[0][len(disk.root) :]}"
 
         def made() -> Any:
-            result = real(path, *arguments, **keywords)
+            if name in ("unlink", "remove"):
+                disk.touch(_real["lstat"](path), written=False)  # it may have another name
+            result = finish(disk, real(path, *arguments, **keywords))
             if faults is FAULTS:
                 disk.changed(path, *arguments)
             return result
@@ -234,6 +318,7 @@ def _sim_open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = 
     descriptor = int(_real["open"](path, flags, mode))
     disk.owners[descriptor] = actor, path
     if flags & os.O_CREAT:
+        disk.touch(_real["fstat"](descriptor), written=True)
         disk.changed(path)
     return descriptor
 
@@ -297,11 +382,18 @@ def _by_descriptor(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
             result = real(descriptor, *arguments)
             if name == "fsync":
                 disk.sync_file(descriptor)
+            elif name == "write":
+                disk.touch(_real["fstat"](descriptor))
             return result
 
         return _step(scheduler, f"{name} {path[len(disk.root) :]}", faults, path, made)
 
     return call
+
+
+def _fstat(descriptor: int) -> os.stat_result:
+    found, status = _disk(), _real["fstat"](descriptor)
+    return found[0].shown(status) if found is not None and descriptor in found[0].owners else status
 
 
 def _sim_flock(descriptor: Any, operation: int) -> None:
@@ -340,6 +432,7 @@ def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     yield os, "open", _sim_open
     yield os, "close", _close
     yield os, "write", _by_descriptor("write", WRITE_FAULTS)
+    yield os, "fstat", _fstat
     yield os, "fsync", _by_descriptor("fsync", FAULTS)
     yield os, "preadv", _by_descriptor("preadv", READ_FAULTS)
     yield fcntl, "flock", _sim_flock

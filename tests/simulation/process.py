@@ -117,7 +117,7 @@ def _rest(request: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, A
 
 def _replacements() -> Iterator[tuple[Any, str, Any]]:
     real_sleep, real_time, real_pid, real_urandom = time.sleep, time.time, os.getpid, os.urandom
-    real_uniform, real_start = random.uniform, tfrecord_io.background.start_new_thread  # type: ignore[attr-defined]
+    real_time_ns, real_uniform, real_start = time.time_ns, random.uniform, tfrecord_io.background.start_new_thread  # type: ignore[attr-defined]
     real_submit, real_sync = asyncio.run_coroutine_threadsafe, fsspec.asyn.sync
 
     def sleep(seconds: float) -> None:
@@ -128,6 +128,9 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
 
     def now() -> float:
         return real_time() if (actor := running()) is None else actor[0].now + actor[1].skew
+
+    def now_ns() -> int:
+        return real_time_ns() if (actor := running()) is None else int((actor[0].now + actor[1].skew) * 1e9)
 
     def getpid() -> int:
         return real_pid() if (actor := running()) is None else actor[1].process
@@ -153,6 +156,7 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
 
     yield time, "sleep", sleep
     yield time, "time", now
+    yield time, "time_ns", now_ns
     yield os, "getpid", getpid
     yield os, "urandom", urandom
     yield random, "uniform", uniform

@@ -369,7 +369,7 @@ READERS: dict[str, Callable[[Target], list[int] | int]] = {
 _ABSENT = ("has no rows yet", "no such file", "no such folder", "has no TFRecord files", "shard", "no file")
 
 
-_prepared: dict[tuple[Any, ...], tuple[Any, list[Call]]] = {}  # by world, form and steps
+_prepared: dict[tuple[Any, ...], tuple[Any, list[Call], float]] = {}  # by world, form and steps
 
 
 class Run:
@@ -390,15 +390,18 @@ class Run:
 
     def __call__(self) -> None:
         """Run it, and raise `Finding` for what the model does not allow."""
-        target = Target(self.world, self.program.form, self.world.options(self.scheduler.main))
         with self.scheduler.alone(random.Random(0)):
-            self._prepare(target)
+            self._prepare(self._target())
         atomic_remote.LIMITS = _IN_PARTS if self.thorough and self.world.takes_parts else LIMITS
         self.scheduler.run([self._body(actor, steps) for actor, steps in self._actors()])
         self._check_errors()
         atomic_remote.LIMITS = LIMITS
         with self.scheduler.alone(random.Random(1)):
-            self._check_end(target)
+            self._check_end(self._target())
+
+    def _target(self) -> Target:
+        """As a process that begins now reaches the dataset."""
+        return Target(self.world, self.program.form, self.world.options(self.scheduler.main))
 
     def _prepare(self, target: Target) -> None:
         """Make the calls before the actors begin, which leave the same in each program: once."""
@@ -407,7 +410,7 @@ class Run:
             return
         which = self.program.world, self.program.form, self.program.before, *copied
         if which in _prepared:
-            state, calls = _prepared[which]
+            state, calls, self.scheduler.now = _prepared[which]
             self.world.restore(state)
             self.calls = [replace(call) for call in calls]
             return
@@ -416,7 +419,7 @@ class Run:
         for step in copied:
             rows = _rows_of(step)
             target.source(rows).write(rows)
-        _prepared[which] = self.world.state(), [replace(call) for call in self.calls]
+        _prepared[which] = self.world.state(), [replace(call) for call in self.calls], self.scheduler.now
 
     def _actors(self) -> list[tuple[Actor, tuple[Step, ...]]]:
         return list(zip(self.scheduler.actors, self.program.actors, strict=True))

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from greenlet import greenlet
 
 MOST_STEPS = 20_000  # of one program: more are a loop without end
+_STEP_SECONDS = 0.001
 _OF_CHANGES = ("EIO+", "ENOSPC", "slow+")  # the last fault of calls that change something; locks and sleeps have none
 _OWN_PROCESS = os.getpid()
 _DECISION = re.compile(r"(\d+)(>\d+|x|p|![A-Za-z0-9]+\+?)")
@@ -67,7 +68,9 @@ def running() -> tuple[Scheduler, Actor] | None:
 
 
 class Schedule(Protocol):
-    """What is decided at the steps."""
+    """What is decided at the steps; `may_lose_power`: one of it may be a loss of power."""
+
+    may_lose_power: bool
 
     def at(self, step: int, scheduler: Scheduler, faults: Sequence[str]) -> str | None:
         """What happens at a step: ``>1``, ``x``, ``!EIO``; None: the call is made. Asked again after each."""
@@ -81,8 +84,10 @@ class GivenSchedule:
 
     def __init__(self, text: str) -> None:
         self._decisions: dict[int, list[str]] = {}
+        self.may_lose_power = False
         for step, what in _DECISION.findall(text):
             self._decisions.setdefault(int(step), []).append(what)
+            self.may_lose_power |= what == "p"
 
     def at(self, step: int, scheduler: Scheduler, faults: Sequence[str]) -> str | None:
         if (left := self._decisions.get(step)) is None or not left:
@@ -119,7 +124,7 @@ class RandomSchedule:
         most_deaths: int = 1,
         losses: float = 0.0,
     ) -> None:
-        self._rng, self._losses = rng, losses
+        self._rng, self._losses, self.may_lose_power = rng, losses, losses > 0 and deaths > 0
         self._odds = {"switch": switches, "fault": faults, "death": deaths}
         self._left = {"switch": most_switches, "fault": most_faults, "death": most_deaths}
         self._next = {kind: self._gap(kind) for kind in self._odds}
@@ -205,11 +210,17 @@ class Scheduler:
     def runnable(self) -> list[Actor]:
         return [actor for actor in self.actors if not actor.done]
 
+    @property
+    def may_lose_power(self) -> bool:
+        """Whether what is durable is to be known: of what is prepared for more than one schedule, always."""
+        return self._schedule.may_lose_power or self.actor is self.main
+
     # ---- calls of actors
 
     def point(self, text: str, faults: Sequence[str] = ()) -> str:
         """Be called before an effect; returns the fault that the call meets, or no text."""
         actor = self.actor
+        self.now += _STEP_SECONDS
         if actor is self.main:
             return ""
         if actor.dead or self.error is not None:

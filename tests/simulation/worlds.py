@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import random
 import shutil
@@ -113,11 +112,11 @@ class S3World(World):
         return [upload.key for upload in self.bucket.uploads.values() if upload.key.startswith("d/")]
 
     def state(self) -> Any:
-        return dict(self.bucket.objects), self.bucket.number
+        return dict(self.bucket.objects), dict(self.bucket.committed), self.bucket.number
 
     def restore(self, state: Any) -> None:
-        objects, self.bucket.number = state
-        self.bucket.objects = dict(objects)
+        objects, committed, self.bucket.number = state
+        self.bucket.objects, self.bucket.committed = dict(objects), dict(committed)
 
 
 class KmsWorld(S3World):
@@ -163,7 +162,7 @@ class DiskWorld(World):
         self._root = f"{_MEMORY}/simulated-{os.getpid()}"
         os.mkdir(self._root)
         self.path = f"{self._root}/d/"
-        self._disk = disk.Disk(self._root)
+        self._disk = disk.Disk(self._root, scheduler)
         disk.attach(scheduler, self._disk)
         scheduler.on_death = disk.release
         scheduler.on_power_loss = self._lose_power
@@ -195,8 +194,9 @@ class DiskWorld(World):
         return {}
 
     def names(self) -> list[str]:
-        found = glob.glob("**", root_dir=self.path, recursive=True, include_hidden=True)
-        return [name for name in found if not os.path.isdir(self.path + name)]
+        folder = self.path.rstrip("/")
+        found = disk.walk(folder) if os.path.isdir(folder) else ()
+        return [f"{below}/{name}".removeprefix(self.path) for below, _, names in found for name in names]
 
     def content(self, name: str) -> bytes:
         with open(self.path + name, "rb") as file:
