@@ -644,14 +644,16 @@ FORMS_OF = {**dict.fromkeys(("s3", "kms", "gcs", "azure", "disk"), _ALL_FORMS), 
 
 _SAME_NAMES = (3, 12)  # from one call to the next: numbered shards have the same names; by 12, other sizes
 _MEETINGS_DRAWN = 0.2
-_MEETINGS: tuple[tuple[tuple[str, ...], ...], ...] = (
-    (("write_indexed",), ("write", "write_indexed", "delete"), ("verify", "verify", "number", "key")),
-    (("write_indexed",), ("verify", "number"), ("write_indexed",)),
-    (("write_indexed",), ("verify", "number", "key"), ("write_indexed", "index")),
-    ((), ("copy_in",), ("write", "write_indexed", "copy_in")),
+_MEETINGS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
+    ("fixed", (("write_indexed",), ("write", "write_indexed", "delete"), ("verify", "verify", "number", "key"))),
+    ("fixed", (("write_indexed",), ("verify", "number"), ("write_indexed",))),
+    ("fixed", (("write_indexed",), ("verify", "number", "key"), ("write_indexed", "index"))),
+    ("fixed", ((), ("copy_in",), ("write", "write_indexed", "copy_in"))),
+    ("grown", (("append",), ("append", "indexed", "evolve", "tasks"), ("overwrite", "tasks_over"))),
 )
-"""Calls before, of the actor that begins, and of another one, which programs of any calls seldom make in numbered
-shards of one name: an index is used while its file is replaced, a copy is made where another call writes."""
+"""Forms, with calls before, of the actor that begins, and of another one, which programs of any calls seldom make: in
+numbered shards of one name, an index is used while its file is replaced, a copy is made where another call writes; a
+dataset is replaced while a shard that no manifest names yet is added to it."""
 
 
 def first_step(form: str) -> str:
@@ -666,7 +668,8 @@ def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
     form = rng.choice(
         ("grown", "grown", "folders", "fixed", "fixed") if len(FORMS_OF[world]) > 1 else tuple(FORMS_OF[world])
     )
-    form = "fixed" if meets else form
+    if meets:
+        form, (prepared, *calls) = rng.choice(_MEETINGS)
     number = rng.randrange(3) if form == "fixed" else 0  # one, two or three shards
     last = 0
 
@@ -681,7 +684,6 @@ def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
         return Step(name)
 
     if meets:
-        prepared, *calls = rng.choice(_MEETINGS)
         before = (step(prepared),) if prepared else ()
         last = number
         return Program(world, form, before, tuple((step(names),) for names in calls))
