@@ -33,7 +33,7 @@ _PROCESS = 1_000_000_000  # numbers that no real process has
 _SHRINK_SECONDS = 20
 # How probable a switch is at a step, and how many there are at most: with few, whole calls run in a pause of another.
 _SWITCHES = ((0.01, 1), (0.03, 1), (0.03, 2), (0.05, 3), (0.02, 10**9), (0.1, 10**9), (0.3, 10**9))
-_COLLECTED = 500  # programs between two collections
+_COLLECTED, _YOUNG_COLLECTED = 500, 20  # programs between two collections of all, and of what is new
 _count = 0
 _steps: dict[str, tuple[int, set[int]]] = {}  # of an actor of small programs, alone
 
@@ -70,6 +70,8 @@ def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[
     if _count == 20 or _count % _COLLECTED == 0:
         gc.collect()
         gc.freeze()  # what is left is the libraries'
+    elif _count % _YOUNG_COLLECTED == 0:
+        gc.collect(0)
     scheduler = Scheduler(schedule, traced=traced)
     world = WORLDS[program.world](scheduler)
     try:
