@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import framed
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.index import RecordIndex
+from tfrecord_io.index import RecordIndex, record_index
 from tfrecord_io.tools.index_files import write_indexes
 
 sizes = st.lists(st.integers(16, 2**31 + 15), max_size=50)
@@ -54,6 +54,32 @@ def test_text_round_trip(records: list[int]) -> None:
     assert len(again) == len(records)
     assert again.end == sum(records)
     assert dali_reads(index.to_text().decode()) == list(zip(index.offsets.tolist(), records, strict=True))
+
+
+@given(sizes)
+def test_few_records_are_written_and_read_as_many_are(records: list[int]) -> None:
+    index = RecordIndex.of_sizes(records)
+    text = index.to_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record_index, "_FEW_RECORDS", 0)
+        patch.setattr(record_index, "_FEW_BYTES", 0)
+        assert index.to_text() == text
+        many = RecordIndex.parse(text, "a.index")
+    np.testing.assert_array_equal(RecordIndex.parse(text, "a.index").bounds, many.bounds)
+
+
+@given(st.from_regex(rb"([0-9]{1,20}[ ,]?[0-9]{0,3}(\r?\n|\r)?){0,4}", fullmatch=True))
+def test_few_lines_have_the_faults_of_many(text: bytes) -> None:
+    def parsed() -> object:
+        try:
+            return RecordIndex.parse(text, "a.index").bounds.tolist()
+        except CorruptRecordError as error:
+            return str(error)
+
+    few = parsed()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record_index, "_FEW_BYTES", 0)
+        assert few == parsed()
 
 
 @given(st.lists(st.binary(max_size=50), max_size=20))
