@@ -129,6 +129,7 @@ def test_a_program_does_the_same_each_time(text: str, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.complete
+@pytest.mark.timeout(3600)  # the number of programs is limited, not the time, which is that of a busy machine
 @pytest.mark.parametrize("name", faults.FAULTS)
 def test_a_fault_that_is_put_back_is_found(name: str) -> None:
     assert faults.programs_until_found(name) is not None
