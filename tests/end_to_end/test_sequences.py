@@ -178,7 +178,8 @@ def test_one_name_in_both_parts_is_valid(engine: str, twins: Path) -> None:
     report = tfr.verify(twins)
     assert (report.ok, report.records, report.files[0].record_type) == (True, 5, "sequence_example")
     broken = sequence_example({"x": int64s(1)}, {}) + field(2, field(1, field(1, b"x") + field(2, b"\xff")))
-    (check,) = tfr.verify(written(twins.with_name("broken"), [broken]), record_type="sequence_example").files
+    path = written(twins.with_name("broken"), [broken])
+    (check,) = tfr.verify(tfr.dataset(path, record_type="sequence_example")).files
     assert isinstance(check.error, tfr.errors.DecodeError)
     assert tfr.read_table(twins, columns=["!x"]).column_names == ["y", "y/shape"]
 

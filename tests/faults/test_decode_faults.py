@@ -369,7 +369,7 @@ def test_lists_of_examples_are_named(engine: str, tmp_path: Path, payloads: list
         with pytest.raises(tfr.errors.DecodeError, match="look like ExampleListWithContext"):
             tfr.decode_example(elwc(DOCUMENT))
     assert tfr.read_table(tfr.dataset(path, record_type="bytes"))["record"].to_pylist() == payloads
-    assert tfr.verify(path, record_type="bytes").ok
+    assert tfr.verify(tfr.dataset(path, record_type="bytes")).ok
 
 
 def test_a_list_of_examples_that_is_no_valid_example_is_named(engine: str, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_damaged_compressed_files(seed: int, suffix: str, count: int) -> None:
         path.write_bytes(content)
         report = tfr.salvage(path, target)
         salvaged = list(tfr.RecordReader(target))
-        check = tfr.verify(path, record_type="bytes").files[0]
+        check = tfr.verify(tfr.dataset(path, record_type="bytes")).files[0]
     numbers = {payload: number for number, payload in enumerate(payloads)}
     order = [numbers[payload] for payload in salvaged]  # a KeyError: one that was not written
     assert order == sorted(set(order))

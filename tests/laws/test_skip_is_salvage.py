@@ -60,7 +60,7 @@ def damaged(content: bytes, rng: random.Random) -> bytes:
 
 def salvaged(path: Path, compression: str | None) -> list[bytes]:
     target = path.with_name("salvaged.tfrecord")
-    tfr.salvage(path, target, compression=compression)  # type: ignore[arg-type]
+    tfr.salvage(tfr.dataset(path, compression=compression), target)  # type: ignore[arg-type]
     return list(tfr.RecordReader(target))
 
 

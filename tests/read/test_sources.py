@@ -557,12 +557,13 @@ def test_plain_files_may_be_called_plain_for_calls_that_read_by_number(files: Pa
 
 
 def test_limits_and_compression_of_salvage_are_those_of_the_files(files: Path, tmp_path: Path) -> None:
+    path, target = files / "all.tfrecord", tmp_path / "out.tfrecord"
     with pytest.raises(tfr.errors.CompressionError, match="compression='gzip' was passed"):
-        tfr.salvage(files / "all.tfrecord", tmp_path / "out.tfrecord", compression="gzip")
-    limits = tfr.Limits(record_bytes=5)
-    assert tfr.salvage(files / "all.tfrecord", tmp_path / "out.tfrecord", limits=limits).records == 0
-    with pytest.raises(ValueError, match="limits= differs from that of the dataset"):
-        tfr.salvage(tfr.dataset(files / "all.tfrecord", limits=tfr.Limits(features=9)), tmp_path / "no", limits=limits)
+        tfr.salvage(tfr.dataset(path, compression="gzip"), target)
+    assert tfr.salvage(tfr.dataset(path, limits=tfr.Limits(record_bytes=5)), target).records == 0
+    for name in ("compression", "limits", "record_type"):
+        with pytest.raises(TypeError, match=rf"to dataset\(\): tfr.salvage\(tfr.dataset\(source, {name}=…\), …\)"):
+            tfr.salvage(path, target, **{name: object()})
 
 
 @pytest.fixture

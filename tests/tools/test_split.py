@@ -54,7 +54,7 @@ def test_any_payloads_are_copied_in_order(files: list[list[bytes]], how: dict, c
         expected = [payload for records in files for payload in records]
         assert payloads(f"{folder}/again") == expected
         assert report.records == merged.records == len(expected)
-        assert tfr.verify(f"{folder}/out", record_type="bytes").ok
+        assert tfr.verify(tfr.dataset(f"{folder}/out", record_type="bytes")).ok
 
 
 def test_each_output_has_the_schema(engine: str, dataset: Path, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_payloads_that_do_not_parse_are_reported_with_their_record(engine: str, 
     report = verify(path)
     assert report.files[0].error is not None
     assert report.files[0].error.record == 1
-    assert verify(path, record_type="bytes").ok
+    assert verify(tfr.dataset(path, record_type="bytes")).ok
 
 
 @pytest.mark.fault(70)
@@ -80,12 +80,12 @@ def test_other_messages_are_not_examples(engine: str, tmp_path: Path) -> None:
     report = verify(path)
     assert not report.ok
     assert 'record_type="bytes"' in str(report)
-    assert verify(path, record_type="bytes").records == 3
+    assert verify(tfr.dataset(path, record_type="bytes")).records == 3
 
 
 def test_wrong_record_type_is_refused(data: Path) -> None:
     with pytest.raises(ValueError, match="record_type"):
-        verify(data / "tutorial.tfrecord", record_type="csv")
+        verify(tfr.dataset(data / "tutorial.tfrecord", record_type="csv"))
 
 
 def parts(check: Any) -> list[tuple[str, int | None]]:
@@ -107,7 +107,7 @@ def test_it_goes_on_behind_damage(engine: str, tmp_path: Path) -> None:
 def test_damaged_records_that_follow_one_another_are_one_problem(engine: str, tmp_path: Path) -> None:
     size = len(framed(b""))
     path = flip(written(tmp_path / "a", [b""] * 100), *range(10 * size + 12, 30 * size, size))
-    (check,) = verify(path, record_type="bytes").files
+    (check,) = verify(tfr.dataset(path, record_type="bytes")).files
     assert [(p.record, p.offset, p.end) for p in check.problems] == [(10, 10 * size, 30 * size)]
     assert check.intact == 80
 
@@ -189,9 +189,9 @@ def test_an_index_is_compared_with_every_header(engine: str, tmp_path: Path) -> 
     path = written(tmp_path / "a.tfrecord", [b"x" * 10] * 5)
     index = tmp_path / "a.tfrecord.index"
     index.write_text("0 26\n26 26\n52 26\n78 26\n104 26\n")
-    assert verify(path, record_type="bytes").ok
+    assert verify(tfr.dataset(path, record_type="bytes")).ok
     index.write_text("0 26\n26 30\n56 22\n78 26\n104 26\n")
-    (check,) = verify(path, record_type="bytes").files
+    (check,) = verify(tfr.dataset(path, record_type="bytes")).files
     assert parts(check) == [("index", None)]
     assert check.problems[0].error.path == str(index)
     assert check.intact == 5
@@ -260,7 +260,7 @@ def test_a_large_file_is_split(engine: str, tmp_path: Path, monkeypatch: pytest.
     records[1500:1500] = [example(late=int64s(1))] * 3
     path = written(tmp_path / "a", records)
     with blocks_of(1000):
-        report = verify(tfr.dataset(path, threads=4), record_type=record_type)
+        report = verify(tfr.dataset(path, threads=4, record_type=record_type))
         assert (report.ok, report.records, report.bytes) == (True, 3003, path.stat().st_size)
         assert report.intact == 3003
         assert len(in_order) < 20

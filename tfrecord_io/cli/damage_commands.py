@@ -66,7 +66,7 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     from tfrecord_io.tools.salvage import HEADINGS
     from tfrecord_io.tools.salvage import salvage as salvage_files
 
-    source = read_from(list(sources), keywords, record_type="bytes")
+    source = read_from(list(sources), keywords, salvage_files, record_type="bytes")
     report = salvage_files(source, target, progress=True, **keywords)
     output.print_result(as_json, report.to_dict(), report.title(), lambda: output.TextTable(HEADINGS, report.rows()))
     _print_lines([] if as_json else report.loss_lines())

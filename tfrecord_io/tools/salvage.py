@@ -11,7 +11,6 @@ from typing import Any
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
-from tfrecord_io.options import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.recovery import SkippedRegion
@@ -21,7 +20,7 @@ from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
-from tfrecord_io.typing import Compression, FileMode, InputPath, ProgressLike, StorageLike
+from tfrecord_io.typing import FileMode, InputPath, ProgressLike, StorageLike
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
 
@@ -125,8 +124,6 @@ def salvage(
     *,
     dry_run: bool = False,
     report: str | os.PathLike[str] | None = None,
-    compression: Compression | None = "infer",
-    limits: Limits = DEFAULT_LIMITS,
     mode: FileMode | None = None,
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
@@ -157,20 +154,18 @@ def salvage(
     ----------
     source : str, os.PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`; of a dataset, nothing is selected. Missing shards, and manifests that are damaged or do
-        not match, are reported.
+        not match, are reported. What a file decompresses to beyond the ratio of a dataset's ``limits=`` is left out.
     target : str or os.PathLike
         A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
         compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together. Those in
         folders of columns (``day=1/``) are in the same folders then, under new names, in one compression.
-    limits : Limits, optional
-        As in `dataset`; what a file decompresses to beyond its ratio is left out.
     dry_run : bool, default False
         Write nothing but the `report`.
     report : str or os.PathLike, optional
         File for the report as JSON.
     mode : {"error", "overwrite"}, optional
         What happens to existing output. By default a file is replaced, and a sharded dataset is an error.
-    compression, storage_options, progress
+    storage_options, progress
         As for `dataset`; a source with another storage is ``dataset(path, storage_options=…)``.
 
     Returns

@@ -111,11 +111,7 @@ class VerifyReport(Report):
 
 @check_keywords
 def verify(
-    source: InputPath,
-    *,
-    record_type: RecordTypeName | None = None,
-    storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
+    source: InputPath, *, storage_options: StorageLike | None = None, progress: ProgressLike = False
 ) -> VerifyReport:
     """Check every record of files, and compare the files with their schema, manifest and index.
 
@@ -138,10 +134,8 @@ def verify(
         What a file decompresses to beyond the ``limits=`` of a dataset is a problem of its compression. Its
         ``threads=`` is the number of files checked at a time; if there are fewer files, large ones that are local and
         not compressed are split. By default the number of CPU cores, or 32 for small files that are not local, as each
-        is waited for. The report does not depend on it.
-    record_type : {"example", "sequence_example", "bytes"}, optional
-        Expected type of the records; "bytes" checks only framing. By default, records must parse as Examples or
-        SequenceExamples.
+        is waited for. The report does not depend on it. By default, records must parse as Examples or
+        SequenceExamples; with its ``record_type=``, as that type. "bytes" checks only framing.
     storage_options, progress
         As in `read_tfrecord`.
 
@@ -157,9 +151,8 @@ def verify(
     OSError
         None of the files can be read. If some can, the others have the status "unreadable".
     """
-    if record_type is None:  # or that of the datasets
-        stated = {each.stated.record_type for each in datasets_in(source) if hasattr(each.stated, "record_type")}
-        record_type = stated.pop() if len(stated) == 1 else None
+    stated = {each.stated.record_type for each in datasets_in(source) if hasattr(each.stated, "record_type")}
+    record_type = stated.pop() if len(stated) == 1 else None
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(
             say(

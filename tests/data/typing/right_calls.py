@@ -90,7 +90,7 @@ def other_calls(path: Path) -> None:
     with tfr.formats.open_npy({"image": "images.npy", "label": "labels.npy"}) as stream:
         tfr.write_tfrecord(stream, path)
     count: int = tfr.count(tfr.dataset(path, compression="infer"), check_crc=True)
-    ok: bool = tfr.verify(path, record_type="sequence_example").ok
+    ok: bool = tfr.verify(tfr.dataset(path, record_type="sequence_example")).ok
     print(count, ok, tfr.read_metadata(path).files[0].compression)
     schema = tfr.Schema({"x": tfr.tensor("uint8", (28, 28)), "y": "int32", "z": tfr.list_(float, 3)})
     print(schema["x"].type, [field.column for field in schema], schema.names, tfr.Schema(schema).select(["x"]))

@@ -40,7 +40,7 @@ tfr.write_tfrecord({"x": [1]}, path, mode="replace")  # error: mypy, pyright
 tfr.write_tfrecord({"x": [1]}, path, float64="raise")  # error: mypy, pyright
 tfr.open_writer(path, compression="bz2")  # error: mypy, pyright
 tfr.RecordReader(path, on_error="ignore")  # error: mypy, pyright
-tfr.verify(path, record_type="tensor")  # error: mypy, pyright
+tfr.dataset(path, record_type="tensor")  # error: mypy, pyright
 tfr.open_reader(path).read_pandas("polars")  # error: mypy, pyright
 
 # values of a wrong type

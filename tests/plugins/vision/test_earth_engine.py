@@ -38,7 +38,7 @@ def test_patches_are_in_their_places() -> None:
     np.testing.assert_array_equal(image["x"], 500_000 + 30 * (np.arange(24) + 0.5))
     np.testing.assert_array_equal(image["y"], 4_100_000 - 30 * (np.arange(8) + 0.5))
     assert image.attrs == {"crs": "EPSG:32610", "transform": (30, 0, 500_000, 0, -30, 4_100_000)}
-    one = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B5"])
+    one = tfr.formats.read_earth_engine(tfr.dataset(DATA / "image-*.tfrecord.gz", columns=["B5"]), MIXER)
     assert one.equals(image[["B5"]])
 
 
@@ -70,7 +70,7 @@ def test_channels_are_asked_for(tmp_path: Path) -> None:
 
 def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     files = sorted(DATA.glob("image-0*.tfrecord.gz"))
-    image = tfr.formats.read_earth_engine(files[::-1], MIXER, columns=["B4"])
+    image = tfr.formats.read_earth_engine(tfr.dataset(files[::-1], columns=["B4"]), MIXER)
     np.testing.assert_array_equal(image["B4"], EXPECTED, strict=True)
     for names in (
         ["a-00000.tfrecord.gz", "b-00001.tfrecord.gz"],
@@ -83,7 +83,7 @@ def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
             target.parent.mkdir(exist_ok=True)
             target.write_bytes(source.read_bytes())
         with pytest.raises(tfr.errors.DecodeError, match="do not give the order of their patches"):
-            tfr.formats.read_earth_engine(renamed, MIXER, columns=["B4"])
+            tfr.formats.read_earth_engine(tfr.dataset(renamed, columns=["B4"]), MIXER)
 
 
 @settings(max_examples=40)
@@ -96,7 +96,7 @@ def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 def test_pixels_are_written_where_their_coordinates_are(
     tmp_path_factory: pytest.TempPathFactory, orders: Any, shift: float, axis: str, dtype: str
 ) -> None:
-    image = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B4", "cloud"])
+    image = tfr.formats.read_earth_engine(tfr.dataset(DATA / "image-*.tfrecord.gz", columns=["B4", "cloud"]), MIXER)
     image = image.assign_coords({name: image[name].astype(dtype) for name in ("x", "y")})
     shuffled = image.isel(y=list(orders[0]), x=list(orders[1]))
     path = tmp_path_factory.mktemp("ee") / "a.tfrecord"
@@ -115,7 +115,7 @@ def test_pixels_are_written_where_their_coordinates_are(
 
 
 def test_images_of_other_projections_are_refused(tmp_path: Path) -> None:
-    image = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", MIXER, columns=["B4"])
+    image = tfr.formats.read_earth_engine(tfr.dataset(DATA / "image-*.tfrecord.gz", columns=["B4"]), MIXER)
     with pytest.raises(tfr.errors.EncodeError, match="its crs is EPSG:4326, and that of the mixer file EPSG:32610"):
         tfr.formats.write_earth_engine(image.assign_attrs(crs="EPSG:4326"), tmp_path / "a.tfrecord", MIXER)
     rotated = {"crs": "EPSG:32610", "affine": {"doubleMatrix": [30, 1, 0, 1, -30, 0]}}
@@ -185,7 +185,7 @@ def test_damaged_mixer_files(tmp_path: Path, change: dict[str, Any], reason: str
     (tmp_path / "mixer.json").write_text(json.dumps({**MIXER, **change}))
     with pytest.raises(tfr.errors.DecodeError, match=reason):
         tfr.formats.read_earth_engine(
-            DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json", columns=["B4", "B5", "cloud"]
+            tfr.dataset(DATA / "image-*.tfrecord.gz", columns=["B4", "B5", "cloud"]), tmp_path / "mixer.json"
         )
 
 
@@ -199,7 +199,7 @@ def test_mixer_files_that_are_none(tmp_path: Path, content: bytes) -> None:
 def test_rotated_projections_have_no_coordinates() -> None:
     projection = {"crs": "EPSG:32610", "affine": {"doubleMatrix": [30, 1, 0, 1, -30, 0]}}
     mixer = {**MIXER, "projection": projection}
-    image = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", mixer, columns=["B4"])
+    image = tfr.formats.read_earth_engine(tfr.dataset(DATA / "image-*.tfrecord.gz", columns=["B4"]), mixer)
     assert list(image.coords) == []
     assert image.attrs["transform"] == (30, 1, 0, 1, -30, 0)
 
@@ -234,7 +234,9 @@ def test_mutants_of_mixer_files_raise_errors_or_do_no_harm(tmp_path: Path) -> No
             del content[draw.randrange(len(content)) :]
         (tmp_path / "mixer.json").write_bytes(content)
         try:
-            image = tfr.formats.read_earth_engine(DATA / "image-*.tfrecord.gz", tmp_path / "mixer.json", columns=["B4"])
+            image = tfr.formats.read_earth_engine(
+                tfr.dataset(DATA / "image-*.tfrecord.gz", columns=["B4"]), tmp_path / "mixer.json"
+            )
         except tfr.errors.DecodeError:
             continue
         assert image["B4"].size == EXPECTED.size

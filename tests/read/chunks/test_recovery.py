@@ -150,11 +150,11 @@ def test_tools_refuse_a_bomb(tmp_path: Path) -> None:
     )
     assert 0 < file.intact < 300
     assert tfr.verify(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=2000))).ok
-    saved = tfr.salvage(path, tmp_path / "b", limits=tfr.Limits(decompression_ratio=4))
+    saved = tfr.salvage(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=4)), tmp_path / "b")
     assert saved.records == file.intact == tfr.count(tmp_path / "b")
     assert any("more than 4 times as many" in region.reason for region in saved.regions)
-    assert tfr.salvage(path, tmp_path / "b", limits=tfr.Limits(decompression_ratio=2000)).ok
+    assert tfr.salvage(tfr.dataset(path, limits=tfr.Limits(decompression_ratio=2000)), tmp_path / "b").ok
     with pytest.raises(ValueError, match="expected at least 1"):
         tfr.Limits(decompression_ratio=0.5)
     with pytest.raises(TypeError, match="expected a number"):
-        tfr.salvage(path, tmp_path / "c", limits=tfr.Limits(decompression_ratio="4"))  # type: ignore[arg-type]
+        tfr.Limits(decompression_ratio="4")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, StorageLike
+from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
 from tfrecord_io.write.writer import WriteReport, write
 
 if TYPE_CHECKING:
@@ -50,10 +50,7 @@ def read_earth_engine(
     *,
     kernel_size: tuple[int, int] = (0, 0),
     channels: Mapping[str, int] | None = None,
-    columns: Sequence[str] | str | None = None,
-    schema: SchemaLike | Literal["infer"] | None = None,
     storage_options: StorageLike | None = None,
-    progress: ProgressLike = False,
 ) -> xr.Dataset:
     """Read an image that Earth Engine has exported as TFRecord: its bands as variables over ``y`` and ``x``.
 
@@ -71,7 +68,7 @@ def read_earth_engine(
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` says which bands, and more of how files are read.
     mixer : str, PathLike or dict
         The file ``…mixer.json`` of the export, or its content.
     kernel_size : tuple of int, default (0, 0)
@@ -79,7 +76,7 @@ def read_earth_engine(
     channels : dict, optional
         The number of values per pixel of array bands, and of bands that ``collapseBands`` joined:
         ``{"series": 3}``. All other bands have one.
-    columns, schema, storage_options, progress
+    storage_options
         As in `read_tfrecord`.
 
     Returns
