@@ -7,10 +7,9 @@ size adapt to waiting: each time the reader has to wait, twice as much is reques
 
 from __future__ import annotations
 
-import asyncio
 import errno
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from threading import RLock
@@ -19,9 +18,9 @@ from typing import Any
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.options import LIMITS
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, to_os_error
-from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, log_retry, pauses
-from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, result_of
+from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS
+from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, received, result_of
 
 _MOST_RANGES = 32
 _HEAD_BYTES = 4 << 10  # if only the type of a file is detected
@@ -240,30 +239,19 @@ class RangeReader:
         self._unchecked += 1
 
     async def _get(self, begin: int, end: int) -> Answer:
-        """Get all bytes of a range; a retry continues after the bytes received."""
+        """Get all bytes of a range, or those before an error."""
         parts: list[bytes] = []
-        received = begin
-        for pause in pauses():
-            try:
-                data = await self._remote.read_range(received, end)
-                if len(data) > end - received:
-                    raise OSError(errno.EIO, f"expected {end - received} bytes, received {len(data)}")
+        try:
+            async for data in received(self._whole, begin, end, self.path):
                 parts.append(data)
-                received += len(data)
-                if received == end:
-                    break
-                error: Exception = OSError(errno.EIO, f"the server ended the body {end - received} bytes early")
-            except (RangesUnsupported, *ARGUMENT_ERRORS):
-                raise
-            except Exception as caught:  # of any library
-                error = caught
-                if not is_transient(error):
-                    return b"".join(parts), to_os_error(error, self.path)
-            if pause is None:
-                return b"".join(parts), to_os_error(error, self.path, retried=True)
-            log_retry(error, pause, self.path)
-            await asyncio.sleep(pause)
+        except ARGUMENT_ERRORS:
+            raise
+        except OSError as error:
+            return b"".join(parts), error
         return parts[0] if len(parts) == 1 else b"".join(parts), None
+
+    async def _whole(self, begin: int, end: int) -> AsyncGenerator[bytes]:
+        yield await self._remote.read_range(begin, end)
 
     def _wait(self, wanted: int) -> bool:
         """Put bytes of the next range into `_rest`; False at the end, or if the server does not support ranges."""

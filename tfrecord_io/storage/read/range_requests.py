@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from concurrent.futures import Future, wait
+from contextlib import aclosing
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -20,12 +21,13 @@ from fsspec.implementations.dirfs import DirFileSystem
 
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.storage.filesystem.azure import AZURE, Blob
-from tfrecord_io.storage.filesystem.os_errors import replaced_error
+from tfrecord_io.storage.filesystem.os_errors import replaced_error, to_os_error
 from tfrecord_io.storage.filesystem.remote import protocols
-from tfrecord_io.storage.filesystem.retries import note_retries
+from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient, log_retry, note_retries, pauses
 
 T = TypeVar("T")
 
+_PIECE = 256 << 10  # bytes of a range that are used before all are there
 _VERSION_KEYS = (
     *("ETag", "etag", "generation", "size", "mtime"),
     *("LastModified", "Last-Modified", "last_modified", "content_md5"),
@@ -42,6 +44,39 @@ def result_of(future: Future[T]) -> T:
     return future.result()
 
 
+async def received(
+    pieces: Callable[[int, int], AsyncGenerator[bytes]], begin: int, end: int, path: str
+) -> AsyncGenerator[bytes]:
+    """All bytes of a range, in the pieces in which they come; a retry continues after the bytes received.
+
+    Raises
+    ------
+    OSError
+        Behind the bytes that were received before it.
+    """
+    for pause in pauses():
+        try:
+            async with aclosing(pieces(begin, end)) as answer:
+                async for data in answer:
+                    if len(data) > end - begin:
+                        raise OSError(errno.EIO, f"expected {end - begin} bytes, received {len(data)}")
+                    begin += len(data)
+                    yield data
+            if begin == end:
+                return
+            error: Exception = OSError(errno.EIO, f"the server ended the body {end - begin} bytes early")
+        except (RangesUnsupported, *ARGUMENT_ERRORS):
+            raise
+        except Exception as caught:  # of any library
+            error = caught
+            if not is_transient(error):
+                raise to_os_error(error, path) from error
+        if pause is None:
+            raise to_os_error(error, path, retried=True) from error
+        log_retry(error, pause, path)
+        await asyncio.sleep(pause)
+
+
 class RangesUnsupported(Exception):
     """The server only sends whole objects."""
 
@@ -51,6 +86,8 @@ class RemoteObject:
 
     `info` is fsspec's description of the object, which identifies the version that is read; `path` is for messages.
     """
+
+    arrives = False  # whether the bytes of a range can be used before all of them are there
 
     def __init__(self, fs: Any, name: str, info: Mapping[str, Any], path: str) -> None:
         self._fs, self._name, self._info, self._path = fs, name, info, path
@@ -69,6 +106,10 @@ class RemoteObject:
         except FileNotFoundError as error:
             raise replaced_error(self._path) from error
 
+    async def pieces(self, begin: int, end: int) -> AsyncGenerator[bytes]:
+        """The same bytes, as they arrive if `arrives`, else in one piece."""
+        yield await self.read_range(begin, end)
+
     async def check_unchanged(self) -> None:
         """Raise OSError if several ranges may have come from several versions."""
         self._fs.invalidate_cache(self._fs._parent(self._name))
@@ -86,7 +127,25 @@ class RemoteObject:
 class S3Object(RemoteObject):
     """S3 and compatible servers: each request names the version by its ETag."""
 
+    arrives = True
+
     async def read_range(self, begin: int, end: int) -> bytes:
+        body = await self._body(begin, end)
+        try:
+            return bytes(await body.read())
+        finally:
+            body.close()
+
+    async def pieces(self, begin: int, end: int) -> AsyncGenerator[bytes]:
+        body = await self._body(begin, end)
+        try:
+            while data := await _read_piece(body):
+                yield data
+        finally:
+            body.close()
+
+    async def _body(self, begin: int, end: int) -> Any:
+        """The body of the answer, which is of the version that was looked up."""
         bucket, key, version = self._fs.split_path(self._name)
         tag = self._info.get("ETag")
         # local_expiry_check is set for servers that do not support conditional requests
@@ -101,15 +160,22 @@ class S3Object(RemoteObject):
             if code in ("PreconditionFailed", "412", "InvalidRange", "416") or isinstance(error, FileNotFoundError):
                 raise replaced_error(self._path) from error
             raise
-        try:
-            if tag and not version and answer.get("ETag", tag) != tag:
-                raise replaced_error(self._path)
-            return bytes(await answer["Body"].read())
-        finally:
+        if tag and not version and answer.get("ETag", tag) != tag:
             answer["Body"].close()
+            raise replaced_error(self._path)
+        return answer["Body"]
 
     async def check_unchanged(self) -> None:
         """Each request has checked it."""
+
+
+async def _read_piece(body: Any) -> bytes:
+    """The next bytes of a body: so many that handing them over costs little; fewer only at the end."""
+    parts, size = [], 0
+    while size < _PIECE and (data := await body.read(_PIECE - size)):
+        parts.append(data)
+        size += len(data)
+    return b"".join(parts)
 
 
 class GcsObject(RemoteObject):

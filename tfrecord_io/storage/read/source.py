@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
+    from tfrecord_io.storage.read.range_requests import RemoteObject
 
 
 _CHECKED_BYTES = 1 << 20  # read at a time
@@ -207,18 +208,36 @@ class Source:
 
     def open_ranges(self, window: Window | None = None) -> RangeReader | None:
         """Open for reading by range requests; None if the filesystem's own file object is to be used, or it is open."""
+        remote = self._remote_object()
+        if remote is None:
+            return None
+        from tfrecord_io.storage.read.range_reader import RangeReader  # imports fsspec
+
+        end = (self.size or 0) if self.span is None else self.span[1]
+        return RangeReader(remote, end, self.path, window, self._open_sequential, begin=self.begin)
+
+    def open_arriving(self, window: Window) -> Raw:
+        """Open to read once; a whole object arrives by one request and is used meanwhile, if its store allows that."""
+        open_file = partial(self._open_arriving, window)
+        return open_file() if self.shard is None else self.shard.open_checked(open_file)
+
+    def _open_arriving(self, window: Window) -> Raw:
+        remote = self._remote_object()
+        if remote is None or not remote.arrives or not self.size or self.span is not None:
+            return self._open(window)
+        from tfrecord_io.storage.read.arriving_object import ArrivingObject  # imports fsspec
+
+        return ArrivingObject(remote, self.size, self.path)
+
+    def _remote_object(self) -> RemoteObject | None:
+        """Where range requests are made; None if the filesystem's own file object is to be used, or it is open."""
         if not self.remote or self._prefetched is not None:
             return None
         from tfrecord_io.storage.filesystem.remote import of_this_process
-        from tfrecord_io.storage.read.range_reader import RangeReader
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
 
         name, info = self.current_name()
-        remote = open_object(of_this_process(self._fsspec), name, info, self.path)
-        if remote is None:
-            return None
-        end = (self.size or 0) if self.span is None else self.span[1]
-        return RangeReader(remote, end, self.path, window, self._open_sequential, begin=self.begin)
+        return open_object(of_this_process(self._fsspec), name, info, self.path)
 
     def _open_sequential(self) -> Raw:
         """Open with the filesystem's own file object, which a web server sends as one response."""
