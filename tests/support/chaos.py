@@ -76,7 +76,11 @@ class Chaos:
             disable_nagle_algorithm = True
 
             def _pass_on(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length)
+                if len(body) < length:  # the client has given up
+                    self.close_connection = True
+                    return
                 schedule = chaos.schedules.get(urlsplit(self.path).path.rpartition("/")[2])
                 fault, where = (None, 0.0) if schedule is None else schedule.next(self.command, self.path)
                 if chaos.stalled == self.command:

@@ -88,7 +88,11 @@ def s3_endpoint() -> Iterator[str]:
             environ = self.make_environ()
             chunked = environ.get("wsgi.input_terminated")
             size = -1 if chunked else int(self.headers.get("Content-Length", 0))
-            environ["wsgi.input"] = BytesIO(environ["wsgi.input"].read(size))
+            content = environ["wsgi.input"].read(size)
+            if len(content) < size:  # the client has given up: the real store stores nothing
+                self.close_connection = True
+                return
+            environ["wsgi.input"] = BytesIO(content)
             parts, status, headers = run_wsgi_app(self.server.app, environ, buffered=True)
             body = b"".join(parts)
             self.send_response_only(int(status.split()[0]))

@@ -50,6 +50,7 @@ _TRIES = 5  # of a source that is replaced again and again
 _MOST_TRANSFERS = 32  # at a time, from or to a store
 _MEMORY = 160 * MIB  # for what is under way
 _LARGE = 40 * MIB  # of it, for a file that is read and stored in parts
+_BESIDE = 5 * MIB // 2  # for what a small file takes beside its bytes
 _GCS_UPLOAD = 72 * MIB  # for one that is stored block by block
 _READ = 1 << 20  # bytes of a local file at a time
 
@@ -567,10 +568,14 @@ class _Copy:
     def _share(self, sizes: Sequence[int], stores: Sequence[FileSystem]) -> _Share:
         """How many files are moved at a time, and the memory of each."""
         largest = max(sizes, default=0)
-        is_remote = any(isinstance(fs, FsspecFileSystem) for fs in (self.fs, *stores))
-        is_large_upload = largest > LIMITS.s3_part_bytes and self.fs.display_path("x").startswith("g")
-        needed = 7 * largest // 2 if largest <= SMALL_BYTES else _GCS_UPLOAD if is_large_upload else _LARGE
-        most = _MOST_TRANSFERS if is_remote else cpu_count()
+        remote = [fs for fs in (self.fs, *stores) if isinstance(fs, FsspecFileSystem)]
+        needed = _LARGE
+        if largest <= SMALL_BYTES:
+            is_held_once = largest <= LIMITS.s3_part_bytes and all(fs.is_s3 for fs in remote)
+            needed = largest + _BESIDE if is_held_once else 7 * largest // 2
+        elif self.fs.display_path("x").startswith("g"):
+            needed = _GCS_UPLOAD
+        most = _MOST_TRANSFERS if remote else cpu_count()
         threads = self.threads or min(most, _MEMORY // max(needed, 1))
         threads = max(1, min(threads, len(sizes)))
         return _Share(threads, _MEMORY // threads // 4, _MEMORY // threads // 5)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.compression import Raw
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
@@ -29,6 +30,7 @@ _ADVICE = say("{tfr.salvage|tfr salvage} writes the intact records to another fi
 )
 _PIECE = 1 << 20
 SMALL_BYTES = 8 << 20  # of a file that is read by one request
+_REMOTE_BLOCK = 1 << 19  # of many files that are checked as they arrive
 _WINDOW = 4 * SMALL_BYTES
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(|k|M|G|Ki|Mi|Gi)B?(?:/s)?")
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
@@ -111,7 +113,9 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
         The file or its dataset was replaced meanwhile.
     """
     try:
-        tee = _Tee(source.open(_window(source, window_bytes)), output, traffic)
+        if source.size is not None:
+            output.expect(source.size, _known_crc32c(source, traffic))
+        tee = _Tee(_opened(source, window_bytes), output, traffic)
         with closing(tee):
             count = _check_records(source, tee) if records else None
             _drain(tee)
@@ -124,6 +128,11 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
             error.advice = _ADVICE
         raise
     return passed
+
+
+def _known_crc32c(source: Source, traffic: Traffic) -> int | None:
+    """The CRC32C by which an upload can begin while the file is read; stores end one that is slow by a limit."""
+    return None if source.shard is None or traffic.rate is not None else source.shard.crc32c
 
 
 def _check_unchanged(shard: ManifestShard) -> None:
@@ -147,13 +156,15 @@ def check_passed(source: Source, passed: Passed) -> None:
         raise replaced_error(source.path)
 
 
-def _window(source: Source, most: int) -> Any:
-    """The window of a remote file, which is read to its end."""
+def _opened(source: Source, most: int) -> Raw:
+    """Open a file that is read to its end; of a remote one memory holds up to so many bytes."""
     if source.remote is None:
-        return None
+        return source.open()
     from tfrecord_io.storage.read.range_reader import Window  # imports fsspec
 
-    return Window(iter(()), most=_WINDOW if (source.size or most) <= SMALL_BYTES else most)
+    if (source.size or most) > SMALL_BYTES:
+        return source.open(Window(iter(()), most=most))
+    return source.open_arriving(Window(iter(()), most=_WINDOW))
 
 
 class _Tee(SummedFile):
@@ -185,7 +196,8 @@ def _check_records(source: Source, tee: _Tee) -> int:
     """Check all records, as the stream of the file's bytes passes; returns their number."""
     engine = get_engine()
     stream = open_source(source, raw=tee)
-    blocks = BlockReader(stream, LIMITS.walk_block_bytes)
+    block_bytes = LIMITS.walk_block_bytes if source.remote is None else _REMOTE_BLOCK
+    blocks = BlockReader(stream, block_bytes)
     records = 0
     while (block := blocks.next_block()) is not None:
         frames, fault = engine.scan(block.data, final=block.final)
@@ -193,7 +205,7 @@ def _check_records(source: Source, tee: _Tee) -> int:
             raise record_error(source.path, fault, record=records, offset=block.start, data=block.data)
         records += len(frames.starts)
         blocks.consume(frames.consumed)
-        if not frames.consumed and not block.final and len(block.data) >= LIMITS.walk_block_bytes:
+        if not frames.consumed and not block.final and len(block.data) >= block_bytes:
             _check_long_record(source, blocks, block, records)
             records += 1
     return records

@@ -68,7 +68,7 @@ class FsspecFileSystem:
 
     def _info(self, name: str, is_file: bool) -> dict[str, Any]:
         """What fsspec says of a name."""
-        is_object = is_file and self._is_s3
+        is_object = is_file and self.is_s3
         if (self.can_list and not self._is_google and not is_object) or not self._has_loop:
             return dict(self.fsspec.info(name))
         from fsspec.asyn import sync
@@ -79,7 +79,7 @@ class FsspecFileSystem:
         """What an asynchronous filesystem says of a name; of a file on a web server, see `web_info`."""
         if self._is_google:
             return await google_info(self.fsspec, name, is_file=is_file)
-        if is_file and self._is_s3:
+        if is_file and self.is_s3:
             return await _s3_object(self.fsspec, name)
         return dict(await (self.fsspec._info(name) if self.can_list else web_info(self.fsspec, name)))
 
@@ -94,7 +94,8 @@ class FsspecFileSystem:
         return bool(set(protocols(self.fsspec)) & set(_GOOGLE)) and self._has_loop
 
     @property
-    def _is_s3(self) -> bool:
+    def is_s3(self) -> bool:
+        """Whether requests are made by s3fs."""
         return bool(set(protocols(self.fsspec)) & set(_S3)) and self._has_loop
 
     def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]:
@@ -154,7 +155,7 @@ class FsspecFileSystem:
         return [entry for entry in entries if entry.name.rstrip("/") != itself]
 
     def _ls(self, directory: str) -> list[dict[str, Any]]:
-        if not self._is_google and not self._is_s3:
+        if not self._is_google and not self.is_s3:
             return list(self.fsspec.ls(directory, detail=True))
         from fsspec.asyn import sync
 
@@ -177,7 +178,7 @@ class FsspecFileSystem:
             return [self._from_info(name, info) for name, info in infos.items()]
 
     def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:
-        list_page = google_page if self._is_google else _s3_page if self._is_s3 else None
+        list_page = google_page if self._is_google else _s3_page if self.is_s3 else None
         if list_page is None or "/" not in directory.rstrip("/"):
             return
         from fsspec.asyn import sync

@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from io import UnsupportedOperation
 from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -38,6 +39,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import note_retries
 from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.read.range_requests import result_of, unwrap
+from tfrecord_io.storage.write.object_body import ObjectBody, send_at_once, sign_without_body
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
 
 T = TypeVar("T")
@@ -243,10 +245,14 @@ class ObjectOutput(OutputFile):
 
     def _discard(self) -> None:
         self._memory.release(self)
-        if self._put is not None:
+        if self._put is not None and self._may_be_stored():
             wait([self._put], _STORED_SECONDS)
         with raise_os_errors(self.path):
             result_of(self._submit(self._cancel()))
+
+    def _may_be_stored(self) -> bool:
+        """Whether all of an object without parts was sent."""
+        return True
 
     async def _cancel(self) -> None:
         for task in self._tasks:
@@ -370,6 +376,30 @@ class S3Output(PartedOutput):
         self._aborted = False
         self._process = os.getpid()
         self._tags: dict[int, dict[str, Any]] = {}  # of the uploaded parts, by number
+        self._body: ObjectBody | None = None  # of an object whose size is known
+        self._body_crc32c: int | None = None  # stated before the body is there
+
+    def expect(self, size: int, crc32c: int | None) -> None:
+        if 0 < size <= self._size and not self._looks:
+            self._body, self._body_crc32c = ObjectBody(size, self._fs.loop), crc32c
+
+    def _write(self, piece: memoryview) -> int:
+        if self._body is None:
+            return super()._write(piece)
+        if self.offset + len(piece) > len(self._body):
+            raise OSError(errno.EIO, f"more than the {len(self._body)} bytes that were expected", self.path)
+        self._body.append(piece)
+        if self._put is None and self._body_crc32c is not None:
+            self._put = self._submit(self._tracked(self._put_arriving(self._body)))
+        return len(piece)
+
+    async def _put_arriving(self, body: ObjectBody) -> None:
+        """Store an object whose content arrives, meanwhile unless the request is signed with its content."""
+        try:
+            await self._put_whole()
+        except UnsupportedOperation:
+            await body.completed()
+            await self._put_whole()
 
     def send_part(self) -> None:
         if self._creation is None:
@@ -390,12 +420,26 @@ class S3Output(PartedOutput):
         tags = {k: v for k, v in answer.items() if k == "ETag" or (k.startswith("Checksum") and k != "ChecksumType")}
         self._tags[number] = {"PartNumber": number, **tags}
 
-    def _stated(self, data: bytearray) -> dict[str, str]:
+    def _stated(self, data: bytearray | memoryview, known: int | None = None) -> dict[str, str]:
         """The checksum that the server compares with what arrives."""
-        return {"ChecksumCRC32C": base64_crc32c(data)} if self.states_crc32c else {}
+        if not self.states_crc32c:
+            return {}
+        return {"ChecksumCRC32C": base64_crc32c_of(crc32c(data) if known is None else known)}
 
     async def _put_whole(self) -> None:
-        await self._call("put_object", Body=self._part, **self._condition, **self._stated(self._part))
+        stated = self._stated(self._whole, self._body_crc32c)
+        if self._body is not None:
+            await self._fs.set_session()
+            events = (await self._fs.get_s3(self._object["Bucket"])).meta.events
+            events.register("before-sign.s3.PutObject", sign_without_body, unique_id=sign_without_body.__name__)
+            events.register("before-send.s3.PutObject", send_at_once, unique_id=send_at_once.__name__)
+        body = self._part if self._body is None else self._body
+        await self._call("put_object", Body=body, **self._condition, **stated)
+
+    @property
+    def _whole(self) -> bytearray | memoryview:
+        """The content of an object without parts."""
+        return self._part if self._body is None else self._body.content
 
     async def _complete_parts(self) -> None:
         upload = {
@@ -405,8 +449,15 @@ class S3Output(PartedOutput):
         await self._call("complete_multipart_upload", **upload, **self._condition)
 
     def _commit(self) -> None:
+        if self._body is not None:
+            if self.offset != len(self._body):
+                raise OSError(errno.EIO, f"{self.offset} bytes in place of {len(self._body)}", self.path)
+            self._body.complete()
         super()._commit()
-        self._upload_id = None
+        self._upload_id = self._body = None
+
+    def _may_be_stored(self) -> bool:
+        return self._body is None or self._body.is_complete
 
     def _is_refused(self, error: OSError) -> bool:
         return super()._is_refused(error) or error_code(error) in _EXISTS
@@ -415,7 +466,7 @@ class S3Output(PartedOutput):
         hashes = [str(self._tags[n]["ETag"]).strip('"') for n in sorted(self._tags)]
         try:
             if self._upload_id is None:
-                expected = hashlib.md5(self._part, usedforsecurity=False).hexdigest()
+                expected = hashlib.md5(self._whole, usedforsecurity=False).hexdigest()
             else:
                 digests = b"".join(map(bytes.fromhex, hashes))
                 expected = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(hashes)}"

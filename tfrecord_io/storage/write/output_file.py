@@ -25,6 +25,12 @@ class OutputFile(NotCopied, ABC):
         self._open = True
         self._failed = False
 
+    def expect(self, size: int, crc32c: int | None) -> None:
+        """Say how many bytes will be written, and their CRC32C if it is known: a store may be sent them meanwhile.
+
+        The file appears by `commit` all the same, and only if these bytes were written.
+        """
+
     def write(self, buffer: Any) -> int:
         """Write all bytes of a contiguous buffer. After an error the file can only be discarded."""
         self._check_open()
