@@ -39,7 +39,7 @@ def test_a_file_is_replaced_by_default_and_a_dataset_of_shards_is_not(run, doubl
         assert run(*command, "--overwrite").exit_code == 0
         assert run(*command, "--mode", "error").exit_code == 3
     shown = " ".join(run("convert", "--help").stdout.split())
-    assert "a file is replaced by default, a dataset is an error" in shown
+    assert "by default, a file is replaced, and a dataset is an error" in shown
 
 
 def test_columns_and_encodings(run, doubles: Path, tmp_path: Path) -> None:

@@ -30,11 +30,21 @@ AS_JSON = "tfrecord_io.as_json"  # in the same: whether errors and warnings are 
 _OTHER_COMMANDS = {  # what other programs call them
     "help": "tfr --help",
     **dict.fromkeys(("info", "stat", "ls", "inspect"), "describe"),
-    **dict.fromkeys(("check", "validate", "fsck"), "verify"),
+    **dict.fromkeys(("check", "validate", "test", "fsck"), "verify"),
     **dict.fromkeys(("repair", "fix", "recover"), "salvage"),
     **dict.fromkeys(("show", "view", "peek"), "head"),
     **dict.fromkeys(("print", "dump", "less"), "cat"),
-    **dict.fromkeys(("cp", "sync", "mv"), "copy"),
+    **dict.fromkeys(("cp", "sync", "rsync", "mv", "move", "upload", "download"), "copy"),
+    **dict.fromkeys(("rm", "remove", "drop", "expire"), "delete"),
+    **dict.fromkeys(("append", "add"), "convert --append"),
+    **dict.fromkeys(("filter", "grep"), "convert --where"),
+    **dict.fromkeys(("import", "export", "read", "write"), "convert"),
+    **dict.fromkeys(("gc", "vacuum", "cleanup"), "clean"),
+    **dict.fromkeys(("optimize", "optimise"), "compact"),
+    **dict.fromkeys(("dedup", "unique", "uniq", "distinct"), "dedupe"),
+    **dict.fromkeys(("compare", "cmp"), "diff"),
+    **dict.fromkeys(("first", "last"), "head"),
+    **dict.fromkeys(("lookup", "find"), "get"),
     **dict.fromkeys(("wc", "len"), "count"),
     **dict.fromkeys(("query", "select"), "sql"),
     **dict.fromkeys(("concat", "join"), "merge"),
@@ -49,7 +59,7 @@ def debug_option() -> click.Option:
     def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.meta[DEBUG] = value or ctx.meta.get(DEBUG, False)
 
-    text = "Print the traceback of an error."
+    text = "Print the traceback of errors."
     return click.Option(["--debug"], is_flag=True, expose_value=False, callback=note, help=text)
 
 
@@ -62,7 +72,7 @@ def verbose_option() -> click.Option:
             if not any(isinstance(handler, _ToStderr) for handler in logger.handlers):
                 logger.addHandler(_ToStderr())
 
-    text = "Say on stderr what changes in storage; twice: also why files are read as they are."
+    text = "Log changes in storage to stderr; -vv also logs how files are read."
     return click.Option(["-v", "--verbose"], count=True, expose_value=False, callback=show, help=text)
 
 
@@ -192,13 +202,9 @@ class CommandGroup(click.Group):
                 warnings.showwarning = warn
                 yield
         except click.ClickException as error:
-            if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-                option = error.option_name.lstrip("-").replace("-", "_")
-                names = (option, *meant_keywords(option))
-                found = [max(p.opts, key=len) for name in names for p in error.ctx.command.params if p.name == name]
-                if found:
-                    text = f"No such option {error.option_name!r}. Did you mean {found[0]!r}?"
-                    error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
+            if isinstance(error, click.NoSuchOption) and (meant := _meant_option(error)) is not None:
+                text = f"No such option {error.option_name!r}. Did you mean {meant!r}?"
+                error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
             if as_json:
                 report(error.format_message(), "error", type(error).__name__, error.exit_code)
             else:
@@ -224,6 +230,16 @@ class CommandGroup(click.Group):
             raise click.exceptions.Exit(code) from None
 
 
+def _meant_option(error: click.NoSuchOption) -> str | None:
+    """The option of the command that other programs call like this one, or write like ``-20``."""
+    params = [] if error.ctx is None else error.ctx.command.params
+    option = error.option_name.lstrip("-").replace("-", "_")
+    if option.isdecimal():
+        return "-n N" if any("-n" in param.opts for param in params) else None
+    names = (option, *meant_keywords(option))
+    return next((max(param.opts, key=len) for name in names for param in params if param.name == name), None)
+
+
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tfrecord_io", prog_name="tfr")
 def tfr() -> None:
@@ -232,8 +248,8 @@ def tfr() -> None:
     PATH is a file, a URL, a quoted glob, a directory or a shard spec such as train@8. Several paths are read one
     after the other. Use - for standard input.
 
-    Exit codes: 0 success, 1 invalid data, 2 usage error, 3 I/O error (disk full, target exists, permission, network) or
-    out of memory, 130 interrupted, 143 terminated.
+    Exit codes: 0 success, 1 invalid data or (diff) a difference, 2 usage error, 3 I/O error (disk full, target exists,
+    permission, network) or out of memory, 130 interrupted, 143 terminated.
     """
 
 

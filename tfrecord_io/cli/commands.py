@@ -31,7 +31,9 @@ from tfrecord_io.typing import FileMode
 
 
 @inspection("columns", "record_type", "compression", "on_error", "filters")
-@click.option("-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, help="Number of records.")
+@click.option(
+    "-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, metavar="N", help="Number of records."
+)
 def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Show the first records."""
     from tfrecord_io.api import read_table
@@ -46,7 +48,9 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 
 
 @inspection("columns", "record_type", "compression", "on_error", "filters")
-@click.option("-n", "count", type=click.IntRange(min=0), default=5, show_default=True, help="Number of records.")
+@click.option(
+    "-n", "count", type=click.IntRange(min=0), default=5, show_default=True, metavar="N", help="Number of records."
+)
 def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> None:
     """Show the last records."""
     import pyarrow as pa
@@ -81,12 +85,12 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
     "--as",
     "format",
     type=click.Choice(SCHEMA_FORMATS),
-    help="Print code or text for pyarrow, TFX or TensorFlow, or the schema as JSON or Python.",
+    help="Print the schema as JSON, or as code or text for pyarrow, TFX, TensorFlow or Python.",
 )
 def schema(path: str | list[str], as_json: bool, format: str | None, **keywords: Any) -> None:
     """Show the columns and their types.
 
-    They come from the schema in the file or, without one, from its first records.
+    They come from the schema in the file or, without one, are inferred from its first records.
     """
     from tfrecord_io.cli import output, schema_text
     from tfrecord_io.schema.nested import stored_as
@@ -107,9 +111,9 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
 
 
 @inspection("compression", "max_decompression_ratio", "on_error", "threads")
-@click.option("--index", multiple=True, metavar="FILE", help="The index file of PATH; repeat it for several files.")
+@click.option("--index", multiple=True, metavar="FILE", help="Index file of PATH; repeat it for several files.")
 def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywords: Any) -> None:
-    """Count the records, for several PATHs also of each."""
+    """Count the records in total, and in each of several PATHs."""
     from tfrecord_io.cli import output
     from tfrecord_io.tools.count import count as number_of_records
 
@@ -132,12 +136,12 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
 
 
 @inspection(section="Write")
-@click.option("--check", is_flag=True, help="Write nothing: check the existing index of each file.")
+@click.option("--check", is_flag=True, help="Write nothing; check the existing indexes.")
 @indexed_columns("-c", "--columns", text="Write the offsets and the values")
 def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **keywords: Any) -> None:
-    """Write the record offsets of each file to FILE.index.
+    """Write an index of record offsets for each file, FILE.index.
 
-    Random access and counting use the index. With --columns, filters use it, and reads of these columns alone.
+    Random access and counting use the index. With --columns, filters also use it, and reads of only these columns.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.index_files import build_index, check_indexes, write_indexes
@@ -161,7 +165,7 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
 
 
 @inspection("columns", "record_type", "compression", "on_error", "filters")
-@click.option("--explain", is_flag=True, help="Read nothing: show which files and columns a read would take.")
+@click.option("--explain", is_flag=True, help="Show which files and columns would be read, without reading them.")
 def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: Any) -> None:
     """Show the type, missing values, range and lengths of each column."""
     from tfrecord_io.cli import output
@@ -187,7 +191,7 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
     "-o",
     "--output",
     metavar="TARGET",
-    help="Write the result, as tfr convert writes its TARGET, in place of showing it.",
+    help="Write the result to a file of any format that tfr convert writes, instead of printing it.",
 )
 @write_modes
 @options("compression", "split", "allow_missing_shards", "storage_options", "json")
@@ -255,15 +259,15 @@ def _write_rows(rows: Any, target: str, writing: dict[str, Any], storage_options
     show_default=True,
     metavar="TIME",
     callback=duration,
-    help="Minimum age: 30m, 12h, 2d.",
+    help="Minimum age, such as 30m, 12h or 2d.",
 )
-@click.option("--yes", "remove", is_flag=True, help="Remove them; by default they are only listed.")
+@click.option("--yes", "remove", is_flag=True, help="Remove the leftovers; by default, they are only listed.")
 @options("storage_options", "json")
 def clean(path: str, as_json: bool, **keywords: Any) -> None:
-    """List or remove what killed writers have left behind.
+    """List or remove the leftovers of killed writers.
 
-    These are unfinished uploads to S3 and temporary files below PATH. Unfinished uploads of other programs are
-    listed too: S3 does not say which program began an upload.
+    Leftovers are unfinished uploads to S3 and temporary files below PATH. Unfinished uploads of other programs are
+    listed, too, as S3 does not tell which program started an upload.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.leftovers import clean as find_leftovers
@@ -287,13 +291,13 @@ def clean(path: str, as_json: bool, **keywords: Any) -> None:
     "compression",
     "on_error",
     "filters",
-    click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="Number of records; by default all."),
-    click.option("--short", is_flag=True, help="Shorten bytes and long lists, in place of base64 and all values."),
+    click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="Number of records; by default, all."),
+    click.option("--short", is_flag=True, help="Abbreviate bytes and long lists."),
 )
 def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> None:
-    """Print records as JSON lines, with or without --json.
+    """Print records as JSON lines.
 
-    Bytes are base64.
+    Bytes are base64. --json changes nothing.
     """
     import pyarrow as pa
 
@@ -322,14 +326,14 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
 @click.option(
     "--key",
     metavar="COLUMN",
-    help="Take N for keys: values of this column. An index of it (tfr index -c) saves reading it.",
+    help="Look up records by this column; N are its values. An index (tfr index -c COLUMN) makes it faster.",
 )
-@click.option("--keep", type=click.Choice(["first"]), help="Which record is meant if several have one key.")
+@click.option("--keep", type=click.Choice(["first"]), help="Which record to show if several have the same key.")
 @options("columns", "record_type", "storage_options", "json")
 def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
-    """Show records by number, from 0; -1 is the last. Or by key.
+    """Show records by number, from 0 (-1 is the last), or by key.
 
-    PATH is not compressed. An index (tfr index) saves reading the record headers.
+    PATH must not be compressed. With an index (tfr index), the record headers are not read.
     """
     from tfrecord_io.arrow.output.to_python import record_dicts
     from tfrecord_io.cli import output

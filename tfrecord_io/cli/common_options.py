@@ -142,7 +142,7 @@ columns = click.option(
 
 def modes(*values: str) -> Callable[[Any], Any]:
     """Declare --mode, which says what becomes of existing output, and the short forms of two of its values."""
-    shorts = {"overwrite": "Replace TARGET, as --mode overwrite.", "append": "Add to the dataset, as --mode append."}
+    shorts = {"overwrite": "Replace TARGET: --mode overwrite.", "append": "Add rows to the dataset: --mode append."}
     shorts = {name: text for name, text in shorts.items() if name in values}
 
     def declare(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -156,7 +156,7 @@ def modes(*values: str) -> Callable[[Any], Any]:
 
         for name, text in reversed(shorts.items()):
             run = click.option(f"--{name}", is_flag=True, help=text)(run)
-        text = "What becomes of TARGET if it exists: a file is replaced by default, a dataset is an error."
+        text = "What to do if TARGET exists; by default, a file is replaced, and a dataset is an error."
         return click.option("--mode", type=click.Choice(values), help=text)(run)
 
     return declare
@@ -168,9 +168,9 @@ file_modes = modes(*get_args(FileMode))
 def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
     """Declare --mode, --partition-by, --overwrite-where and --evolve."""
     run = keyword("evolve", default=None)(command)
-    text = "Write to folders by the values of columns (day=1/); may be repeated."
+    text = "Write one folder for each value of these columns (day=1/); may be repeated."
     run = click.option("--partition-by", multiple=True, metavar="COLUMN,...", callback=_names_or_none, help=text)(run)
-    text = "With --mode overwrite_partitions: replace all folders of this value; may be repeated."
+    text = "With --mode overwrite_partitions: replace all folders with this value; may be repeated."
     parse = pairs("day=05-01")
     run = click.option("--overwrite-where", multiple=True, metavar="COLUMN=VALUE", callback=parse, help=text)(run)
     return modes(*get_args(WriteMode))(run)
@@ -189,14 +189,20 @@ def messages(command: Callable[..., Any]) -> Callable[..., Any]:
             options["record_type"] = (descriptor_set, message)
         return command(*arguments, **options)
 
-    run = click.option("--descriptor-set", metavar="FILE", help="The types of messages, compiled by protoc.")(run)
-    return click.option("--message", metavar="NAME", help="The message that each record is, such as pkg.Frame.")(run)
+    run = click.option(
+        "--descriptor-set", metavar="FILE", help="Descriptor set with the message type, compiled by protoc."
+    )(run)
+    return click.option("--message", metavar="NAME", help="Protobuf message type of the records, such as pkg.Frame.")(
+        run
+    )
 
 
 def indexed_columns(*names: str, text: str) -> Callable[[Any], Any]:
     """Declare an option with the columns of a column index."""
 
-    text += " of these columns to FILE.column_index; may be repeated. '*scalars': all columns of single values."
+    text += (
+        " of these columns to FILE.column_index; may be repeated. '*scalars' stands for all columns of single values."
+    )
     return click.option(*names, multiple=True, metavar="NAME,...", callback=_names, help=text)
 
 
@@ -223,16 +229,16 @@ storage_option = storage("--storage-option", "storage_options", "remote storage"
 
 
 _HELP = {
-    "allow_missing_shards": "Read the existing files if shards are missing or duplicated.",
-    "evolve": "Allow what is appended to have columns that the dataset lacks, or wider types.",
-    "max_shard_bytes": "Begin a new file before a record that would make one larger than this, uncompressed.",
-    "on_error": "At damaged data, fail, use the records before it, or leave it out.",
-    "partitions": "What values in the names of folders (day=1/) become: features, folders, or nothing.",
-    "record_type": "What each record is; detected by default.",
-    "shards": "Number of files to write, name-00000-of-00008, with a manifest.",
-    "split": "Rows of a dataset that TFDS (tensorflow_datasets) wrote, by its splits, such as train[:80%].",
-    "threads": "Number of threads; by default the number of CPU cores.",
-    "write_index": "Write the record offsets of the file to <path>.index, for random access and counting.",
+    "allow_missing_shards": "Read the shards that exist, even if some are missing or duplicated.",
+    "evolve": "Allow appended rows to add columns, or to widen types.",
+    "max_shard_bytes": "Start a new file before this size is exceeded, in uncompressed bytes.",
+    "on_error": "On damaged data: fail, stop and keep the records before it, or skip it.",
+    "partitions": "Store the values in folder names (day=1/) as features, keep the folders, or drop the values.",
+    "record_type": "Type of the records; detected by default.",
+    "shards": "Write this number of files, such as name-00000-of-00008, and a manifest.",
+    "split": "Split of a TFDS (tensorflow_datasets) dataset, such as train[:80%].",
+    "threads": "Number of threads; by default, one per CPU core.",
+    "write_index": "Write an index of record offsets, <path>.index, for random access and counting.",
 }
 
 
@@ -292,7 +298,7 @@ _OWN: dict[str, Callable[[Any], Any]] = {
         "--max-decompression-ratio",
         type=click.FloatRange(min=1),
         metavar="RATIO",
-        help="Refuse compressed files that decompress to more than this many times the bytes read of them.",
+        help="Refuse compressed files that expand to more than this many times their size.",
     ),
     "record_type": lambda command: plain_record_type(messages(command)),
     "json": json_flag,

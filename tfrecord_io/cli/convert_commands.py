@@ -70,11 +70,12 @@ class _Convert(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self._add(*(row.options for row in FORMATS))
         own = dict.fromkeys(name for row in FORMATS for name in option_names(row))
-        shared = [param.get_help_record(ctx) for param in self.get_params(ctx) if param.name not in own]
+        params = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]  # no arguments
+        shared = [param.get_help_record(ctx) for param in params if param.name not in own]
         with formatter.section("Options"):
             formatter.write_dl([record for record in shared if record is not None])
         formats: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
+        for param in params:
             titles = dict.fromkeys(row.title for row in FORMATS if param.name in option_names(row))
             if titles and (record := param.get_help_record(ctx)) is not None:
                 formats.setdefault(listed("and", *titles), []).append(record)
@@ -100,20 +101,20 @@ def _shown(format: Format) -> str:
     "source_format",
     metavar="FORMAT",
     shell_complete=lambda _ctx, _param, text: [key for key in keys() if key.startswith(text)],
-    help="The format of SOURCE, if its name does not say it: one of those below.",
+    help="Format of SOURCE, if its name does not tell: one of the formats below.",
 )
 @click.option(
     "--to",
     "target_format",
     metavar="FORMAT",
     shell_complete=lambda _ctx, _param, text: [key for key in keys(written=True) if key.startswith(text)],
-    help="The format of TARGET, if its name does not say it: one of those below that is written.",
+    help="Format of TARGET, if its name does not tell: one of the formats below.",
 )
 @columns
 @click.option(
     "--float64",
     type=click.Choice(["round", "error", "raw"]),
-    help="How to store float64, which TFRecord does not have; rounded to float32 by default.",
+    help="How to store float64, which TFRecord lacks; by default, it is rounded to float32.",
 )
 @click.option(
     "--column-encoding",
@@ -124,39 +125,48 @@ def _shown(format: Format) -> str:
     callback=pairs("x=raw"),
     help="NAMES; may be repeated.",
 )
-@compression_option(help="NAMES; by default from the name or content of the TFRecord file.")
+@compression_option(help="NAMES; by default, from the name or content of the TFRecord file.")
 @write_modes
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
 @click.option(
     "--resume",
     is_flag=True,
     default=None,
-    help="Write a shard for each file of SOURCE; go on where the same command was stopped.",
+    help="Write a shard for each file of SOURCE, and continue where the same command was stopped.",
 )
-@click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a TFRecord file.")
-@click.option("--embed-schema/--no-embed-schema", default=None, help="Store the schema in TFRecord files; the default.")
+@click.option(
+    "--max-shard-bytes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Maximum size of a TFRecord file, in uncompressed bytes.",
+)
+@click.option(
+    "--embed-schema/--no-embed-schema",
+    default=None,
+    help="Whether to store the schema in TFRecord files; by default, it is stored.",
+)
 @click.option(
     "--record-type",
     type=click.Choice(["example", "sequence_example", "bytes"]),
-    help="What each record of a TFRecord file is; detected when reading, by default.",
+    help="Type of the records of TFRecord files; detected by default.",
 )
 @messages
 @click.option(
     "--on-error",
     type=click.Choice(["raise", "stop", "skip"]),
-    help="At damaged data, fail (the default), use the records before it, or leave it out.",
+    help="On damaged data: fail (the default), stop and keep the records before it, or skip it.",
 )
 @click.option(
     "--sample",
     type=click.UNPROCESSED,
     callback=lambda _ctx, _param, text: int(text) if text and text.isdigit() else text,
     metavar="N|all",
-    help="Number of records from which types are inferred; 10000 by default.",
+    help="Number of records from which types are inferred; by default, 10000.",
 )
 @click.option(
     "--on-new",
     type=click.Choice(["raise", "ignore"]),
-    help="At a feature that is not in the sample, fail (the default), or leave it out.",
+    help="On a feature that is not in the sample: fail (the default), or ignore it.",
 )
 @click.option(
     "--type",
@@ -164,14 +174,14 @@ def _shown(format: Format) -> str:
     multiple=True,
     metavar="NAME=TYPE",
     callback=pairs("zip=string"),
-    help="The type of a column of CSV, JSON lines or TFRecord, such as zip=string; may be repeated.",
+    help="Type of a column of CSV, JSON lines or TFRecord, such as zip=string; may be repeated.",
 )
 @click.option(
     "--files",
     metavar="images|all|COLUMN",
     shell_complete=lambda _ctx, _param, text: [key for key in FOLDERS if key.startswith(text)],
-    help="Write the images of TFRecord files, their files, or those in a column of bytes, to the folder TARGET. Of a "
-    "folder SOURCE: what to read, images or all.",
+    help="Write the images, all files, or the bytes of a column to the folder TARGET. With a folder as SOURCE: read "
+    "images or all files.",
 )
 @where
 @options(partial(write_index, default=None), "split", "allow_missing_shards")
@@ -182,14 +192,16 @@ def _shown(format: Format) -> str:
 def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Convert from TFRecord to other file formats, and back.
 
-    The format of SOURCE and TARGET is detected from the name, whose suffix is one of those below, with that of a
-    compression after it where files are compressed as a whole (.csv.gz); any other SOURCE is TFRecord, and so is a
-    TARGET with a suffix of TFRecord or without one. --to tfrecord writes other names. A folder of images, with a folder
-    for each class, is read as such; --files images writes one; --from and --to coco, voc and yolo read and write images
-    with the boxes of their annotations. Several .npy or IDX files are zipped by their leading axis; each file of a
-    directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for standard input or standard output,
-    which have TFRecord data unless --from or --to names another format; the summary is then printed on stderr, as it is
-    if TARGET is another name of standard output.
+    One of SOURCE and TARGET is TFRecord. Formats are detected from the suffixes listed below, also before the suffix of
+    a compression (.csv.gz). A SOURCE with another suffix is TFRecord, and so is a TARGET with a suffix of TFRecord or
+    none; --to tfrecord writes to other names.
+
+    Folders of images, with a folder for each class, are read as such, and --files images writes one. --from and --to
+    coco, voc and yolo read and write images with annotated boxes. Several .npy or IDX files are zipped along their
+    first axis; in a directory of .npy or .npz files, each file becomes one record.
+
+    Use - as SOURCE or TARGET for standard input or output: TFRecord data, unless --from or --to names another format.
+    The summary is then printed to stderr.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import Sides, convert_given
@@ -227,7 +239,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     default="steps",
     show_default=True,
     metavar="NAME",
-    help="Steps are in the columns NAME/...: lists with a value for each step, or tensors.",
+    help="Prefix of the columns with steps, NAME/...: lists with one value per step, or tensors.",
 )
 @options(
     "columns",
@@ -245,10 +257,10 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     "json",
 )
 def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, **keywords: Any) -> None:
-    """Write a record for each step of the episodes in files.
+    """Write one record for each step of the episodes in files.
 
-    Its columns are those of the episode, where those of steps have the value of the step, the number of the episode
-    (record) and that of the step in it (step). Use - as SOURCE or TARGET for standard input or output.
+    It has the columns of the episode, with the values of this step, and two more: the number of the episode (record)
+    and of the step in it (step). Use - as SOURCE or TARGET for standard input or output.
     """
     from tfrecord_io.api import open_reader, write_tfrecord
     from tfrecord_io.cli import output

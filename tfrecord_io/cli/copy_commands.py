@@ -26,14 +26,18 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
         type=click.Choice(["records", "bytes"]),
         default="records",
         show_default=True,
-        help="Check the checksums of all records, or only files.",
+        help="Check the checksums of all records, or only those of the files.",
     ),
-    click.option("--update", is_flag=True, help="Copy what differs, by checksum, and remove what is gone."),
+    click.option(
+        "--update",
+        is_flag=True,
+        help="Copy files that differ, by checksum, and remove those that SOURCE no longer has.",
+    ),
     file_modes,
-    click.option("--all-files", is_flag=True, help="Also copy all other files of directories."),
+    click.option("--all-files", is_flag=True, help="Copy all files of a directory, not only TFRecord files."),
     "filters",
-    click.option("--dry-run", is_flag=True, help="Write nothing: print what would be copied and removed."),
-    click.option("--limit-rate", metavar="RATE", help="The most bytes a second, such as 100MB."),
+    click.option("--dry-run", is_flag=True, help="Write nothing; print what would be copied and removed."),
+    click.option("--limit-rate", metavar="RATE", help="Maximum bytes per second, such as 100MB."),
     click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of files copied at a time."),
     "storage_options",
     "source_storage",
@@ -43,8 +47,8 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
 def copy(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Copy files or whole datasets, and check every record on the way.
 
-    Bytes stay as they are. A dataset appears at once, as one version; a copy that was killed goes on where it was.
-    --where selects folders of columns. Within a store of buckets, the store copies the files.
+    Files are copied unchanged. A dataset appears in one step, as one version; the same command continues a copy that
+    was killed. --where selects partition folders. Within one store, such as S3, the store copies the files.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.copy import copy as copy_files

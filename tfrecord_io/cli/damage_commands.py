@@ -52,12 +52,12 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 @click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @options("compression", "max_decompression_ratio")
-@click.option("--dry-run", is_flag=True, help="Write nothing: report what can be kept, and what is lost.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; report what can be kept and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
 @file_modes
 @options("storage_options", "source_storage", "target_storage", "json")
 def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
-    """Write the intact records of damaged files to new ones.
+    """Write the intact records of damaged files to new files.
 
     What is lost is reported. TARGET is a file for one SOURCE file, or a directory, where files keep their names. Exit
     codes: 0 nothing is lost, 1 something is.
@@ -77,14 +77,22 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 @tfr.declare("Show")
 @click.argument("a", metavar="A", callback=_input)
 @click.argument("b", metavar="B", callback=_input)
-@click.option("--any-order", is_flag=True, help="Compare the records regardless of their order.")
+@click.option("--any-order", is_flag=True, help="Ignore the order of the records.")
 @click.option(
     "--key",
     multiple=True,
     metavar="COLUMN",
-    help="Of what identifies a record: show what is changed, added, removed. May be repeated.",
+    help="Match records by this column, and show which are changed, added or removed; may be repeated.",
 )
-@click.option("-n", "limit", type=click.IntRange(min=0), default=10, show_default=True, help="Records to show.")
+@click.option(
+    "-n",
+    "limit",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Number of differing records to show.",
+)
 @options(
     "storage_options",
     storage("--a-option", "a_storage", "the storage of A"),

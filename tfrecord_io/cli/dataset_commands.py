@@ -17,14 +17,14 @@ from tfrecord_io.display import counted
 @options(
     click.argument("path", metavar="PATH"),
     where,
-    click.option("--dry-run", is_flag=True, help="Change nothing: report what would be removed."),
+    click.option("--dry-run", is_flag=True, help="Change nothing; report what would be removed."),
     click.option(
         "--type",
         "schema_overrides",
         multiple=True,
         metavar="NAME=TYPE",
         callback=pairs("user=string"),
-        help="The type of a column of the condition, such as user=string; may be repeated.",
+        help="Type of a column in the condition, such as user=string; may be repeated.",
     ),
     "storage_options",
     "json",
@@ -32,8 +32,8 @@ from tfrecord_io.display import counted
 def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
     """Remove the rows that meet all conditions of --where.
 
-    PATH is a dataset with a manifest, a folder of it, or one file. Shards that hold such rows are dropped or written
-    anew without these, in one step; the others stay as they are. Rows where a condition is null are kept.
+    PATH is a dataset with a manifest, one of its folders, or a single file. Shards with such rows are dropped or
+    rewritten in one step; other shards are left alone. Rows where a condition is null are kept.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.delete import delete as delete_rows
@@ -48,10 +48,10 @@ def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
 @tfr.declare("Write")
 @options(click.argument("path", metavar="PATH"), "storage_options", "json")
 def adopt(path: str, as_json: bool, **keywords: Any) -> None:
-    """Write a manifest for files that another tool wrote.
+    """Write a manifest for files written by another tool.
 
-    PATH is a directory, also with folders of columns (day=1/). The files are read for it, and stay as they are. Rows
-    can then be appended, deleted and replaced.
+    PATH is a directory, with or without partition folders (day=1/). The files are read, and not changed. Afterwards,
+    rows can be appended, deleted and replaced.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.adopt import adopt as adopt_files

@@ -41,7 +41,7 @@ def _schema(ctx: click.Context, option: click.Parameter, file: IO[bytes] | None)
 _OPTIONS = (
     "shards",
     "max_shard_bytes",
-    compression_option(help="NAMES; by default from the name of TARGET."),
+    compression_option(help="NAMES; by default, as the name of TARGET says."),
     "write_index",
     file_modes,
     "partitions",
@@ -50,7 +50,7 @@ _OPTIONS = (
         type=click.File("rb"),
         metavar="FILE",
         callback=_schema,
-        help="The schema to store in the output, as tfr schema --as json prints it.",
+        help="Schema to store in the output, in the form of tfr schema --as json.",
     ),
     click.option(
         "--type",
@@ -58,7 +58,7 @@ _OPTIONS = (
         multiple=True,
         metavar="NAME=TYPE",
         callback=pairs("n=int64"),
-        help="The type of a column in the stored schema, such as n=int64; may be repeated.",
+        help="Type of a column in the stored schema, such as n=int64; may be repeated.",
     ),
     "split",
     "allow_missing_shards",
@@ -84,7 +84,9 @@ def _fractions(ctx: click.Context, option: click.Parameter, text: str | None) ->
     return dict(zip(names, numbers, strict=True)) if names else numbers
 
 
-_seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random numbers.")
+_seed = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of the random numbers."
+)
 
 
 def _copying(*own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
@@ -98,7 +100,7 @@ def _copying(*own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
 
 @_copying()
 def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
-    """Write the records of files to one file, or to other shards.
+    """Write the records of several files to one file, or to shards.
 
     Records are copied as bytes, in their order. Use - as SOURCE or TARGET for standard input or output.
     """
@@ -108,15 +110,15 @@ def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
 
 
 @_copying(
-    click.option("--by", metavar="COLUMN", help="A file for each value of a column, VALUE.tfrecord in TARGET."),
+    click.option("--by", metavar="COLUMN", help="Write one file for each value of a column, VALUE.tfrecord in TARGET."),
     click.option(
         "--fractions",
         metavar="PARTS",
         callback=_fractions,
-        help="Parts, such as 0.8,0.1,0.1 (train, validation and test) or train=0.9,eval=0.1, at random or by:",
+        help="Random parts, such as 0.8,0.1,0.1 (train, validation and test) or train=0.9,eval=0.1.",
     ),
-    click.option("--group", metavar="COLUMN", help="All records of a value, such as a user, are in one part."),
-    click.option("--stratify", metavar="COLUMN", help="Each part has its share of the records of each value."),
+    click.option("--group", metavar="COLUMN", help="Keep all records with one value, such as a user, in one part."),
+    click.option("--stratify", metavar="COLUMN", help="Give each part the same share of the records of each value."),
     _seed,
 )
 def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
@@ -133,7 +135,7 @@ def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
 
 @_copying(
     _seed,
-    click.option("--memory-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes of records to hold in memory."),
+    click.option("--memory-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes of records to keep in memory."),
 )
 def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the records of files in a random order.
@@ -147,11 +149,11 @@ def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 
 @_copying(
     click.option("-n", "n", type=click.IntRange(min=0), metavar="N", help="Number of records."),
-    click.option("--fraction", type=float, metavar="PART", help="Part of the records, from 0 to 1."),
+    click.option("--fraction", type=float, metavar="PART", help="Fraction of the records, from 0 to 1."),
     _seed,
 )
 def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
-    """Write a random choice of the records of files, in their order.
+    """Write a random sample of the records, in their order.
 
     Records are copied as bytes.
     """
@@ -161,14 +163,14 @@ def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
 
 
 @_copying(
-    click.option("--by", required=True, multiple=True, metavar="COLUMN", help="Of the key; may be repeated."),
+    click.option("--by", required=True, multiple=True, metavar="COLUMN", help="Column of the key; may be repeated."),
     click.option(
-        "--keep", type=click.Choice(["first", "last"]), default="first", show_default=True, help="Which record."
+        "--keep", type=click.Choice(["first", "last"]), default="first", show_default=True, help="Which record to keep."
     ),
-    click.option("--memory-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes of keys to hold in memory."),
+    click.option("--memory-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes of keys to keep in memory."),
 )
 def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
-    """Write one record of each key.
+    """Write one record for each key.
 
     Records are copied as bytes, in their order.
     """
@@ -182,7 +184,7 @@ def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
 def compact(path: str, as_json: bool, **keywords: Any) -> None:
     """Join small neighbouring shards of a dataset.
 
-    Records are copied as bytes, in their order, and appear at once in place of the small shards, which are removed.
+    Records are copied as bytes, in their order. The new shards replace the small ones in one step.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.compact import compact as compact_files

@@ -13,11 +13,17 @@ from tfrecord_io.errors import printable
 
 @tfr.declare("Show")
 @click.argument("paths", metavar="PATH... OUT.html", nargs=-1, required=True)
-@click.option("--compare", metavar="OTHER", help="Another dataset, to show both side by side and how they differ.")
+@click.option("--compare", metavar="OTHER", help="Show another dataset beside this one, and how they differ.")
 @options("columns", "record_type", "compression", "on_error")
-@click.option("--sample-records", type=click.IntRange(min=1), metavar="N", help="Records to read; 50000 by default.")
-@click.option("--sample-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes to read; 67108864 by default.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random choice.")
+@click.option(
+    "--sample-records", type=click.IntRange(min=1), metavar="N", help="Number of records to read; by default, 50000."
+)
+@click.option(
+    "--sample-bytes", type=click.IntRange(min=1), metavar="N", help="Number of bytes to read; by default, 67108864."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of the random sample."
+)
 @click.option("--verify", is_flag=True, help="Verify all files completely.")
 @file_modes
 @options("split", "allow_missing_shards", "storage_options", "json")
