@@ -8,6 +8,7 @@ file.
 from __future__ import annotations
 
 import inspect
+import pydoc
 import re
 import runpy
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.options.keyword_names import OF_DATASETS
 
 STORED = Path(__file__).parent / "data" / "public_api.txt"
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "api.py"
@@ -115,6 +117,30 @@ def test_each_call_names_its_keywords_for_one_that_it_does_not_have() -> None:
     for call in (tfr.Dataset.limit, tfr.Dataset.take):
         with pytest.raises(TypeError, match=r"keyword argument 'rows'; valid names: n$"):
             call(rows=1)
+
+
+_DAILY = ("columns", "filters", "schema", "limit", "on_error", "storage_options", "progress")
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the documentation is not installed")
+def test_calls_have_their_own_keywords_and_few_of_reading() -> None:
+    """What says how files are read is said once, to `tfrecord_io.dataset`: see dev/decisions/typed-calls.md."""
+    reference = runpy.run_path(str(REFERENCE))
+    items = {name: reference["item_of"](name) for name in reference["FULL"]}
+    calls = {name: [*inspect.signature(item).parameters] for name, item in items.items() if inspect.isfunction(item)}
+    reading = [keyword for keywords in calls.values() for keyword in keywords if keyword in OF_DATASETS]
+    long = {name for name, keywords in calls.items() if len(keywords) >= 20}
+    assert long <= {"dataset", "write_tfrecord", "iter_arrays"}
+    assert sum(map(len, calls.values())) <= 550
+    assert len(reading) <= 220
+    for name, keywords in calls.items():
+        daily = [keyword for keyword in keywords if keyword in _DAILY]
+        assert daily == [keyword for keyword in _DAILY if keyword in daily], name
+
+
+@pytest.mark.parametrize("call", [tfr.convert, tfr.iter_arrays])
+def test_the_help_of_a_call_can_be_read_at_once(call: Any) -> None:
+    assert len(pydoc.render_doc(call).splitlines()) <= 100
 
 
 if __name__ == "__main__":

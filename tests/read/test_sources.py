@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.options.keyword_names import REFUSED
+from tfrecord_io.options.keyword_names import REFUSED, of_dataset
 from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
 f = pc.field
@@ -518,17 +518,28 @@ OF_SOURCES = [
         tfr.dedupe,
     ),
     *(tfr.open_random, tfr.verify, tfr.salvage, tfr.copy, tfr.compact, tfr.delete, tfr.adopt, tfr.build_index),
-    *(tfr.formats.write_npy, tfr.formats.write_npz, tfr.formats.write_file_folder, tfr.formats.open_elwc),
+    *(tfr.formats.write_npy, tfr.formats.write_npz, tfr.formats.write_file_folder, tfr.formats.write_image_folder),
+    *(tfr.formats.open_elwc, tfr.formats.read_earth_engine),
 ]
+
+
+def test_all_calls_that_take_a_source_are_tried() -> None:
+    calls = [
+        *(getattr(tfr, name) for name in tfr.__all__),
+        *(getattr(tfr.formats, name) for name in dir(tfr.formats) if not name.startswith("_")),
+    ]
+    taking = {call.__name__ for call in calls if callable(call) and of_dataset(call) and call is not tfr.dataset}
+    assert taking == {call.__name__ for call in OF_SOURCES}
 
 
 @pytest.mark.parametrize("name", ["compression", "limits"])
 @pytest.mark.parametrize("call", OF_SOURCES, ids=lambda call: call.__name__)
 def test_compression_and_limits_beside_a_path_belong_to_a_call_or_are_named(call: Any, name: str) -> None:
-    """`salvage` takes those of the files, as it reads what cannot be trusted; other calls a compression of a target."""
+    """A compression is that of a target, if a call writes one; limits are those of what is read."""
     value = {"compression": "gzip", "limits": tfr.Limits(record_bytes=5)}[name]
     parameters = inspect.signature(call).parameters
     if name in parameters:
+        assert name == "compression"
         assert "target" in parameters
         return
     with pytest.raises(TypeError) as error:
