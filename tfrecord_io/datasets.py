@@ -582,6 +582,17 @@ def windows(
 ) -> WindowedDataset | pa.RecordBatchReader:
     """Turn each row, an episode, into a row for each window of consecutive steps in it.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"id": ["a", "b"], "steps/x": [[1, 2, 3, 4], [5, 6]]}, "walks.tfrecord")
+    >>> windowed = tfr.windows(tfr.dataset("walks.tfrecord"), length=3)
+    >>> windowed.to_table().to_pylist()
+    [{'id': 'a', 'steps/x': [1, 2, 3]}, {'id': 'a', 'steps/x': [2, 3, 4]}]
+    >>> next(tfr.windows(tfr.dataset("walks.tfrecord"), length=3, stride=2, pad="edge").iter_arrays(batch_size=3))
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'id': array(['a', 'a', 'b'], dtype=StringDType(na_object=None)), 'steps/x': array([[1, 2, 3],
+           [3, 4, 4],
+           [5, 6, 6]])}
+
     Parameters
     ----------
     data : path, Dataset, Reader, DataFrame, Table or any other table
@@ -614,19 +625,6 @@ def windows(
         As in `explode`.
     ValueError
         `length` or `stride` is less than 1.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"id": ["a", "b"], "steps/x": [[1, 2, 3, 4], [5, 6]]}, "walks.tfrecord")
-    >>> windowed = tfr.windows(tfr.dataset("walks.tfrecord"), length=3)
-    >>> windowed.to_table().to_pylist()
-    [{'id': 'a', 'steps/x': [1, 2, 3]}, {'id': 'a', 'steps/x': [2, 3, 4]}]
-    >>> next(tfr.windows(tfr.dataset("walks.tfrecord"), length=3, stride=2, pad="edge").iter_arrays(batch_size=3))
-    ... # doctest: +NORMALIZE_WHITESPACE
-    {'id': array(['a', 'a', 'b'], dtype=StringDType(na_object=None)), 'steps/x': array([[1, 2, 3],
-           [3, 4, 4],
-           [5, 6, 6]])}
     """
     check_integer("length", length, 1)
     check_integer("stride", stride, 1)
@@ -656,6 +654,20 @@ def mix(
     every reader and on every machine; which rows of a dataset these are, depends on the shuffling of the reader. The
     rows of a dataset come in the order in which it is read alone: with ``shuffle_buffer=``, its files are shuffled, and
     the mixture passes through the buffer.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "small.tfrecord")
+    >>> _ = tfr.write_tfrecord({"n": list(range(100, 110))}, "large.tfrecord")
+    >>> mixed = tfr.mix([tfr.dataset("small.tfrecord"), tfr.dataset("large.tfrecord")], [0.3, 0.7], stop="all")
+    >>> sorted(set(mixed.to_table()["n"].to_pylist())) == [1, 2, 3, *range(100, 110)]
+    True
+    >>> sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6)) == mixed.count_rows()
+    True
+    >>> _ = tfr.write_tfrecord({"kind": ["usual"] * 990 + ["rare"] * 10}, "kinds.tfrecord")
+    >>> balanced = tfr.mix(tfr.dataset("kinds.tfrecord"), balance="kind", stop="never")
+    >>> batch = next(balanced.iter_arrays(batch_size=1000, shuffle_buffer=1000, seed=0))
+    >>> 450 < (batch["kind"] == "rare").sum() < 550
+    np.True_
 
     Parameters
     ----------
@@ -694,22 +706,6 @@ def mix(
         `balance` is not a column, or a row has no value in it.
     TypeError, ValueError
         The value of a keyword is invalid.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "small.tfrecord")
-    >>> _ = tfr.write_tfrecord({"n": list(range(100, 110))}, "large.tfrecord")
-    >>> mixed = tfr.mix([tfr.dataset("small.tfrecord"), tfr.dataset("large.tfrecord")], [0.3, 0.7], stop="all")
-    >>> sorted(set(mixed.to_table()["n"].to_pylist())) == [1, 2, 3, *range(100, 110)]
-    True
-    >>> sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6)) == mixed.count_rows()
-    True
-    >>> _ = tfr.write_tfrecord({"kind": ["usual"] * 990 + ["rare"] * 10}, "kinds.tfrecord")
-    >>> balanced = tfr.mix(tfr.dataset("kinds.tfrecord"), balance="kind", stop="never")
-    >>> batch = next(balanced.iter_arrays(batch_size=1000, shuffle_buffer=1000, seed=0))
-    >>> 450 < (batch["kind"] == "rare").sum() < 550
-    np.True_
     """
     is_single = isinstance(datasets, str | PathLike | Scan | WindowedDataset)
     given: Any = [datasets] if is_single else datasets

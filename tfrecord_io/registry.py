@@ -50,6 +50,15 @@ class Registry(Generic[R]):
 
     The name of a row whose plugin was removed is a `MissingDependencyError`.
 
+    >>> from types import SimpleNamespace as Shape
+    >>> round = Shape(name="circle", aliases=("round",), suffixes=(".o",))
+    >>> shapes = Registry("shape", Shape, (round,), "tfrecord_io.shapes")
+    >>> shapes.names(), shapes["ROUND"] is round, shapes.of_path("a/b.O") is round, shapes.without_suffix("b.o")
+    (('circle',), True, True, 'b')
+    >>> shapes["square"]
+    Traceback (most recent call last):
+    ValueError: unknown shape 'square'; expected 'circle'
+
     Parameters
     ----------
     kind : str
@@ -60,17 +69,6 @@ class Registry(Generic[R]):
         Those of this package, without those of its plugins; or what returns them, called when a row is first looked up.
     group : str
         Of the entry points: "tfrecord_io.compressions".
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Shape
-    >>> round = Shape(name="circle", aliases=("round",), suffixes=(".o",))
-    >>> shapes = Registry("shape", Shape, (round,), "tfrecord_io.shapes")
-    >>> shapes.names(), shapes["ROUND"] is round, shapes.of_path("a/b.O") is round, shapes.without_suffix("b.o")
-    (('circle',), True, True, 'b')
-    >>> shapes["square"]
-    Traceback (most recent call last):
-    ValueError: unknown shape 'square'; expected 'circle'
     """
 
     def __init__(

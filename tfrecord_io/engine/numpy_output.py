@@ -120,6 +120,9 @@ def _bytes_of(array: Array) -> Array:
 def first_fit(lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[int]]:
     """Assign rows, in order, to the first of some bins that has room; one for which none has, begins new bins.
 
+    >>> first_fit(np.array([[3], [2], [1], [4], [4]]), np.array([4]), 2)
+    (array([0, 1, 0, 0, 1]), [3])
+
     Parameters
     ----------
     lengths : int64 ndarray of shape [rows, columns]
@@ -134,11 +137,6 @@ def first_fit(lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[i
     bin_of_row : int64 ndarray of shape [rows]
     begins : list of int
         The rows that begin new bins, without the first row.
-
-    Examples
-    --------
-    >>> first_fit(np.array([[3], [2], [1], [4], [4]]), np.array([4]), 2)
-    (array([0, 1, 0, 0, 1]), [3])
     """
     bin_of_row = np.zeros(len(lengths), np.int64)
     if (kernel := _kernel()) is not None:

@@ -84,6 +84,13 @@ class ParsedTensor(NamedTuple):
 def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> Array:
     """Parse a serialized TensorProto, as ``tf.io.parse_tensor`` does.
 
+    >>> import tfrecord_io as tfr
+    >>> tfr.io.parse_tensor(tfr.io.serialize_tensor(np.array([[1, 2], [3, 4]], "int16")))
+    array([[1, 2],
+           [3, 4]], dtype=int16)
+    >>> tfr.io.parse_tensor(tfr.io.serialize_tensor(["cat", b"\\x00"]), "string")
+    array([b'cat', b'\\x00'], dtype=object)
+
     Parameters
     ----------
     serialized : bytes, bytearray or memoryview
@@ -109,15 +116,6 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFA
         are errors here. So is a tensor of 2³¹ bytes or more, and one above `Limits.expansion_bytes`.
     SchemaError
         A tensor cannot have this `out_type`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> tfr.io.parse_tensor(tfr.io.serialize_tensor(np.array([[1, 2], [3, 4]], "int16")))
-    array([[1, 2],
-           [3, 4]], dtype=int16)
-    >>> tfr.io.parse_tensor(tfr.io.serialize_tensor(["cat", b"\\x00"]), "string")
-    array([b'cat', b'\\x00'], dtype=object)
     """
     declared = None if out_type is None else declared_name(out_type)
     if not isinstance(serialized, bytes | bytearray | memoryview):

@@ -25,6 +25,10 @@ _CONTENT_TAG = b"\x22"  # field 4, length-delimited
 def serialize_tensor(tensor: Any) -> bytes:
     """Serialize an array as a TensorProto, byte for byte as ``tf.io.serialize_tensor`` does.
 
+    >>> import tfrecord_io as tfr
+    >>> tfr.io.serialize_tensor(np.array([1.0, 2.0], "float32"))
+    b'\\x08\\x01\\x12\\x04\\x12\\x02\\x08\\x02"\\x08\\x00\\x00\\x80?\\x00\\x00\\x00@'
+
     Parameters
     ----------
     tensor : array_like
@@ -36,12 +40,6 @@ def serialize_tensor(tensor: Any) -> bytes:
     EncodeError
         TensorFlow does not have the dtype, an object is neither bytes nor text, a value is masked or null, or the array
         is over 2 GiB.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> tfr.io.serialize_tensor(np.array([1.0, 2.0], "float32"))
-    b'\\x08\\x01\\x12\\x04\\x12\\x02\\x08\\x02"\\x08\\x00\\x00\\x80?\\x00\\x00\\x00@'
     """
     if has_missing(tensor):
         reason = "a value is masked or null: the values of a tensor cannot be missing"

@@ -334,6 +334,12 @@ def _with_checked_keywords(cls: type[T]) -> type[T]:
 class Limits:
     """What a file that is not trusted may take; more is an error.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "foreign.tfrecord")
+    >>> limits = tfr.Limits(record_bytes=1 << 20, features=100, decompression_ratio=100)
+    >>> tfr.read_table(tfr.dataset("foreign.tfrecord", limits=limits))["x"].to_pylist()
+    [1, 2]
+
     Parameters
     ----------
     record_bytes : int, default 2**31 - 1
@@ -348,14 +354,6 @@ class Limits:
     decompression_ratio : float, optional
         How many times the bytes read of a compressed file it may decompress to, beyond 1 MiB: a CompressionError after
         the records before. None: no limit. Text that repeats may reach 1,000.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "foreign.tfrecord")
-    >>> limits = tfr.Limits(record_bytes=1 << 20, features=100, decompression_ratio=100)
-    >>> tfr.read_table(tfr.dataset("foreign.tfrecord", limits=limits))["x"].to_pylist()
-    [1, 2]
     """
 
     record_bytes: int = MAX_RECORD_BYTES

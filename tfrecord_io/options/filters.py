@@ -38,6 +38,9 @@ _OPERATORS = (*(symbol for symbol in _FUNCTIONS if symbol != CONTAINS), "in", "n
 def condition_of(filters: Any) -> Condition:
     """The condition of ``filters=``.
 
+    >>> condition_of([("b", ">", 1), ("a", "!=", None)]).text
+    '((b > 1) and is_valid(a))'
+
     Parameters
     ----------
     filters : Condition, pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
@@ -48,11 +51,6 @@ def condition_of(filters: Any) -> Condition:
     ------
     TypeError, ValueError
         `filters` is not a filter, or refers to columns by their position.
-
-    Examples
-    --------
-    >>> condition_of([("b", ">", 1), ("a", "!=", None)]).text
-    '((b > 1) and is_valid(a))'
     """
     if isinstance(filters, Condition):
         return filters

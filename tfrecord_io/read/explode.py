@@ -40,6 +40,12 @@ RECORD, STEP = "record", "step"
 def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordBatchReader:
     """Turn each row, an episode, into a row for each of its steps.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"id": ["a", "b"], "steps/reward": [[0.5, 1.0], [2.0]]}, "runs.tfrecord")
+    >>> steps = tfr.explode(tfr.dataset("runs.tfrecord")).read_all()
+    >>> steps.select(["record", "step", "id", "steps/reward"]).to_pylist()[1]
+    {'record': 0, 'step': 1, 'id': 'a', 'steps/reward': 1.0}
+
     Parameters
     ----------
     data : path, Dataset, Reader, DataFrame, Table or any other table
@@ -63,14 +69,6 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
     SchemaError
         A column of steps is not a list, or has permuted axes, or `data` has a column ``record`` or ``step``. From the
         stream: the lists of an episode have different lengths; the message names its row and the columns.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"id": ["a", "b"], "steps/reward": [[0.5, 1.0], [2.0]]}, "runs.tfrecord")
-    >>> steps = tfr.explode(tfr.dataset("runs.tfrecord")).read_all()
-    >>> steps.select(["record", "step", "id", "steps/reward"]).to_pylist()[1]
-    {'record': 0, 'step': 1, 'id': 'a', 'steps/reward': 1.0}
     """
     if is_source(data):
         data = open_path(data, ReadOptions.from_keywords({}, None, data))

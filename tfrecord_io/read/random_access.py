@@ -322,6 +322,14 @@ class RandomAccess(Closing, Shared):
     def select(self, filters: Any) -> SelectedRecords:
         """The records that fulfil a condition; one that is null is not fulfilled.
 
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "chosen.tfrecord")
+        >>> _ = tfr.build_index("chosen.tfrecord", columns=["label"])
+        >>> with tfr.open_random("chosen.tfrecord") as records:
+        ...     threes = records.select([("label", "==", 3)])
+        ...     len(threes), threes[-1], threes.numbers
+        (2, {'label': 3, 'name': 'c'}, array([0, 2]))
+
         Parameters
         ----------
         filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
@@ -339,16 +347,6 @@ class RandomAccess(Closing, Shared):
         ------
         FeatureNotFoundError, SchemaError
             As `Dataset.filter`.
-
-        Examples
-        --------
-        >>> import tfrecord_io as tfr
-        >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "chosen.tfrecord")
-        >>> _ = tfr.build_index("chosen.tfrecord", columns=["label"])
-        >>> with tfr.open_random("chosen.tfrecord") as records:
-        ...     threes = records.select([("label", "==", 3)])
-        ...     len(threes), threes[-1], threes.numbers
-        (2, {'label': 3, 'name': 'c'}, array([0, 2]))
         """
         if self._closed:
             raise ValueError("the file is closed")
@@ -448,6 +446,12 @@ class RandomAccess(Closing, Shared):
     def lookup(self, key: Any) -> Any:
         """The record with a key as a dict, or those with several keys as a pyarrow.Table, in the order requested.
 
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"id": ["a", "b", "c"], "x": [1, 2, 3]}, "keyed.tfrecord")
+        >>> with tfr.open_random("keyed.tfrecord", key="id") as records:
+        ...     records.lookup("b"), records.lookup(["c", "a"])["x"].to_pylist(), "d" in records
+        ({'id': 'b', 'x': 2}, [3, 1], False)
+
         Parameters
         ----------
         key : str, bytes or int, or a sequence or an array of these
@@ -469,14 +473,6 @@ class RandomAccess(Closing, Shared):
         StaleIndexWarning
             A record has another key than when the keys were read, or than its column index states: the keys of all
             records are read again, without indexes.
-
-        Examples
-        --------
-        >>> import tfrecord_io as tfr
-        >>> _ = tfr.write_tfrecord({"id": ["a", "b", "c"], "x": [1, 2, 3]}, "keyed.tfrecord")
-        >>> with tfr.open_random("keyed.tfrecord", key="id") as records:
-        ...     records.lookup("b"), records.lookup(["c", "a"])["x"].to_pylist(), "d" in records
-        ({'id': 'b', 'x': 2}, [3, 1], False)
         """
         if isinstance(key, str | bytes | int | np.integer):
             return self._found(lambda: self._row_of(key))

@@ -61,6 +61,9 @@ _NONE: Mapping[bytes, bytes] = MappingProxyType({})
 class Field:
     """One column and the feature that it is read from.
 
+    >>> Field("label", pa.int32())
+    Field(label: int32)
+
     Parameters
     ----------
     column : str
@@ -90,11 +93,6 @@ class Field:
         error, or an empty list in a column of lists.
     metadata : mapping of bytes to bytes
         Metadata of the Arrow field; not compared.
-
-    Examples
-    --------
-    >>> Field("label", pa.int32())
-    Field(label: int32)
     """
 
     column: str

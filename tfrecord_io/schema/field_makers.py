@@ -37,6 +37,12 @@ def scalar(
 ) -> Field:
     """A column of single values.
 
+    >>> from tfrecord_io.schema.schema import Schema
+    >>> Schema({"label": scalar("int32", default=0), "price": scalar("float32", feature="PRICE")})
+    Schema of 2 columns
+      label  int32  default 0
+      price  float  feature PRICE
+
     Parameters
     ----------
     type : pa.DataType, str or dtype
@@ -56,14 +62,6 @@ def scalar(
     empty : {None, "null"}
         "null": a feature that has a type but no values, as Ray writes nulls, is treated as absent. None: it is an
         error, or an empty list in a column of lists.
-
-    Examples
-    --------
-    >>> from tfrecord_io.schema.schema import Schema
-    >>> Schema({"label": scalar("int32", default=0), "price": scalar("float32", feature="PRICE")})
-    Schema of 2 columns
-      label  int32  default 0
-      price  float  feature PRICE
     """
     type_ = as_arrow_type(type)
     if is_list_like(type_) or is_any_tensor(type_):
@@ -86,6 +84,11 @@ def list_(
 ) -> Field:
     """A column of lists.
 
+    >>> list_("float32", 3)
+    Field(fixed_size_list<item: float>[3])
+    >>> list_(image(resize=(64, 64)))
+    Field(list<item: binary>, image RGB, resize (64, 64))
+
     Parameters
     ----------
     type : pa.DataType, str, dtype or Field
@@ -96,13 +99,6 @@ def list_(
         As in `scalar`; ``encoding="raw"``: a list is stored as the bytes of an array.
     part : {"context", "feature_list"}, optional
         Of a SequenceExample: the context by default; "feature_list" is the same as `sequence` of single values.
-
-    Examples
-    --------
-    >>> list_("float32", 3)
-    Field(fixed_size_list<item: float>[3])
-    >>> list_(image(resize=(64, 64)))
-    Field(list<item: binary>, image RGB, resize (64, 64))
     """
     from tfrecord_io.schema.image_form import image_form
 
@@ -135,6 +131,11 @@ def image(
 
     JPEG, PNG, WebP, GIF, BMP and TIFF; of several frames or pages the first is decoded.
 
+    >>> image((None, None, 3))
+    Field(binary, shape (None, None, 3), image RGB)
+    >>> image(mode="L", resize=(28, 28), fit="crop")
+    Field(binary, image L, resize (28, 28), fit crop)
+
     Parameters
     ----------
     shape : sequence of int or None, optional
@@ -164,13 +165,6 @@ def image(
         but pixels differ by a few levels.
     default, required, feature, empty
         As in `scalar`.
-
-    Examples
-    --------
-    >>> image((None, None, 3))
-    Field(binary, shape (None, None, 3), image RGB)
-    >>> image(mode="L", resize=(28, 28), fit="crop")
-    Field(binary, image L, resize (28, 28), fit crop)
     """
     from tfrecord_io.schema.image_form import ImageForm
 
@@ -192,6 +186,11 @@ def tensor(
 ) -> Field:
     """A column of arrays.
 
+    >>> tensor("uint8", (28, 28))
+    Field(tensor<uint8>[28,28], encoding wire)
+    >>> tensor("complex64", (None, 3))
+    Field(tensor<complex64>[?,3], encoding wire)
+
     Parameters
     ----------
     dtype : pa.DataType, str or dtype
@@ -208,13 +207,6 @@ def tensor(
     encoding : {"wire", "raw", "list", "tensor_proto"}
         "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; "raw"
         and "list" accept one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes.
-
-    Examples
-    --------
-    >>> tensor("uint8", (28, 28))
-    Field(tensor<uint8>[28,28], encoding wire)
-    >>> tensor("complex64", (None, 3))
-    Field(tensor<complex64>[?,3], encoding wire)
     """
     axes = as_shape(shape)
     value = _element(dtype)
@@ -257,6 +249,11 @@ def _element(dtype: Any) -> Element | pa.DataType:
 def sequence(item: Any, *, default: Any = None, required: bool | None = None, feature: str | None = None) -> Field:
     """A column read from a feature list of a SequenceExample.
 
+    >>> sequence("int64")
+    Field(list<item: int64>, feature list)
+    >>> sequence(tensor("float32", (None, 2)))
+    Field(list<item: tensor<float32>[?,2]>, feature list, encoding wire)
+
     Parameters
     ----------
     item : Field, pa.DataType, str or dtype
@@ -265,13 +262,6 @@ def sequence(item: Any, *, default: Any = None, required: bool | None = None, fe
         The value where the feature list is absent; None: null.
     required, feature
         As in `scalar`.
-
-    Examples
-    --------
-    >>> sequence("int64")
-    Field(list<item: int64>, feature list)
-    >>> sequence(tensor("float32", (None, 2)))
-    Field(list<item: tensor<float32>[?,2]>, feature list, encoding wire)
     """
     from tfrecord_io.schema.image_form import image_form
 

@@ -26,6 +26,12 @@ def _form(name: str) -> Any:
 class Schema:
     """The columns to read, in order, with their types; other features of the records are ignored.
 
+    >>> from tfrecord_io.schema.field_makers import scalar
+    >>> Schema({"label": scalar("int32", required=True), "tokens": "list<int64>"})
+    Schema of 2 columns
+      label   int32              required
+      tokens  list<item: int64>
+
     Parameters
     ----------
     fields : Schema, pa.Schema, mapping, or iterable of Field
@@ -41,14 +47,6 @@ class Schema:
         A name is not a type, or a column is named twice.
     TypeError
         `fields` is none of these.
-
-    Examples
-    --------
-    >>> from tfrecord_io.schema.field_makers import scalar
-    >>> Schema({"label": scalar("int32", required=True), "tokens": "list<int64>"})
-    Schema of 2 columns
-      label   int32              required
-      tokens  list<item: int64>
     """
 
     __slots__ = ("_by_name", "fields", "metadata", "plain")
@@ -192,6 +190,14 @@ class Schema:
     ) -> Schema:
         """Convert a TFX schema; the module `tfrecord_io.plugins.tensorflow.tfx` lists the conversions.
 
+        >>> Schema.from_tfx('''
+        ... feature { name: "age" type: INT presence { min_fraction: 1 } shape {} int_domain { min: 0 max: 255 } }
+        ... feature { name: "tokens" type: BYTES string_domain { value: "a" } }
+        ... ''')
+        Schema of 2 columns
+          age     uint8
+          tokens  list<item: string>
+
         Parameters
         ----------
         source : str, PathLike or bytes
@@ -211,16 +217,6 @@ class Schema:
             There is no such file.
         SchemaError
             It is not a TFX schema, or describes what no record can have.
-
-        Examples
-        --------
-        >>> Schema.from_tfx('''
-        ... feature { name: "age" type: INT presence { min_fraction: 1 } shape {} int_domain { min: 0 max: 255 } }
-        ... feature { name: "tokens" type: BYTES string_domain { value: "a" } }
-        ... ''')
-        Schema of 2 columns
-          age     uint8
-          tokens  list<item: string>
         """
 
         return cls(_form("tfx").from_tfx(source, tensor_representation_group, sequence_feature, storage_options))
@@ -261,6 +257,16 @@ class Schema:
     ) -> Schema:
         """The schema of a dataset that TFDS wrote.
 
+        >>> import os
+        >>> os.makedirs("mnist")
+        >>> _ = open("mnist/features.json", "w").write('''{"type": "tfds.FeaturesDict", "content": {
+        ...   "image": {"type": "tfds.Image", "content": {"shape": [28, 28, 1], "dtype": "uint8"}},
+        ...   "label": {"type": "tfds.ClassLabel", "content": {"num_classes": 10}}}}''')
+        >>> Schema.from_tfds("mnist")
+        Schema of 2 columns
+          image  binary
+          label  int64
+
         Parameters
         ----------
         path : str or PathLike
@@ -292,18 +298,6 @@ class Schema:
             There is no ``features.json``.
         SchemaError
             It is damaged, or has a feature of an unsupported class.
-
-        Examples
-        --------
-        >>> import os
-        >>> os.makedirs("mnist")
-        >>> _ = open("mnist/features.json", "w").write('''{"type": "tfds.FeaturesDict", "content": {
-        ...   "image": {"type": "tfds.Image", "content": {"shape": [28, 28, 1], "dtype": "uint8"}},
-        ...   "label": {"type": "tfds.ClassLabel", "content": {"num_classes": 10}}}}''')
-        >>> Schema.from_tfds("mnist")
-        Schema of 2 columns
-          image  binary
-          label  int64
         """
         return cls(_form("tfds").from_tfds(path, class_labels, storage_options))
 
@@ -313,6 +307,13 @@ class Schema:
         cls, description: Mapping[str, Any], sequence_features: Mapping[str, Any] | None = None
     ) -> Schema:
         """The schema of what TensorFlow's parsing would return.
+
+        >>> from tfrecord_io.schema.formats.tf_features import FixedLenFeature, VarLenFeature
+        >>> description = {"label": FixedLenFeature([], "int64", 0), "words": VarLenFeature("string")}
+        >>> Schema.from_feature_description(description)
+        Schema of 2 columns
+          label  int64               default 0
+          words  list<item: binary>
 
         Parameters
         ----------
@@ -325,15 +326,6 @@ class Schema:
         ------
         SchemaError
             A dtype that is not int64, float32 or string, or a value that is not a feature.
-
-        Examples
-        --------
-        >>> from tfrecord_io.schema.formats.tf_features import FixedLenFeature, VarLenFeature
-        >>> description = {"label": FixedLenFeature([], "int64", 0), "words": VarLenFeature("string")}
-        >>> Schema.from_feature_description(description)
-        Schema of 2 columns
-          label  int64               default 0
-          words  list<item: binary>
         """
         return cls(_form("feature_description").from_feature_description(description, sequence_features))
 
@@ -342,15 +334,13 @@ class Schema:
 
         A column that may be null and has no default is a VarLenFeature: TensorFlow has no nulls.
 
+        >>> Schema({"label": "int32"}).to_feature_description()
+        {'label': VarLenFeature(dtype='int64')}
+
         Parameters
         ----------
         part : {"context", "feature_list"}
             Describe an Example or the context of a SequenceExample, or the feature lists of a SequenceExample.
-
-        Examples
-        --------
-        >>> Schema({"label": "int32"}).to_feature_description()
-        {'label': VarLenFeature(dtype='int64')}
         """
         description: dict[str, Any] = _form("feature_description").to_feature_description(self.fields, part)
         return description

@@ -25,6 +25,11 @@ _INT64 = np.iinfo(np.int64)
 def decode_json_example(json_examples: Any) -> Any:
     """Convert Examples in JSON to serialized Examples, like ``tf.io.decode_json_example``.
 
+    >>> import tfrecord_io as tfr
+    >>> payload = tfr.io.decode_json_example('{"features": {"feature": {"x": {"int64List": {"value": ["1", 2]}}}}}')
+    >>> tfr.decode_example(payload)
+    {'x': array([1, 2])}
+
     Parameters
     ----------
     json_examples : str, bytes, or a sequence or array of them
@@ -43,13 +48,6 @@ def decode_json_example(json_examples: Any) -> Any:
     ------
     DecodeError
         The text is not JSON, or not of an Example, or a value does not fit its type; ``.feature`` names it.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> payload = tfr.io.decode_json_example('{"features": {"feature": {"x": {"int64List": {"value": ["1", 2]}}}}}')
-    >>> tfr.decode_example(payload)
-    {'x': array([1, 2])}
     """
     if isinstance(json_examples, str | bytes):
         return _payload(json_examples)

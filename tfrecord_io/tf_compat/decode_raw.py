@@ -25,6 +25,13 @@ _BY_SIZE = {
 def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: int | None = None) -> Array:
     """Decode raw bytes to numbers, like ``tf.io.decode_raw``.
 
+    >>> import tfrecord_io as tfr
+    >>> tfr.io.decode_raw(b"\\x01\\x00\\x02\\x00", "int16")
+    array([1, 2], dtype=int16)
+    >>> tfr.io.decode_raw([b"abcd", b"e"], "uint8", fixed_length=3)
+    array([[ 97,  98,  99],
+           [101,   0,   0]], dtype=uint8)
+
     Parameters
     ----------
     input_bytes : bytes, or a sequence, array or Arrow array of bytes
@@ -50,15 +57,6 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
         `out_type` is not a dtype of numbers.
     ValueError
         `fixed_length` is not a positive multiple of the dtype's size.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> tfr.io.decode_raw(b"\\x01\\x00\\x02\\x00", "int16")
-    array([1, 2], dtype=int16)
-    >>> tfr.io.decode_raw([b"abcd", b"e"], "uint8", fixed_length=3)
-    array([[ 97,  98,  99],
-           [101,   0,   0]], dtype=uint8)
     """
     numbers = _number_dtype(out_type)
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):

@@ -31,6 +31,9 @@ _KINDS = {"b": Kind.INT64, "i": Kind.INT64, "u": Kind.INT64, "f": Kind.FLOAT, "S
 def bytes_feature(value: Any) -> Any:
     """Wrap bytes as a Feature.
 
+    >>> bytes_feature([b"cat", "dog"]).bytes_list.value
+    [b'cat', b'dog']
+
     Parameters
     ----------
     value : bytes-like or str, or a sequence or array of them
@@ -40,11 +43,6 @@ def bytes_feature(value: Any) -> Any:
     ------
     TypeError
         `value` has another type.
-
-    Examples
-    --------
-    >>> bytes_feature([b"cat", "dog"]).bytes_list.value
-    [b'cat', b'dog']
     """
     feature = Feature()
     feature.bytes_list.value.extend([_to_bytes(item) for item in _items(value)])
@@ -54,6 +52,9 @@ def bytes_feature(value: Any) -> Any:
 
 def float_feature(value: Any) -> Any:
     """Wrap numbers as a Feature of float32 values.
+
+    >>> float_feature(0.5).float_list.value
+    [0.5]
 
     Parameters
     ----------
@@ -66,11 +67,6 @@ def float_feature(value: Any) -> Any:
         `value` has another type.
     EncodeError
         A finite value would become infinite.
-
-    Examples
-    --------
-    >>> float_feature(0.5).float_list.value
-    [0.5]
     """
     items = _items(value)
     if not _is_array_of(items, "fiu"):
@@ -84,6 +80,9 @@ def float_feature(value: Any) -> Any:
 def int64_feature(value: Any) -> Any:
     """Wrap integers as a Feature of int64 values.
 
+    >>> int64_feature([True, 2]).int64_list.value
+    [1, 2]
+
     Parameters
     ----------
     value : bool, int, integer enum member, or NumPy bool or integer, or a sequence or array of them
@@ -94,11 +93,6 @@ def int64_feature(value: Any) -> Any:
         `value` has another type; 1.0 is not an integer.
     EncodeError
         A value is out of range of int64.
-
-    Examples
-    --------
-    >>> int64_feature([True, 2]).int64_list.value
-    [1, 2]
     """
     items = _items(value)
     numbers = items.tolist() if _is_array_of(items, "biu") else [_to_int(item) for item in items]
@@ -115,6 +109,10 @@ def int64_feature(value: Any) -> Any:
 def encode_example(features: Mapping[str, Any]) -> bytes:
     """Encode one Example from a dict.
 
+    >>> payload = encode_example({"label": 3, "name": "cat", "scores": [0.5, 1.5]})
+    >>> decode_example(payload)["scores"]
+    array([0.5, 1.5], dtype=float32)
+
     Parameters
     ----------
     features : mapping of str to values
@@ -130,12 +128,6 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     ------
     EncodeError
         A value cannot be stored in an Example, or is masked or null; the error's `feature` names it.
-
-    Examples
-    --------
-    >>> payload = encode_example({"label": 3, "name": "cat", "scores": [0.5, 1.5]})
-    >>> decode_example(payload)["scores"]
-    array([0.5, 1.5], dtype=float32)
     """
     if not isinstance(features, Mapping):
         raise TypeError(f"expected a dict of values by feature name, got {type(features).__name__}{_hint(features)}")
@@ -168,6 +160,9 @@ def encode_features(features: Sequence[tuple[str, Any]]) -> bytes:
 def decode_example(payload: BytesLike) -> dict[str, Any]:
     """Decode the bytes of one Example.
 
+    >>> decode_example(encode_example({"label": 3}))
+    {'label': array([3])}
+
     Parameters
     ----------
     payload : bytes-like
@@ -182,11 +177,6 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     ------
     DecodeError
         `payload` is not an Example: C++ protobuf rejects it, or it looks like an ExampleListWithContext.
-
-    Examples
-    --------
-    >>> decode_example(encode_example({"label": 3}))
-    {'label': array([3])}
     """
     if isinstance(payload, str) or _is_message(payload):
         raise TypeError(f"expected bytes, got {type(payload).__name__}{_hint(payload)}")

@@ -60,6 +60,16 @@ def parse_example(
 ) -> dict[str, Parsed]:
     """Parse serialized Examples by a feature description, like ``tf.io.parse_example``.
 
+    >>> from tfrecord_io.tf_compat.example import encode_example
+    >>> from tfrecord_io.schema.formats.tf_features import FixedLenFeature, VarLenFeature
+    >>> batch = [encode_example({"label": 3, "name": b"cat"}), encode_example({"name": [b"a", b"dog"]})]
+    >>> parsed = parse_example(batch, {"label": FixedLenFeature([], "int64", -1), "name": VarLenFeature("string")})
+    >>> parsed["label"]
+    array([ 3, -1])
+    >>> parsed["name"].to_dense()
+    array([[b'cat', b''],
+           [b'a', b'dog']], dtype=object)
+
     Parameters
     ----------
     serialized : bytes, or sequence of bytes
@@ -94,18 +104,6 @@ def parse_example(
     -----
     If several records are faulty, the error of the first one is raised. Row partitions and sparse indices that do not
     fit their values are always errors; TensorFlow may return a broken tensor.
-
-    Examples
-    --------
-    >>> from tfrecord_io.tf_compat.example import encode_example
-    >>> from tfrecord_io.schema.formats.tf_features import FixedLenFeature, VarLenFeature
-    >>> batch = [encode_example({"label": 3, "name": b"cat"}), encode_example({"name": [b"a", b"dog"]})]
-    >>> parsed = parse_example(batch, {"label": FixedLenFeature([], "int64", -1), "name": VarLenFeature("string")})
-    >>> parsed["label"]
-    array([ 3, -1])
-    >>> parsed["name"].to_dense()
-    array([[b'cat', b''],
-           [b'a', b'dog']], dtype=object)
     """
     described = as_description(features)
     if not described:
@@ -125,6 +123,11 @@ def parse_single_example(
 ) -> dict[str, Parsed]:
     """Parse a serialized Example by a feature description, like ``tf.io.parse_single_example``.
 
+    >>> import tfrecord_io as tfr
+    >>> record = tfr.encode_example({"label": 3})
+    >>> tfr.io.parse_single_example(record, {"label": tfr.io.FixedLenFeature([], "int64")})
+    {'label': np.int64(3)}
+
     Parameters
     ----------
     serialized : bytes
@@ -140,13 +143,6 @@ def parse_single_example(
     ------
     FeatureNotFoundError, FeatureTypeError, DecodeError, SchemaError
         As in `parse_example`.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> record = tfr.encode_example({"label": 3})
-    >>> tfr.io.parse_single_example(record, {"label": tfr.io.FixedLenFeature([], "int64")})
-    {'label': np.int64(3)}
     """
     if not isinstance(serialized, bytes | bytearray | memoryview):
         raise TypeError(f"expected the bytes of a record, got {type(serialized).__name__}; parse_example takes several")

@@ -43,6 +43,9 @@ class TFRecordOptions:
 def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = None) -> RecordWriter:
     """Open a file for records, as ``tf.io.TFRecordWriter``.
 
+    >>> with TFRecordWriter("records.tfrecord.gz", "GZIP") as writer:
+    ...     writer.write(b"payload")
+
     Parameters
     ----------
     path : str, PathLike, URL or binary file object
@@ -53,11 +56,6 @@ def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = Non
     -------
     RecordWriter
         Other than TensorFlow's, it makes the file appear complete when it is closed, or not at all.
-
-    Examples
-    --------
-    >>> with TFRecordWriter("records.tfrecord.gz", "GZIP") as writer:
-    ...     writer.write(b"payload")
     """
     if not isinstance(options, TFRecordOptions):
         options = TFRecordOptions(options)

@@ -145,6 +145,13 @@ def copy(
     A copy that was killed or has failed leaves what it had checked under names that readers do not take for data: the
     same call goes on there. `tfr clean` removes it.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": range(100)}, "train@4")
+    >>> print(tfr.copy("train@4", "backup/"))
+    backup/: 4 files, 3.6 kB, 100 records
+    >>> tfr.copy("train@4", "backup/", update=True).kept
+    4
+
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
@@ -192,15 +199,6 @@ def copy(
         The target has the dataset, or a file, and neither `update` nor ``mode="overwrite"`` is given.
     OSError
         A store refuses a request, or another writer has written the target meanwhile.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": range(100)}, "train@4")
-    >>> print(tfr.copy("train@4", "backup/"))
-    backup/: 4 files, 3.6 kB, 100 records
-    >>> tfr.copy("train@4", "backup/", update=True).kept
-    4
     """
     options = TransferOptions.of_call(copy, locals(), source)
     progress = check_progress(progress)

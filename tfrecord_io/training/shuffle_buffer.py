@@ -45,6 +45,10 @@ def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
 
     Records are identified by index: those in the buffer from 0 to `size` - 1, the new ones from `size` on.
 
+    >>> drawn, buffer = exchange(np.array([0.5, 0.5, 0.0]), 2)
+    >>> drawn.tolist(), buffer.tolist()
+    ([1, 2, 0], [4, 3])
+
     Parameters
     ----------
     numbers : float64 ndarray
@@ -58,12 +62,6 @@ def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
         The record of each draw.
     buffer : int64 ndarray of shape [size]
         The record in each slot afterwards.
-
-    Examples
-    --------
-    >>> drawn, buffer = exchange(np.array([0.5, 0.5, 0.0]), 2)
-    >>> drawn.tolist(), buffer.tolist()
-    ([1, 2, 0], [4, 3])
     """
     slots = np.minimum((numbers * size).astype(np.int64), size - 1)
     buffer = np.arange(size)
@@ -84,6 +82,9 @@ def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
 def drain(numbers: Array, size: int) -> tuple[list[int], list[int]]:
     """Draw from a buffer that receives no new records; the last record moves to the slot of each one drawn.
 
+    >>> drain(np.array([0.0, 0.0]), 3)
+    ([0, 2], [1])
+
     Parameters
     ----------
     numbers : float64 ndarray
@@ -95,11 +96,6 @@ def drain(numbers: Array, size: int) -> tuple[list[int], list[int]]:
     -------
     drawn, remaining : list of int
         Slots of the original buffer: of the record of each draw, and of the remaining records, in their order.
-
-    Examples
-    --------
-    >>> drain(np.array([0.0, 0.0]), 3)
-    ([0, 2], [1])
     """
     remaining = list(range(size))
     drawn = []

@@ -90,6 +90,9 @@ def open_input(
 ) -> BatchSource:
     """Open any tabular input.
 
+    >>> open_input({"x": [1, 2, None]}).schema.types
+    [DataType(int64)]
+
     Parameters
     ----------
     data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable
@@ -121,11 +124,6 @@ def open_input(
         While iterating: a batch of an iterable has another schema than the first.
     TypeError
         `data` holds no table.
-
-    Examples
-    --------
-    >>> open_input({"x": [1, 2, None]}).schema.types
-    [DataType(int64)]
     """
     source = _open_table(data, _InputOptions(index, record_dim, nan_to_null, encodings or {}, conform), row_base)
     try:

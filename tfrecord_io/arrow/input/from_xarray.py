@@ -139,6 +139,10 @@ def record_dimension(
 ) -> Any:
     """The dimension whose positions are the rows: by default the first that all variables share.
 
+    >>> dims = {"t2m": ("time", "lat"), "time": ("time",), "lat": ("lat",)}
+    >>> record_dimension(dims, {"time", "lat"}, None, advice="")
+    'time'
+
     Parameters
     ----------
     dims : mapping of name to tuple
@@ -154,12 +158,6 @@ def record_dimension(
     ------
     EncodeError
         A variable does not have it.
-
-    Examples
-    --------
-    >>> dims = {"t2m": ("time", "lat"), "time": ("time",), "lat": ("lat",)}
-    >>> record_dimension(dims, {"time", "lat"}, None, advice="")
-    'time'
     """
     data = {name: own for name, own in dims.items() if own and name not in coordinates}
     data = data or {name: own for name, own in dims.items() if own}

@@ -153,6 +153,10 @@ class Ragged:
     ) -> tuple[Array, ...]:
         """The rows [begin, end) one after the other in `count` bins of `length` values.
 
+        >>> rows, segments = Ragged(np.array([7, 8, 9]), np.array([0, 2, 3])), np.array([1, 2], np.int32)
+        >>> rows.packed(0, 2, np.array([0, 0]), segments, 1, 4, 0)
+        (array([[7, 8, 9, 0]]), array([[1, 1, 2, 0]], dtype=int32), array([[0, 1, 0, 0]], dtype=int32))
+
         Parameters
         ----------
         bins : int64 ndarray
@@ -167,12 +171,6 @@ class Ragged:
             The segment of the value's row; 0 where there is no value.
         positions : int32 ndarray of shape [count, length]
             The number of the value within its row; 0 where there is no value.
-
-        Examples
-        --------
-        >>> rows, segments = Ragged(np.array([7, 8, 9]), np.array([0, 2, 3])), np.array([1, 2], np.int32)
-        >>> rows.packed(0, 2, np.array([0, 0]), segments, 1, 4, 0)
-        (array([[7, 8, 9, 0]]), array([[1, 1, 2, 0]], dtype=int32), array([[0, 1, 0, 0]], dtype=int32))
         """
         starts, lengths = self.offsets[begin:end], np.diff(self.offsets[begin : end + 1])
         before = np.cumsum(lengths) - lengths

@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 def to_daft(scan: Scan, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
     """A Daft DataFrame, whose scan tasks read the pieces on any machine.
 
+    >>> import daft, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> letters = tfr.dataset("letters.tfrecord").to_daft()
+    >>> letters.where(daft.col("label") == 3).select("name").to_pydict()
+    {'name': ['a', 'c']}
+
     Parameters
     ----------
     max_bytes : int, default 128 MiB
@@ -56,14 +62,6 @@ def to_daft(scan: Scan, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
         daft is not installed.
     ValueError
         The dataset has an `offset` or a `limit`: such a read cannot be split.
-
-    Examples
-    --------
-    >>> import daft, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
-    >>> letters = tfr.dataset("letters.tfrecord").to_daft()
-    >>> letters.where(daft.col("label") == 3).select("name").to_pydict()
-    {'name': ['a', 'c']}
     """
     source = _source_class()
     scan.split(1, max_bytes)  # raises if it cannot be split

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 def to_dask(scan: Scan, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
     """A Dask DataFrame, whose partitions any worker reads by itself.
 
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> letters = tfr.dataset("letters.tfrecord").to_dask(npartitions=2)
+    >>> letters["label"].sum().compute()
+    np.int64(7)
+
     Parameters
     ----------
     npartitions : int, optional
@@ -42,14 +48,6 @@ def to_dask(scan: Scan, *, npartitions: int | None = None, max_bytes: int = PIEC
         dask.dataframe is not installed.
     ValueError
         The dataset has an `offset` or a `limit`: such a read cannot be split.
-
-    Examples
-    --------
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
-    >>> letters = tfr.dataset("letters.tfrecord").to_dask(npartitions=2)
-    >>> letters["label"].sum().compute()
-    np.int64(7)
     """
     with needs("dask"):
         import dask.dataframe as dd

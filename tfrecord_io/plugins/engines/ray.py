@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 def to_ray(scan: Scan, *, override_num_blocks: int | None = None) -> rd.Dataset:
     """A dataset of Ray, whose tasks read the pieces on any machine of the cluster.
 
+    >>> import ray, tfrecord_io as tfr
+    >>> _ = ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True)
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3]}, "letters.tfrecord")
+    >>> tfr.dataset("letters.tfrecord").to_ray().sum("label")
+    7
+
     Parameters
     ----------
     override_num_blocks : int, optional
@@ -47,14 +53,6 @@ def to_ray(scan: Scan, *, override_num_blocks: int | None = None) -> rd.Dataset:
         ray is not installed.
     ValueError
         The dataset has an `offset` or a `limit`: such a read cannot be split.
-
-    Examples
-    --------
-    >>> import ray, tfrecord_io as tfr
-    >>> _ = ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True)
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3]}, "letters.tfrecord")
-    >>> tfr.dataset("letters.tfrecord").to_ray().sum("label")
-    7
     """
     with needs("ray"):
         import ray.data

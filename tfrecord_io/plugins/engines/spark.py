@@ -93,18 +93,6 @@ def register_spark(session: sql.SparkSession) -> None:
     Tensors are nested arrays whose field keeps the type in its metadata, by which they are written as tensors again.
     Where Spark drops the metadata, as for computed columns, the option ``schema`` declares the type.
 
-    Parameters
-    ----------
-    session : pyspark.sql.SparkSession
-        Spark 4.1 or later. The Python of its workers has tfrecord_io.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyspark is not installed.
-
-    Examples
-    --------
     >>> import os, sys, tfrecord_io as tfr
     >>> from pyspark.sql import SparkSession
     >>> os.environ["PYSPARK_PYTHON"] = sys.executable  # the Python of the workers
@@ -114,6 +102,16 @@ def register_spark(session: sql.SparkSession) -> None:
     >>> spark.read.format("tfrecord").load(os.path.abspath("letters.tfrecord")).filter("label = 3").count()
     2
     >>> spark.stop()
+
+    Parameters
+    ----------
+    session : pyspark.sql.SparkSession
+        Spark 4.1 or later. The Python of its workers has tfrecord_io.
+
+    Raises
+    ------
+    MissingDependencyError
+        pyspark is not installed.
     """
     session.dataSource.register(_source_class())
     _set_sessions_of_writers()

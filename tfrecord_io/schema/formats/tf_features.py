@@ -103,6 +103,9 @@ def parse_dtype(dtype: Any) -> str:
 class FixedLenFeature:
     """A feature with a fixed number of values.
 
+    >>> FixedLenFeature([], "int64", default_value=0)
+    FixedLenFeature(shape=(), dtype='int64', default_value=0)
+
     Parameters
     ----------
     shape : sequence of int
@@ -116,11 +119,6 @@ class FixedLenFeature:
     ------
     SchemaError
         A dimension is unknown, or the dtype is not supported.
-
-    Examples
-    --------
-    >>> FixedLenFeature([], "int64", default_value=0)
-    FixedLenFeature(shape=(), dtype='int64', default_value=0)
     """
 
     shape: Sequence[int]
@@ -136,15 +134,13 @@ class FixedLenFeature:
 class VarLenFeature:
     """A feature with any number of values: a sparse tensor.
 
+    >>> VarLenFeature("float32")
+    VarLenFeature(dtype='float32')
+
     Parameters
     ----------
     dtype : str or dtype
         int64, float32 or string.
-
-    Examples
-    --------
-    >>> VarLenFeature("float32")
-    VarLenFeature(dtype='float32')
     """
 
     dtype: Any
@@ -157,6 +153,9 @@ class VarLenFeature:
 class FixedLenSequenceFeature:
     """A feature with any number of values, or of blocks of values: an array, padded to the longest of the batch.
 
+    >>> FixedLenSequenceFeature([2], "float32", allow_missing=True)
+    FixedLenSequenceFeature(shape=(2,), dtype='float32', allow_missing=True, default_value=None)
+
     Parameters
     ----------
     shape : sequence of int
@@ -167,11 +166,6 @@ class FixedLenSequenceFeature:
         Must be True in an Example; in a feature list, whether the list may be absent.
     default_value : object, optional
         The padding value; 0 or b"" if not given.
-
-    Examples
-    --------
-    >>> FixedLenSequenceFeature([2], "float32", allow_missing=True)
-    FixedLenSequenceFeature(shape=(2,), dtype='float32', allow_missing=True, default_value=None)
     """
 
     shape: Sequence[int]
@@ -190,6 +184,9 @@ class FixedLenSequenceFeature:
 class SparseFeature:
     """A sparse tensor whose indices and values are features of their own.
 
+    >>> SparseFeature("at", "weight", "float32", 100).size
+    100
+
     Parameters
     ----------
     index_key : str or sequence of str
@@ -202,11 +199,6 @@ class SparseFeature:
         The dense shape; a sequence if and only if `index_key` is one.
     already_sorted : bool
         The indices need no sorting.
-
-    Examples
-    --------
-    >>> SparseFeature("at", "weight", "float32", 100).size
-    100
     """
 
     index_key: str | tuple[str, ...]
@@ -241,6 +233,9 @@ class SparseFeature:
 class RaggedFeature:
     """A feature with any number of values, in rows: a ragged tensor.
 
+    >>> RaggedFeature("int64", "ids", [RaggedFeature.RowLengths("lengths")]).partitions
+    (RowLengths(key='lengths'),)
+
     Parameters
     ----------
     dtype : str or dtype
@@ -253,11 +248,6 @@ class RaggedFeature:
     row_splits_dtype : {"int32", "int64"}
     validate : bool
         For compatibility with TensorFlow. Here rows that do not fit the values are always an error.
-
-    Examples
-    --------
-    >>> RaggedFeature("int64", "ids", [RaggedFeature.RowLengths("lengths")]).partitions
-    (RowLengths(key='lengths'),)
     """
 
     RowSplits: ClassVar = RowSplits
