@@ -133,8 +133,8 @@ _OF_SCANS = {field.name for field in fields(Scan)}
 class DatasetPiece(_Shown):
     """A part of a dataset, of whole records; made by `Dataset.pieces`.
 
-    It can be pickled: a few kilobytes, however many files the dataset has. Another process or machine reads it under
-    the schema of the dataset, and infers nothing.
+    It can be pickled: a few kilobytes, and in a bucket about 20 bytes for each file, whose version other processes and
+    machines read, or none. They read it under the schema of the dataset, and infer nothing.
 
     Attributes
     ----------

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tfrecord_io as tfr
+from servers import Bucket
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source
@@ -50,6 +55,67 @@ def test_what_was_packed_comes_back(given_sources: list[Source]) -> None:
     packed = PackedSources.pack(given_sources)
     pickle.loads(pickle.dumps(packed))
     assert list(packed.unpack()) == given_sources
+
+
+INFOS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("a-00000-of-00001", {"ETag": '"tag=1"', "mtime": 3}, {"ETag": '"tag=1"'}),
+    ("a-00000-of-00001", {"etag": "x", "generation": "17"}, {"generation": "17"}),
+    ("a-00000-0123456789abcdef.tfrecord", {"ETag": "x"}, {}),  # of a dataset, no other file gets the name
+]
+
+
+@pytest.mark.parametrize("span", [None, (10, 20)])
+@pytest.mark.parametrize(("name", "info", "kept"), INFOS)
+def test_the_version_of_an_object_comes_back(
+    name: str, info: dict[str, Any], kept: dict[str, Any], span: tuple[int, int] | None
+) -> None:
+    shard = ManifestShard(MANIFESTS[0], 1, 30, None, None, False)
+    size = 30 if span is None else 10
+    source = Source(
+        f"s3://b/{name}", size, False, "fs", f"b/{name}", span=span, shard=shard, _info={**info, "size": 30}
+    )
+    without = [Source("s3://b/c", 1, False, "fs", "b/c"), Source("/d", 1, True)]
+    again, *others = PackedSources.pack([source, *without]).unpack()
+    assert again.info is not None
+    assert {key: value for key, value in again.info.items() if key != "incomplete"} == {**kept, "size": 30}
+    assert [each.info for each in others] == [None, None]
+
+
+READS: dict[str, Callable[[Any], Any]] = {
+    "table": tfr.read_table,
+    "first batch": lambda data: next(tfr.open_reader(data)),
+    "arrays": lambda data: next(iter(tfr.iter_arrays(data, batch_size=2))),
+}
+
+
+@pytest.mark.parametrize("store", ["s3", "google", "azure"])
+def test_what_was_pickled_reads_no_later_version(store: str, request: pytest.FixtureRequest) -> None:
+    bucket: Bucket = request.getfixturevalue(store)
+    path, options = bucket.url("d/a@2"), {"storage_options": bucket.storage_options}
+    tfr.write_tfrecord({"x": [1, 2, 3, 4]}, path, **options)
+    data = tfr.dataset(path, **options)
+    records = tfr.open_random(data)
+    kept = pickle.dumps([data, *data.pieces(2)])
+    kept_records = pickle.dumps(records)
+    assert [tfr.read_table(each)["x"].to_pylist() for each in pickle.loads(kept)] == [[1, 2, 3, 4], [1, 2], [3, 4]]
+    assert pickle.loads(kept_records)[1]["x"] == 2
+    tfr.write_tfrecord({"x": [5, 6, 7, 8]}, path, mode="overwrite", **options)
+    for each in pickle.loads(kept):
+        for read in READS.values():
+            with pytest.raises(tfr.errors.ReplacedError):
+                read(each)
+    with pytest.raises(tfr.errors.ReplacedError):
+        _ = pickle.loads(kept_records)[1]
+
+
+def test_what_was_pickled_says_that_its_files_are_gone(bucket: Bucket) -> None:
+    path, options = bucket.url("d/"), {"storage_options": bucket.storage_options}
+    for at in range(2):
+        tfr.write_tfrecord({"x": [at]}, path, mode="append", **options)
+    kept = pickle.dumps(tfr.dataset(path, **options))
+    tfr.compact(path, **options)
+    with pytest.raises(tfr.errors.ReplacedError, match="was replaced while it was read"):
+        tfr.read_table(pickle.loads(kept))
 
 
 def test_consecutive_shards_take_no_room_for_their_names() -> None:

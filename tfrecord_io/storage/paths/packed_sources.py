@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source
+from tfrecord_io.storage.filesystem.google import is_encoded
+from tfrecord_io.storage.paths.file_names import id_in
+from tfrecord_io.storage.read.source import INCOMPLETE, ManifestShard, ManifestVersion, Source
 
 _SEPARATOR = "\0"  # not in a path
+_VERSION_KEYS = ("generation", "ETag", "etag")  # of fsspec, by which object stores answer for one version only
+_ONLY_VERSION = "="  # of a name that is given once: a key and a value of no characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,10 @@ class _PackedNumbers:
 
 @dataclass(frozen=True, slots=True)
 class PackedSources:
-    """Sources without the state of this process: open requests, and the descriptions of objects from listings."""
+    """Sources without the state of this process: open requests, and most of the descriptions of objects from listings.
+
+    Of an object its version is kept, so that another process reads the same one or none, and asks for ranges at once.
+    """
 
     paths: _PackedText
     names: _PackedText  # in the filesystem, of remote files
@@ -89,6 +96,8 @@ class PackedSources:
     watched: bytes
     partitions: tuple[tuple[tuple[str, str | None], ...], ...] | None
     derived: dict[int, tuple[Any, Any]]  # what their content and its origin are, of some
+    versions: _PackedText | None  # of objects, each ``key=value``; none where there is no text
+    object_sizes: _PackedNumbers  # of those that pieces are of
 
     @classmethod
     def pack(cls, sources: Sequence[Source]) -> PackedSources:
@@ -108,6 +117,10 @@ class PackedSources:
         manifest_of = [None if shard is None else numbers[shard.manifest] for shard in shards]
         staged = tuple(None if shard is None else shard.staged for shard in shards)
         partitions = tuple(source.partitions for source in sources)
+        versions = [*map(_version, sources)]
+        pieces = [
+            None if s.span is None or not version else s.info for s, version in zip(sources, versions, strict=True)
+        ]
         return cls(
             paths=_PackedText.pack([source.path for source in sources]),
             names=_PackedText.pack([found[1] for found in remote if found is not None]),
@@ -125,17 +138,21 @@ class PackedSources:
             watched=zlib.compress(bytes(shard is not None and shard.watched for shard in shards), 9),
             partitions=partitions if any(partitions) else None,
             derived={at: (s.derived, s.origin) for at, s in enumerate(sources) if s.derived is not None},
+            versions=_PackedText.pack(versions) if any(versions) else None,
+            object_sizes=_PackedNumbers.pack(None if info is None else info["size"] for info in pieces),
         )
 
     def unpack(self) -> tuple[Source, ...]:
         """The sources."""
         names, watched = iter(self.names.texts()), zlib.decompress(self.watched)
+        paths = self.paths.texts()
+        versions = [""] * len(paths) if self.versions is None else self.versions.texts()
         packed = [self.sizes, self.begins, self.ends, self.file_sizes, self.filesystem_of, self.manifest_of]
-        rows = zip(
-            self.paths.texts(), *(each.numbers() for each in [*packed, self.records, self.checksums]), strict=True
-        )
+        packed += [self.records, self.checksums, self.object_sizes]
+        rows = zip(paths, versions, *(each.numbers() for each in packed), strict=True)
         sources = []
-        for at, (path, size, begin, end, file_bytes, fs, manifest, records, crc32c) in enumerate(rows):
+        for at, row in enumerate(rows):
+            path, version_of, size, begin, end, file_bytes, fs, manifest, records, crc32c, object_size = row
             span = None if begin is None or end is None else (begin, end)
             shard = None
             if manifest is not None:
@@ -148,9 +165,26 @@ class PackedSources:
             fsspec, name = (None, None) if fs is None else (self.filesystems[fs], next(names))
             where = (path, size, fs is None, fsspec, name, None, span)
             derived, origin = self.derived.get(at, (None, None))
-            source = Source(*where, shard, partitions, file_bytes=file_bytes, records=records)
+            info = _description(version_of, size if object_size is None else object_size)
+            source = Source(*where, shard, partitions, info, file_bytes=file_bytes, records=records)
             sources.append(source if derived is None else replace(source, local=False, derived=derived, origin=origin))
         return tuple(sources)
+
+
+def _version(source: Source) -> str:
+    """The version of a source in an object store, as ``key=value``; no text if it is not known, or of no use."""
+    info = source.info
+    if info is None or info.get("size") is None or info.get("partial") is False or is_encoded(info):
+        return ""
+    if source.shard is not None and id_in(source.path):
+        return _ONLY_VERSION
+    return next((f"{key}={info[key]}" for key in _VERSION_KEYS if info.get(key)), "")
+
+
+def _description(version: str, size: int | None) -> Mapping[str, Any] | None:
+    """What `_version` kept of fsspec's description of an object."""
+    key, _, value = version.partition("=")
+    return {INCOMPLETE: True, "size": size, **({key: value} if key else {})} if version else None
 
 
 def _common_prefix(texts: Sequence[str]) -> str:

@@ -69,8 +69,8 @@ class OwnedFile(BorrowedFile):
         self._file.close()
 
 
-class SequentialResponse(OwnedFile):
-    """The response of a web server, which can only be read in order."""
+class StoredFile(OwnedFile):
+    """The file object of a remote filesystem, whose errors may be of any library."""
 
     def __init__(self, file: Any, path: str) -> None:
         super().__init__(file)
@@ -81,6 +81,10 @@ class SequentialResponse(OwnedFile):
 
         with raise_os_errors(self._path):
             return super().readinto(buffer)
+
+
+class SequentialResponse(StoredFile):
+    """The response of a web server, which can only be read in order."""
 
     def seekable(self) -> bool:
         return False

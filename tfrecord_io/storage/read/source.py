@@ -24,7 +24,7 @@ from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, OwnedFile, SequentialResponse
+from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, SequentialResponse, StoredFile
 
 if TYPE_CHECKING:
     import tempfile
@@ -40,6 +40,7 @@ MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files 
 T = TypeVar("T")
 _Opened = TypeVar("_Opened", bound=Raw)
 _PIECE = 1 << 20
+INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +255,7 @@ class Source:
                 return SequentialResponse(open_decoded(*unwrap(fs, name)), self.path)
             if not can_list(fs):
                 return SequentialResponse(fs.open(name, "rb", block_size=0), self.path)
-            raw: Raw = fs.open(name, "rb")
-            return raw if hasattr(raw, "readinto") else OwnedFile(raw)  # fsspec's wrapper of pyarrow's files has none
+            return StoredFile(fs.open(name, "rb"), self.path)
 
     def current_name(self) -> tuple[str, Mapping[str, Any] | None]:
         """The name that a remote file has now, and fsspec's description of it.
