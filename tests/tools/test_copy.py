@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import time
@@ -478,3 +479,24 @@ def test_the_report(tmp_path: Path) -> None:
         "dry_run": False,
     }
     assert (seen[-1].done, seen[-1].total, seen[-1].unit) == (planned.bytes, planned.bytes, "bytes")
+
+
+def test_the_same_call_completes_a_copy_within_a_store_that_was_killed(
+    conditional: Bucket, dying: dict[str, Any]
+) -> None:
+    options = {"storage_options": conditional.storage_options}
+    source = conditional.url("source/")
+    tfr.write_tfrecord(TABLE, source + "a@3", write_index=True, **options)
+    for killed_at in range(12):
+        target = conditional.url(f"target-{killed_at}/")
+        dying.update(left=killed_at, killed=False)
+        with warnings.catch_warnings(), contextlib.suppress(PermissionError):
+            warnings.simplefilter("ignore", UserWarning)  # files that it could not remove
+            tfr.copy(source, target, threads=1, **options)
+        dying["left"] = None
+        if not dying["killed"]:
+            break
+        with contextlib.suppress(FileExistsError):  # it was published
+            tfr.copy(source, target, **options)
+        assert tfr.read_table(target, **options).equals(TABLE)
+    assert 3 < killed_at < 11

@@ -129,6 +129,16 @@ def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
     return known is not None and not known.complete and _contents(known) == _contents(wanted)
 
 
+def is_own_copy(wanted: Manifest, known: Manifest | None) -> bool:
+    """Whether a target has a manifest of a copy of the same files, whether or not others go on with what it stored."""
+    return is_begun_copy(wanted, known) or is_begun_copy(_unknown_to_copies(wanted), known)
+
+
+def _unknown_to_copies(manifest: Manifest) -> Manifest:
+    """A manifest of other contents, so that no copy goes on with what is stored behind it."""
+    return replace(manifest, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in manifest.files))
+
+
 def _has(listing: Listing, name: str, file: ManifestFile) -> bool:
     return name in listing and listing[name].size in (None, file.bytes)
 
@@ -205,7 +215,7 @@ class CopiedDataset(Publication):
                 raise self._is_replaced()
             new = replace(self.plan.wanted, id=self._id, complete=False)
             if not known_to_copies:
-                new = replace(new, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in new.files))
+                new = _unknown_to_copies(new)
             return replace(new, staged_before=self._staged_before(manifest, new))
 
         return self._place.update(begun, lambda manifest: manifest.id == self._id)[1]
@@ -307,7 +317,7 @@ def check_may_write(
     """Raise FileExistsError if a target has another dataset that is not to be replaced, or files of none."""
     path = fs.display_path(directory + manifest_name(wanted.dataset))
     if known is not None:
-        if replaces or is_begun_copy(wanted, known):
+        if replaces or is_own_copy(wanted, known):
             return
         text = "a dataset of this name exists" & say(
             "{update=True} copies what differs, {mode='overwrite'} replaces it"
