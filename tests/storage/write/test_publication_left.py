@@ -17,6 +17,8 @@ import tfrecord_io as tfr
 from reading import read_by
 from servers import Bucket, around_requests
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.storage.write.place_local import LocalPlace
+from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.write.distributed import DistributedWriter
 
 NOT_REMOVED = r"the new dataset is published, but 1 old file could not be removed \(.*\); this package does not read"
@@ -121,6 +123,31 @@ def test_an_error_after_publication_says_so(tmp_path: Path, monkeypatch: pytest.
         tfr.write_tfrecord(table(2), tmp_path / "train@2", mode="overwrite")
     monkeypatch.undo()
     assert tfr.read_table(tmp_path) == table(2)
+
+
+@pytest.mark.parametrize("sees", [True, False])
+@pytest.mark.parametrize(
+    ("mode", "text"), [("append", "appended nevertheless.* do not append"), ("overwrite", "published nevertheless")]
+)
+def test_an_error_after_publication_says_so_where_nothing_can_be_read_any_more(
+    mode: Any, text: str, sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfr.write_tfrecord(table(1), f"{tmp_path}/", mode="append")
+    path = f"{tmp_path}/" if mode == "append" else tmp_path / "train@2"
+
+    def fail(*_: Any) -> None:
+        raise PermissionError(errno.EACCES, "Access Denied")
+
+    def settle(*_: Any) -> None:
+        if not sees:
+            monkeypatch.setattr(LocalPlace, "find", fail)
+        fail()
+
+    monkeypatch.setattr(Publication, "_settle", settle)
+    with pytest.raises(PermissionError, match=f"Access Denied; the .*{text}"):
+        tfr.write_tfrecord(table(2), path, mode=mode)
+    monkeypatch.undo()
+    assert tfr.read_table(path).num_rows == (12 if mode == "append" else 6)
 
 
 def test_an_index_that_cannot_be_removed_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,6 +144,7 @@ class Publication:
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
         self._is_durable = not place.syncs  # the manifest, if it is replaced
+        self._is_published = False  # and the store has confirmed it
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self.left: dict[str, OSError] = {}
         place.create()
@@ -370,7 +371,7 @@ class Publication:
                         self._begin(own)
                         self._put_all(named)
                     old, new = self._place.update(changed, self._has_own)
-                    self._is_durable = True
+                    self._is_durable = self._is_published = True
                     self._settle(old, new)
                     self._log(own, old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
@@ -624,24 +625,24 @@ class Publication:
 
     def _withdraw(self, error: BaseException | None = None) -> None:
         """Remove what was stored, unless the manifest that names it was written although that failed."""
-        with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
+        try:
             for _ in range(_MOST_ROUNDS):
                 self.left.clear()
                 self._try_to_withdraw(error)
                 if not any(map(self._is_numbered, self.left)):  # or another writer replaces the manifest now
                     return
+        except OSError:  # `error` is the one to report; `clean` finds what is left
+            is_overtaken = isinstance(error, OSError) and error.errno == errno.EBUSY
+            if error is not None and self._is_published and not is_overtaken:
+                self._remark_published(error)
 
     def _try_to_withdraw(self, error: BaseException | None) -> None:
         is_new = not (self._grows or self._stages)
         self._prepare_removals(self._stored)
         current = self._place.find()
         if current is not None and self._has_own(current):
-            if error is not None and self._is_durable:
-                text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
-                add_remark(error, text)
-            elif error is not None:
-                text = "the new dataset can be read, but a loss of power may take it; write it again"
-                add_remark(error, text)
+            if error is not None:
+                self._remark_published(error)
             return
         is_own = current is not None and current.id == self._id
         if is_new and not is_own and not self._place.is_conditional:
@@ -658,6 +659,18 @@ class Publication:
         if is_new and is_own and not self.left:
             self._place.withdraw()
         self._remove_files(sorted(self._fences))
+
+    def _remark_published(self, error: BaseException) -> None:
+        """Let an error say that the manifest names what was written: rows that are added again are there twice."""
+        appends = self._mode == "append" and self._verb is None
+        if not self._is_durable:
+            text = "the new dataset can be read, but a loss of power may take it; "
+            text += "look for the rows before they are appended again" if appends else "write it again"
+        elif appends:
+            text = "the rows are appended nevertheless, and can be read: do not append them again"
+        else:
+            text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
+        add_remark(error, text)
 
     def _leave(self, current: Manifest) -> list[str]:
         """State the numbered shards in the manifest of another writer, so that the next one removes them; returns all.
