@@ -13,10 +13,11 @@ import tfrecord_io as tfr
 from reading import read_by
 from tfrecord_io.compression import CODECS
 from tfrecord_io.format.format_registry import FORMATS
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.paths.file_names import shard_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.resolve_output import foreign_suffix, resolve_output, unknown_suffix
+from tfrecord_io.storage.paths.resolve_output import check_outside, foreign_suffix, resolve_output, unknown_suffix
 from tfrecord_io.write.record_writer import RecordWriter
 
 
@@ -275,3 +276,13 @@ def test_a_file_of_the_name_of_a_spec_is_that_file(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, path)
     assert tfr.read_table(path).num_rows == 2
     assert [p.name for p in tmp_path.iterdir()] == ["out@3.tfrecord"]
+
+
+@pytest.mark.parametrize("protocol", ["", "memory://"])
+def test_a_directory_below_the_one_that_is_read_is_not_read_with_it(protocol: str, tmp_path: Path) -> None:
+    folder = f"{protocol}{tmp_path}/d"
+    storage = StorageOptions()
+    check_outside(f"{folder}/", storage, f"{folder}/merged/", storage)
+    for target in (f"{folder}/merged", f"{folder}/merged@2", f"{folder}/p=1/"):
+        with pytest.raises(ValueError, match="would be read with it from then on"):
+            check_outside(f"{folder}/", storage, target, storage)

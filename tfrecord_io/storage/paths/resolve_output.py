@@ -220,7 +220,8 @@ def check_outside(
             read.add(identity(version.fs, version.name.removesuffix(of_directory)))
     for _, directory in [each for each in read if each[0] == store and path.startswith(f"{each[1]}/")]:
         entry = fs.entry(name)
-        inside = f"{path}/part" if name.endswith("/") or (entry is not None and entry.directory) else path
+        is_directory = os.fspath(target).endswith("/")  # of which names in buckets have no slash
+        inside = f"{path}/part" if is_directory or (entry is not None and entry.directory) else path
         if is_below_folders(inside, f"{directory}/"):
             reason = "is in the directory of a dataset that is read, and would be read with it from then on"
             raise ValueError(f"'{printable(os.fspath(target))}' {reason}; choose another directory")
