@@ -269,7 +269,7 @@ def test_what_is_no_table() -> None:
     for data in ([b"one", b"two"], b"one"):
         refused(TypeError, "tfr.RecordWriter writes records of bytes", by=lambda d=data: tfr.write_tfrecord(d, "a"))  # type: ignore[misc]
     for path in ("a.csv", Path("a.csv")):
-        refused(TypeError, "tfr.convert(src, dst) makes", by=lambda p=path: tfr.write_tfrecord(p, "a"))  # type: ignore[misc]
+        refused(TypeError, "tfr.convert(source, target) converts files", by=lambda p=path: tfr.write_tfrecord(p, "a"))  # type: ignore[misc]
     refused(TypeError, "pass a dict, {'x': array}", by=lambda: tfr.write_tfrecord(np.zeros((3, 4)), "a"))
     example = tfr.train.Example()
     refused(TypeError, "SerializeToString()", by=lambda: tfr.write_tfrecord([example], "a"))

@@ -114,9 +114,12 @@ IN_A_SHELL = """
     tfr head --limit 3 a.tfrecord
     tfr head --nrows 3 a.tfrecord
     tfr head --lines 3 a.tfrecord
+    tfr head -20 a.tfrecord
     tfr help
     tfr info a.tfrecord
     tfr haed a.tfrecord
+    tfr append b.csv a.tfrecord
+    tfr rm a.tfrecord
     tfr head nothere.tfrecord
     tfr head *.nope
     tfr head x.csv
@@ -125,6 +128,7 @@ IN_A_SHELL = """
     tfr verify cut.tfrecord
     tfr count nothere.tfrecord
     tfr head --where "idd == 2" a.tfrecord
+    tfr head --where "name = 'a' and id = 2" a.tfrecord
     tfr head --columns idd a.tfrecord
     tfr split a.tfrecord parts
     tfr split a.tfrecord parts --fraction 0.8,0.2

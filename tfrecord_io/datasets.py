@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
-from functools import partial
+from functools import partial, wraps
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, get_args, overload
 
@@ -83,6 +83,9 @@ else:
     to_daft, to_dask, to_ray, to_spark = map(PluginMethod, ("daft", "dask", "ray", "spark"))
 
 
+_selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
+
+
 class _Shown(Report, Scan):
     """A scan that shows its files, sizes and columns, and hides what its readers need of it."""
 
@@ -98,9 +101,13 @@ class _Shown(Report, Scan):
         """The same scan as an object of this class."""
         return cls(**{field.name: getattr(scan, field.name) for field in fields(Scan)})
 
-    filter = filtered
     read = read_scan
     count_rows = count_scan
+
+    @_selects
+    @wraps(filtered, assigned=("__doc__",))
+    def filter(self, filters: Any) -> Self:
+        return filtered(self, filters)
 
     def _summary(self) -> Summary:
         amounts = [counted(len(self.files), "file")]
@@ -158,9 +165,6 @@ class DatasetPiece(_Shown):
         def __getattr__(self, name: str) -> NoReturn:
             has_it = f"tfr.dataset(piece).{name} has it" if name in dir(Dataset) else None
             raise unknown_attribute(self, name, dir(self), has_it)
-
-
-_selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
 
 
 class Dataset(_Shown):
@@ -301,7 +305,7 @@ class Dataset(_Shown):
     def __getitem__(self, rows: object) -> NoReturn:
         """Rows by number are those of `tfrecord_io.open_random`."""
         raise TypeError(
-            "select(['name']) has columns, head(n) the first rows, tfr.open_random(path)[[0, 5]] rows by number"
+            "select(['name']) takes columns, head(n) the first rows, tfr.open_random(path)[[0, 5]] rows by number"
         )
 
     @_selects

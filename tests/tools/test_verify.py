@@ -281,3 +281,13 @@ def test_sizes_are_those_of_the_files(compression: str | None, tmp_path: Path) -
     assert (check.size < check.bytes) == (compression is not None)
     assert report.rows(report.files)[0][1] == f"{check.size:,}"
     assert report.to_dict()["files"][0]["size"] == check.size
+
+
+def test_the_same_advice_about_a_file_is_given_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with tfr.RecordWriter(tmp_path / f"{name}.tfrecord") as writer:
+            for _ in range(3):
+                writer.write(b"\xff no message")
+    report = tfr.verify(tmp_path)
+    assert [line.count("tfr.formats.open_elwc") for line in report.problem_lines()] == [1, 0, 0, 1, 0, 0]
+    assert all(problem.error.advice for file in report.files for problem in file.problems)

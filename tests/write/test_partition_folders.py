@@ -228,7 +228,7 @@ def test_a_column_of_nulls_needs_a_type(tmp_path: Path) -> None:
 
 def test_a_dataset_without_folders_does_not_replace_one_with_folders(tmp_path: Path) -> None:
     tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", partition_by="day")
-    with pytest.raises(FileExistsError, match=r"has folders of columns .*pass partition_by="):
+    with pytest.raises(FileExistsError, match=r"is partitioned by \[.day.\].* pass partition_by=\[.day.\]"):
         tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", mode="overwrite")
     assert ids(tmp_path / "d") == [0, 2, 5, 1, 4, 3]
 

@@ -26,9 +26,10 @@ _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 ON_ERROR = say("see {on_error=}") | say(
     "keep the intact records by {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}"
 )
-OTHER_MESSAGE = "open_elwc and tfr convert --from elwc read ExampleListWithContext" & say(
-    "pass the class of another message as {record_type=} to read its fields"
-) | say('{record_type="bytes"} to read other messages and plain bytes')
+OTHER_MESSAGE = (
+    say('pass {record_type="bytes"} to read any bytes')
+    | say("read the fields of another message with {tfr.dataset(path, record_type=MessageClass)|tfr head --message}")
+) & say("{tfr.formats.open_elwc|tfr convert --from elwc} reads ExampleListWithContext")
 NO_VALUES = say("declare it with {tfr.scalar(…, empty='null')} to read null") | "declare it as a list: tfr.list_"
 
 

@@ -14,9 +14,9 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "compression": "compression_type codec",
     "dtype_backend": "backend",
     "drop_last": "drop_remainder",
-    "epochs": "num_epochs repeat n_epochs",
+    "epochs": "num_epochs repeat n_epochs infinite",
     "filesystem": "fs",
-    "filters": "filter where predicate",
+    "filters": "filter where predicate query condition",
     "include_file_paths": "path_column file_column filename",
     "index": "preserve_index",
     "limit": "nrows n_rows lines num_rows max_rows head take n count",
@@ -29,13 +29,13 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "pad_value": "padding_value padding_values",
     "progress": "verbose progress_bar",
     "record_type": "example_type",
-    "schema": "feature_description description features_description types",
+    "schema": "feature_description description features_description types parse_dates",
     "schema_overrides": "dtype dtypes column_types astype",
     "seed": "random_state",
     "shards": "num_shards n_shards num_files partitions npartitions",
-    "shuffle_buffer": "shuffle buffer_size shuffle_buffer_size shuffle_size",
+    "shuffle_buffer": "shuffle buffer_size shuffle_buffer_size shuffle_size shuffle_queue_size",
     "state": "checkpoint",
-    "worker": "num_workers workers rank world_size shard shard_index num_processes",
+    "worker": "num_workers workers rank world_size shard shard_index num_processes num_shards",
     "threads": "n_jobs num_threads n_threads num_workers workers use_threads num_parallel_reads num_parallel_calls",
 }
 _OF_A_LOADER = dict.fromkeys(  # which says how many there are, and `worker` which one of them it is
@@ -62,7 +62,15 @@ _METHODS = {  # by attribute of datasets and readers of other libraries: what do
     **dict.fromkeys(
         ("dataloader", "to_dataloader", "to_pytorch"), "torch.utils.data.DataLoader(ds.to_torch(…)) takes it"
     ),
-    **dict.fromkeys(("as_numpy_iterator", "as_numpy", "iter_batches", "iter_rows"), "call iter_arrays(batch_size=…)"),
+    **dict.fromkeys(
+        ("as_numpy_iterator", "as_numpy", "iter_batches", "iter_rows", "iterrows", "padded_batch"),
+        "call iter_arrays(batch_size=…)",
+    ),
+    **dict.fromkeys(("to_numpy", "to_dict", "to_jax"), "call to_arrays(), or iter_arrays(batch_size=…) for batches"),
+    **dict.fromkeys(("to_arrow", "to_pyarrow"), "call to_table(), or to_batches() for batches"),
+    **dict.fromkeys(("to_df", "to_dataframe"), "call to_pandas()"),
+    "shard": "iter_arrays(batch_size=…, worker=(i, n)) reads the i-th of n shares",
+    **dict.fromkeys(("train_test_split", "random_split"), "tfr.split(ds, target, fractions=…) writes the parts"),
     "tail": "tfr.open_random(path)[-n:] has the last rows",
     **dict.fromkeys(("num_rows", "shape", "height", "count", "cardinality"), "call count_rows()"),
     **dict.fromkeys(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -90,11 +91,21 @@ class VerifyReport(Report):
         return text if size is None else f"{text}, {byte_size(size)}"
 
     def problem_lines(self, text_of: Callable[[Exception], str] | None = None) -> list[str]:
-        """A line for each problem; `text_of` an error are the words of a caller other than `verify`."""
+        """A line for each problem; `text_of` an error are the words of a caller other than `verify`.
+
+        The first of several problems of a file with the same remedies names these.
+        """
         lines, caller = [], own_keywords(verify)  # the errors are those that reading raises
         for file in self.files:
+            named: list[object] = []
             for problem in file.problems:
                 error = problem.error
+                if isinstance(error, TFRecordError) and error.remedies:
+                    if error.remedies in named:
+                        error = copy(error)
+                        error.advice = None
+                    else:
+                        named.append(error.remedies)
                 own = error.said(caller) if isinstance(error, TFRecordError) else str(error)
                 text = own if text_of is None else text_of(error)
                 lines.append(printable(f"{type(error).__name__}: {text}", LINE_WIDTH))

@@ -145,9 +145,9 @@ FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
     [
         (pd.DataFrame, "expected a table, got the class pandas.*DataFrame: pass an object of it"),
         (Sparse(), r"Sparse is a sparse matrix, not a table: pass \{'x': matrix.toarray\(\)\}"),
-        ([(1, 2)], r"got builtins.list, which holds builtins.tuple where a table is expected"),
-        ([1, 2], "got builtins.list, which holds builtins.int where a table is expected"),
-        (FRAME.groupby("a"), "got pandas.*DataFrameGroupBy, which holds builtins.tuple where a table is expected"),
+        ([(1, 2)], "expected a table, got list of tuple: pass"),
+        ([1, 2], "expected a table, got list of int: pass"),
+        (FRAME.groupby("a"), "got pandas.*DataFrameGroupBy of tuple: pass"),
     ],
     ids=["class", "sparse", "tuples", "numbers", "groups"],
 )

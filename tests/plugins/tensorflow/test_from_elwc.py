@@ -340,9 +340,7 @@ def test_other_messages_get_advice(engine: str, tmp_path: Path) -> None:
     error = fault(written(tmp_path / "a", [document(1), document(2)]))
     assert error.record == 0
     assert "read tf.train.Examples with read_table" in str(error)
-    with pytest.raises(
-        tfr.errors.DecodeError, match="open_elwc and tfr convert --from elwc read ExampleListWithContext"
-    ):
+    with pytest.raises(tfr.errors.DecodeError, match=r"tfr\.formats.open_elwc reads ExampleListWithContext"):
         tfr.read_table(written(tmp_path / "a", LISTS))
 
 

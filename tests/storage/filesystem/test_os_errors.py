@@ -115,3 +115,12 @@ def test_errors_of_libraries_become_oserror_with_the_path(error: Exception, kind
 def test_programming_errors_are_raised_unchanged() -> None:
     with pytest.raises(TypeError, match="as it was"), raise_os_errors("p"):
         raise TypeError("as it was")
+
+
+def test_missing_credentials_say_where_they_come_from() -> None:
+    class NoCredentialsError(Exception):
+        """As botocore names it."""
+
+    error = to_os_error(NoCredentialsError("Unable to locate credentials"), "s3://b/a")
+    assert isinstance(error, PermissionError)
+    assert "Unable to locate credentials; configure them as for the store's own tools, or pass storage" in str(error)

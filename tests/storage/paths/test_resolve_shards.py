@@ -153,7 +153,7 @@ def test_a_directory_without_known_names_is_read_by_content(tree):
     if "://" in tree.root:  # a request for each file
         assert not caught
     else:
-        assert "'data' and 2 more not read: content of a TFRecord file" in str(caught[0].message)
+        assert "'data' and 2 more not read: the content is TFRecord, but the name is not" in str(caught[0].message)
 
 
 def test_a_warning_names_a_file_in_a_folder_that_is_not_a_partition(tree):

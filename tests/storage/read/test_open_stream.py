@@ -192,8 +192,8 @@ RIEGELI = bytes.fromhex(
         (b"Obj\x01\x04\x14avro.codec", "an Avro file"),
         (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
         (b"\x28\xb5\x2f\xfd\x04\x58", "zstd data"),
-        (b"BZh91AY&SY", "bzip2 data"),
-        (b"\xfd7zXZ\0\0\4", "xz data"),
+        (b"BZh91AY&SY", "bzip2 data; decompress it first, with bunzip2"),
+        (b"\xfd7zXZ\0\0\4", "xz data; decompress it first, with unxz"),
         (bytes(257) + b"ustar\x0000", "a tar archive"),
         (b"RIFF\x24\0\0\0WAVEfmt ", "a WAV file"),
         (

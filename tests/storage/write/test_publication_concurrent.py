@@ -110,7 +110,7 @@ def test_folders_that_appear_meanwhile_are_not_to_be_deleted(tmp_path: Path, mon
 
     with monkeypatch.context() as patch:
         act_after(patch, 3, overwrite)
-        with pytest.raises(FileExistsError, match="the dataset has folders of columns") as caught:
+        with pytest.raises(FileExistsError, match="the dataset is partitioned by") as caught:
             tfr.write_tfrecord(table(3, 2), f"{path}/", shards=2, mode="overwrite")
     assert "delete" not in str(caught.value)
     assert tfr.read_table(path)["n"].to_pylist() == [2, 2]

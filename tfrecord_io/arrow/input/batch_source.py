@@ -192,7 +192,7 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
 
 
 _RECORDS = "tfr.RecordWriter writes records of bytes"
-_FILES = "tfr.convert(src, dst) makes TFRecord files of files"
+_FILES = "tfr.convert(source, target) converts files"
 _NOT_TABLES = {"builtins.bytes": _RECORDS, "builtins.bytearray": _RECORDS, "builtins.str": _FILES}
 _NOT_TABLES |= {f"{cls.__module__}.{cls.__name__}": _FILES for cls in (pathlib.PosixPath, pathlib.WindowsPath)}
 
@@ -202,7 +202,7 @@ class _NoTableError(TypeError):
 
     def __init__(self, data: str, item: str | None = None) -> None:
         self.data = data
-        got = data if item is None else f"{data}, which holds {item} where a table is expected"
+        got = " of ".join(name.removeprefix("builtins.") for name in (data, item) if name is not None)
         valid = "a DataFrame, Arrow data, a mapping of arrays, dicts of rows or an iterable of record batches"
         advice = _NOT_TABLES.get(item or data, "")
         super().__init__(f"expected a table, got {got}: pass {valid}{advice and f'; {advice}'}")

@@ -61,7 +61,11 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         text = f"{type(error).__name__}: {error}"
         if code is not None:  # further lines have ids and XML
             text = text.partition("\n")[0]
-    converted = OSError(number, f"{text} (tried {LIMITS.tries} times)" if retried else text, path)
+    text = f"{text} (tried {LIMITS.tries} times)" if retried else text
+    if any("Credential" in kind.__name__ for kind in type(error).__mro__):
+        advice = "configure them as for the store's own tools, or pass {storage_options=}"
+        text &= say(f"{advice}, with anon=true for a public bucket of S3")
+    converted = OSError(number, text, path)
     converted.__cause__ = error
     return converted
 

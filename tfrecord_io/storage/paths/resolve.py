@@ -331,7 +331,7 @@ class _Search:
         if ignored:
             first = min((e.basename for e in ignored), key=natural_key)
             more = and_more(len(ignored) - 1)
-            text = f"'{printable(first)}'{more} not read: content of a TFRecord file, but not such a name"
+            text = f"'{printable(first)}'{more} not read: the content is TFRecord, but the name is not"
             text += f" ({' '.join(RECORD_SUFFIXES)} or a shard number); rename it, or name all files with a glob"
             warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
 

@@ -234,8 +234,9 @@ class Publication:
             raise FileExistsError(errno.EEXIST, text, self._place.path)
         if manifest.partition_by != self._partition_by:
             known = list(manifest.partition_by)
-            expected = f"partitioned by {known}; pass the same" if known else "not partitioned; leave out"
-            raise ValueError(say("'{}': the dataset is {} {partition_by=} to append to it", self._place.path, expected))
+            reason = f"'{self._place.path}': the dataset is {f'partitioned by {known}' if known else 'not partitioned'}"
+            advice = say("pass {partition_by=}", partition_by=known) if known else say("leave out {partition_by=}")
+            raise ValueError(reason & advice)
 
     def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
@@ -246,8 +247,9 @@ class Publication:
         if old is not None:
             named = foreign.intersection(old.paths)
             if old.partition_by and named == foreign:
-                reason = "the dataset has folders of columns ({partition_by=}), which one without them does not replace"
-                text: str = say(reason) & say("pass {partition_by=}") | "choose another directory"
+                known = list(old.partition_by)
+                reason = f"the dataset is partitioned by {known}, and output without folders does not replace it"
+                text: str = reason & say("pass {partition_by=}", partition_by=known) | "choose another directory"
                 raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory))
             foreign -= named  # another writer has published them since the directory was listed
         if not foreign:
@@ -388,8 +390,8 @@ class Publication:
         done = {"append": "appended to", "overwrite_partitions": "folders replaced"}.get(self._mode, "replaced")
         if old is None or not old.files or (old.id == self._id and not self._grows):
             done = "replaced" if self._existing else "written"
-        text = "%s: %s, %d files with %d records; %d files removed"
-        logger.info(text, self._verb or done, self._place.path, len(own.files), own.records, gone)
+        amounts = counted(len(own.files), "file"), counted(own.records, "record"), counted(gone, "file")
+        logger.info("%s: %s, %s with %s; %s removed", self._verb or done, self._place.path, *amounts)
 
     def _put_all(self, named: Sequence[tuple[WrittenShard, str]]) -> None:
         outputs = [shard.output for shard, _ in named if shard.output is not None]
