@@ -68,39 +68,37 @@ def read_tfrecord(
     source : str, PathLike, Dataset, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or
-        ``name@*``. Files are read in natural order, records in file order. A `dataset` says more of how they are read,
-        and brings the columns and rows that it selects.
+        ``name@*``. Files are read in natural order, records in file order. A `dataset` has more options of reading,
+        and may select columns and rows.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped,
         not parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
-        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
-        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is.
-        ``("label", "==", None)`` and ``!=``: is missing, or not; ``("tags", "contains", "cat")``: of lists. It may
-        name columns that `columns` or `schema` leave out, and those of partition folders (``label=3/``): files in which
-        no row can fulfil it are not opened.
+        Only rows that meet a condition; null counts as false. Pass ``pc.field("label") == 3`` or, as in pandas, a list
+        of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``, all of which must hold, or a list of such lists, one
+        of which must hold. ``("label", "==", None)`` finds missing values, ``("tags", "contains", "cat")`` lists with a
+        value. The condition may name columns that are not read, and partition folders (``label=3/``): files without
+        matching rows are not opened.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
-        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or
-        a Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition
-        folders (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is
-        used; a file without one has its types inferred from the values, and bytes with companion features ``x/shape``
-        and ``x/dtype`` become tensors. "infer" ignores embedded schemas and companion features.
+        Columns to read, in this order, with their types: a dict maps each column to a ``pyarrow.DataType``, a name such
+        as ``"int32"`` or a Python type; ``float`` is float32. Other features are ignored. A column named like partition
+        folders (``label=cat/``) has their values, cast to its type. By default, the schema embedded in the file is
+        used. Without one, types are inferred from the values, and bytes with companion features ``x/shape`` and
+        ``x/dtype`` become tensors. "infer" ignores embedded schemas and companion features.
     limit : int, optional
         Maximum number of rows to read. Types are inferred from exactly these rows.
     on_error : {"raise", "stop", "skip"} or callable, optional
-        At damaged data, fail, use the records before it, or leave it out; by default as the dataset says, else "raise".
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
-        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets
-        each error once, with its ``region``, and returns True to leave that out, or False to raise the error; a dataset
-        keeps its answers. Where values of a feature have several feature types, the records with the less frequent ones
-        are left out.
+        What to do about damaged data; by default, as the dataset says, else "raise". "stop" returns the intact records
+        before the damage, with a StoppedEarlyWarning. "skip" skips damaged regions, with a DamagedDataWarning at the
+        end; ``report.skipped`` of a reader lists them. A callable gets each error once, with its ``region``, and
+        returns True to skip the region, or False to raise the error; a dataset remembers the answers. Where a feature
+        has values of several feature types, "skip" leaves out the records with the less frequent types.
     storage_options : dict or filesystem, optional
         Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.
     progress : bool or callable, default False
-        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
-        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of
-        the call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
-        published.
+        True shows a progress bar on stderr, if it is a terminal, or a widget in notebooks. A callable gets a
+        `Progress` after each block or batch, in order and from one thread at a time. If it raises an error, the call
+        ends, and nothing is published.
     dtype_backend : {None, "numpy_nullable", "pyarrow"}
         As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
         and ``str`` for text. If the file stores the dtypes of the DataFrame it was written from, these are restored.
@@ -109,8 +107,8 @@ def read_tfrecord(
     -------
     pandas.DataFrame
         One row per record, in file order. A feature that has exactly one value in every record that has it becomes a
-        column of scalars, any other feature a column of lists; absent features are missing values. Columns are sorted
-        by name unless there is a schema. Lists and tensors are ndarrays, structs dicts, complex numbers a column of
+        column of scalars, any other feature a column of lists; absent features are missing values. Without a schema,
+        columns are sorted by name. Lists and tensors are ndarrays, structs dicts, complex numbers a column of
         their dtype. Values are exact at any depth: missing integers of a list are None in an array of objects. Lists
         of timestamps are in UTC, as NumPy has no time zones.
 
@@ -152,7 +150,7 @@ def read_table(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
     columns, filters, schema, limit, on_error, storage_options, progress
         As in `read_tfrecord`.
 
@@ -198,8 +196,8 @@ def open_reader(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` says more of how files are read, such as from how many records their schema
-        is inferred. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        As in `read_tfrecord`; a `dataset` has more options, such as the number of records from which the schema is
+        inferred. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     columns, filters, schema, limit, on_error, storage_options, progress
         As in `read_tfrecord`.
     batch_size : int, default 65,536
@@ -261,18 +259,18 @@ def write_tfrecord(
     Parameters
     ----------
     data : DataFrame, pyarrow Table, RecordBatch, reader or Dataset, dict of arrays, list of dicts, or iterable of those
-        In a list or an iterable of dicts, each with a single value is a row, each of arrays a table. An iterable is
-        read in parts of at most 65,536 rows or about 64 MiB, of which the first has the types of all, unless
-        ``schema=`` declares them. Or any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: from polars
-        (also a LazyFrame), DuckDB or `open_reader`. Or a Dataset, a DataArray or a dict of DataArrays of xarray, whose
-        rows are the positions of one dimension: see `record_dim`. Or a DataFrame of Dask or Daft, or a dataset of
-        Ray: the processes that compute its partitions write a shard for each, under hidden names, and this one
-        publishes them together. Then `path` is a directory or ``name@*``, which the other machines reach too.
+        In a list or an iterable, a dict of single values is a row, and a dict of arrays a table. An iterable is read in
+        parts of at most 65,536 rows or about 64 MiB; the first part determines the types, unless ``schema=`` declares
+        them. Also any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, such as those of polars (LazyFrames,
+        too), DuckDB and `open_reader`; a Dataset, a DataArray or a dict of DataArrays of xarray, with a row for each
+        position of one dimension (see `record_dim`); a DataFrame of Dask or Daft, or a dataset of Ray. The processes
+        of these engines write one shard for each partition, under hidden names, and this process publishes all
+        together: `path` is then a directory or ``name@*`` that all machines can reach.
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
         ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears
-        complete when the call returns, or not at all. A file object is written to directly. A suffix that is
-        not TFRecord's (``.parquet``, ``.data``) is a ValueError; versions (``.v2``), numbers and dates are none.
+        complete when the call returns, or not at all. A file object is written to directly. The suffix of another
+        format (``.parquet``, ``.data``) is a ValueError; versions (``.v2``), numbers and dates are not suffixes.
     schema : pyarrow.Schema, Schema or dict, optional
         Columns to write, in this order, cast to these types; a SchemaWarning names the others. A value that cannot be
         cast back, such as a timestamp with a time of day declared as date, is an EncodeError; floats declared as
@@ -310,29 +308,29 @@ def write_tfrecord(
         of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
         `max_shard_bytes` needs none.
     max_shard_bytes : int, optional
-        Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
-        their number, ``name-00000.tfrecord``.
+        Start a new file before this size is exceeded, in uncompressed bytes. File names do not have the number of
+        files: ``name-00000.tfrecord``.
     write_index : bool or sequence of str, default False
-        Write the record offsets of the file to ``<path>.index``, for random access and counting. Names of columns,
-        globs or "*scalars": write its column index, as `build_index` does, from the published file. What is appended to
-        a dataset gets the column index of its last shard in any case. Not for compressed files.
+        Write an index of record offsets, ``<path>.index``, for random access and counting. Names of columns, globs or
+        "*scalars" write a column index instead, as `build_index` does. Shards that are appended get the column index
+        of the last shard in any case. Compressed files have no index.
     mode : {"error", "overwrite", "append", "overwrite_partitions"}, optional
-        What happens to existing output: it is an error, or it is replaced. By default a file is replaced, and a sharded
-        dataset is an error. If a writer is killed while it replaces a sharded dataset, readers get the old or the new
-        one. In a bucket the store copies the new shards, which are not sent again. "append" adds shards to a dataset,
-        or begins one: its rows follow those that are there, and are read once all are written. They may have other
-        columns or wider types only with `evolve`. A single file cannot be appended to. "overwrite_partitions" replaces
-        the folders of `partition_by` that the data has rows for, all at once, and leaves the others.
+        What to do if the output exists. By default, a file is replaced, and a sharded dataset is an error. "overwrite"
+        replaces a dataset in one step: readers get the old or the new one, even if the writer is killed. In a bucket
+        the store copies the new shards; they are not sent again. "append" adds rows at the end of a dataset, or starts
+        a new one; readers see all of them or none. New columns and wider types need `evolve`. A single file cannot be
+        appended to. "overwrite_partitions" replaces the folders of `partition_by` for which the data has rows, in one
+        step, and keeps the others.
     evolve : bool, default False
-        Allow what is appended to have columns that the dataset lacks, or wider types. Rows without a column have null.
+        Allow appended rows to add columns, or to widen types. Rows without a column have null.
     partition_by : str or sequence of str, optional
         Columns whose values become folders, ``day=1/country=nl/``, instead of features; `path` is a directory. Values
-        are escaped so that Spark and pyarrow read them, null is ``__HIVE_DEFAULT_PARTITION__``. Rows may come in any
-        order: few files are open at a time, and what does not fit in memory waits in a temporary file.
+        are escaped as Spark and pyarrow expect, null is ``__HIVE_DEFAULT_PARTITION__``. Rows may come in any order: few
+        files are open at a time, and rows that do not fit in memory wait in a temporary file.
     overwrite_where : dict, optional
         With ``mode="overwrite_partitions"``: values of some columns of `partition_by`, such as ``{"day":
-        "2026-11-24"}``. All folders that have them are replaced, those that the data has no rows for too; rows of other
-        folders are an error.
+        "2026-11-24"}``. All folders with these values are replaced, even if the data has no rows for them; rows that
+        belong to other folders are an error.
     embed_schema : bool, default True
         Store the schema in the first record of each file, in a field that TensorFlow ignores.
     threads : int, optional
@@ -343,10 +341,9 @@ def write_tfrecord(
     filesystem : filesystem, optional
         The same as a filesystem that is `storage_options`.
     progress : bool or callable, default False
-        True shows a progress bar with rate and time left, on stderr if that is a terminal, in notebooks as a widget. A
-        callable is called with a `Progress` after each block or batch, in order and by one thread at a time: that of
-        the call, or where files are verified side by side, any. An error that it raises ends the call, and nothing is
-        published.
+        True shows a progress bar on stderr, if it is a terminal, or a widget in notebooks. A callable gets a
+        `Progress` after each block or batch, in order and from one thread at a time. If it raises an error, the call
+        ends, and nothing is published.
 
     Returns
     -------
@@ -357,14 +354,13 @@ def write_tfrecord(
     EncodeError
         A column or value cannot be stored in a TFRecord; see its attributes ``feature`` and ``record``.
     FileExistsError
-        The output exists, with ``mode="error"``, or is a sharded dataset, without a mode.
-        Or the directory holds TFRecord files of something else.
+        The output exists, and `mode` does not replace it; or the directory has other TFRecord files.
 
     Warns
     -----
     PrecisionWarning
-        float64 values were rounded to float32; see `float64`. It is issued before the output appears: where it is an
-        error, nothing is published.
+        float64 values were rounded to float32; see `float64`. It is issued before the output appears: if warnings are
+        errors, nothing is published.
     SchemaWarning
         Data without rows was written to one file, which cannot keep the columns; a sharded dataset can.
     """
@@ -418,7 +414,7 @@ def open_writer(
     filesystem: Any = None,
     progress: ProgressLike = False,
 ) -> Writer:
-    """Open a TFRecord file or a sharded dataset, to write one table after the other.
+    """Open a TFRecord file or a sharded dataset, and write one table after another to it.
 
     >>> import tfrecord_io as tfr
     >>> with tfr.open_writer("parts.tfrecord") as writer:
@@ -483,7 +479,7 @@ def infer_schema(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
     columns, limit, on_error, storage_options, progress
         As in `read_tfrecord`.
 

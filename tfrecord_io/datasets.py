@@ -767,13 +767,13 @@ def dataset(
     batch_size: int = 65_536,
     batch_bytes: int = 64 * MIB,
 ) -> Dataset:
-    """Describe TFRecord files as a dataset, which is read later, in whole, in part or in pieces.
+    """Describe TFRecord files and how they are read; the dataset is read later, in whole or in part.
 
-    All calls that read files take it, alone or in a list, with all that is said here of how they are read. A keyword of
-    such a call, written with its default, too, applies or is an error that names it; None leaves it to the dataset. Its
-    files are those that are there when this call returns. Its schema is found when it is first needed, and fixed then:
-    from `schema`, from the first file, or from a `sample` of the first records. A record that contradicts it raises an
-    error when it is read; calls that return all rows, such as `read_table`, infer types from all of them.
+    All calls that read files accept a dataset, alone or in a list. Its options hold for them; a keyword that such a
+    call passes itself, other than None, must apply, or is an error. The files are those that exist when this call
+    returns. The schema is determined when it is first needed: from `schema`, from the first file, or from a `sample` of
+    the first records. A later record that contradicts it is an error; calls that return all rows, such as `read_table`,
+    infer the types from all of them.
 
     >>> import pyarrow.compute as pc, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")

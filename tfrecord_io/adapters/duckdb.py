@@ -76,7 +76,7 @@ def register_duckdb(
     ----------
     connection : duckdb.DuckDBPyConnection
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
     name : str, optional
         Of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
     storage_options : dict, optional

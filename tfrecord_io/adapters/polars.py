@@ -40,7 +40,7 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
     storage_options : dict, optional
         Options for fsspec, as in pandas.
 

@@ -609,7 +609,7 @@ def open_random(
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
         Plain files: a compressed one can only be read from its start.
     index : str, PathLike or list of those, optional
         The path or URL of the index file; for several data files a list with one for each, in the order in which they

@@ -135,15 +135,15 @@ def copy(
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> CopyReport:
-    """Copy files or whole datasets from any place to any other, and check every record on the way.
+    """Copy files or whole datasets between disks and buckets, and check every record on the way.
 
-    The bytes stay as they are, so compression, embedded schemas and indexes do. A dataset with a manifest arrives as
-    exactly one version, whatever happens to its source meanwhile: its manifest is replaced in one step when all files
+    Files are copied unchanged, with their compression, embedded schemas and indexes. A dataset with a manifest arrives
+    as exactly one version, even if the source changes meanwhile: the manifest is replaced in one step after all files
     are stored, so readers of the target see the old dataset or the new one. Files without a manifest appear one by one,
-    each when it is complete. Within a store, the store copies the files.
+    each when it is complete. Within one store, the store copies the files.
 
-    A copy that was killed or has failed leaves what it had checked under names that readers do not take for data: the
-    same call goes on there. `tfr clean` removes it.
+    A copy that failed or was killed leaves its checked files under names that readers ignore: the same call continues
+    there, and `tfr clean` removes them.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": range(100)}, "train@4")
@@ -161,24 +161,24 @@ def copy(
     target : str or PathLike
         A directory or, for a single file, also the name of a file.
     verify : {"records", "bytes"}
-        "records" checks the checksums of all records, of compressed files those of the decompressed records; "bytes"
-        checks only the files. Both compare each file with the size and the CRC32C in the manifest of its dataset, and
-        let stores check what arrives. Of what a store copies itself no records are read: the checksum that it states is
-        compared with the manifest.
+        "records" checks the checksums of all records, also in compressed files; "bytes" checks only the files. Both
+        compare each file with the size and the CRC32C in the manifest of its dataset, and let stores check what
+        arrives. Files that a store copies itself are not read: the checksum that the store reports is compared with
+        the manifest.
     update : bool, default False
-        Copy only what the target has not, or with another checksum, and remove what the source has not any more. A
-        dataset changes in one step.
+        Copy only files that are missing in the target or have another checksum, and remove those that the source no
+        longer has. A dataset changes in one step.
     mode : {"error", "overwrite"}, optional
-        "overwrite" copies all files, whether the target has them or not; a dataset there is replaced in one step.
+        "overwrite" copies all files, even those that the target has; an existing dataset is replaced in one step.
     all_files : bool, default False
         Also copy all other files below directories.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
-        As in `read_table`, of columns in folders alone: only the folders that can fulfil it are copied. With `update`,
-        the other folders of the target stay.
+        A condition on the columns of partition folders, as in `read_table`: only matching folders are copied. With
+        `update`, the other folders of the target are kept.
     dry_run : bool, default False
         Write nothing: report what would be copied and removed.
     limit_rate : int or str, optional
-        The most bytes a second, such as ``"100MB"``.
+        Maximum bytes per second, such as ``"100MB"``.
     threads : int, optional
         Number of files that are copied at a time; by default up to 32 from or to a store, and the number of CPU cores
         on a disk, and fewer of large files, so that memory holds about 160 MiB of what is under way.

@@ -118,15 +118,16 @@ def delete(
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> DeleteReport:
-    """Remove the rows that fulfil a condition.
+    """Remove the rows that meet a condition.
 
-    Files all of whose rows fulfil it are dropped, by the names of their folders without being opened. Files with some
-    such rows are written anew without them; the other records are copied as bytes, their checksums checked. Files
-    without such rows stay as they are; a column index tells which they are without reading them.
+    Files with only such rows are dropped; if their folder names tell, they are not opened. Files with some such rows
+    are rewritten: the other records are copied as bytes, and their checksums checked. Other files are left alone; a
+    column index tells which ones without reading them.
 
-    One replacement of the manifest publishes all of that: a killed call leaves the dataset as it was, or without the
-    rows, and files that `tfr clean` finds. What is appended meanwhile is kept, also if it fulfils the condition. The
-    old files are removed at the end: readers that were open before go on, or get a ReplacedError, and never a mixture.
+    Replacing the manifest publishes all changes in one step: if the call is killed, the dataset is as before, or
+    without the rows, and `tfr clean` finds leftover files. Rows appended meanwhile are kept, even if they meet the
+    condition. The old files are removed at the end: open readers continue, or get a ReplacedError, but never see a
+    mixture.
 
     >>> import tfrecord_io as tfr
     >>> visits = {"day": ["05-01", "05-01", "05-02"], "user": [7, 8, 7]}
@@ -140,13 +141,13 @@ def delete(
     Parameters
     ----------
     source : str, PathLike or Dataset
-        A dataset with a manifest, or a folder of it (``day=1/``) or some shards, of which only these lose rows; or one
-        file without a manifest, which is replaced in one step.
+        A dataset with a manifest, one of its folders (``day=1/``) or some of its shards, and only these lose rows; or
+        one file without a manifest, which is replaced in one step.
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
         The rows to remove, as in `read_table`. Where the condition is null, as of a missing value, the row is kept, as
         by ``DELETE`` of SQL.
     dry_run : bool, default False
-        Find the rows and report them, and change nothing.
+        Report the rows that would be removed, and change nothing.
     storage_options, progress
         As for `dataset`, to which all else is said.
 
@@ -157,7 +158,7 @@ def delete(
     Raises
     ------
     ValueError
-        These are several files without a manifest, see `adopt`; or of several datasets.
+        Several files without a manifest (see `adopt`), or files of several datasets.
     FeatureNotFoundError, SchemaError
         The condition names no column, or does not apply to its type.
     CorruptRecordError, TruncatedRecordError, CompressionError
@@ -167,8 +168,8 @@ def delete(
 
     Notes
     -----
-    Index files of a file that is written anew are made for the new one, with the same columns. If no row remains, one
-    shard without records does, so that the dataset keeps its columns.
+    A rewritten file gets new index files with the same columns. If no rows remain, the dataset keeps one shard without
+    records, and so its columns.
     """
     options = ReadOptions.of_call(delete, {**locals(), "filters": None}, source)
     path = one_path(source, "delete")

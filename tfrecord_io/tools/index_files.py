@@ -41,7 +41,7 @@ def write_indexes(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
     storage_options, progress
         As in `read_tfrecord`.
 
@@ -96,7 +96,7 @@ def build_index(
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
         Plain files: the records of a compressed one have no offsets.
     columns : sequence of str
         Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories. The
@@ -145,7 +145,7 @@ def check_indexes(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
     storage_options, progress
         As in `read_tfrecord`.
     """

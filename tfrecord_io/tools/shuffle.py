@@ -123,7 +123,7 @@ def sample(
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
-    """Write a random choice of the records of files, in their order; every choice is equally likely.
+    """Write a random sample of the records of files, in their order; every sample is equally likely.
 
     Records are copied as bytes; the embedded schema is in the first record of each file written. Values in the names of
     folders (``day=1/``) become features. The records are counted first, as by `count`; each takes a byte of
@@ -145,9 +145,9 @@ def sample(
     n : int, optional
         Number of records to write; all, if there are no more.
     fraction : float, optional
-        The part of the records to write, from 0 to 1: of m records exactly ``floor(m * fraction + 1/2)``.
+        Fraction of the records to write, from 0 to 1: of m records exactly ``floor(m * fraction + 1/2)``.
     seed : int, default 0
-        The same seed, and number of records, gives the same choice.
+        The same seed and number of records give the same sample.
     partitions, compression, shards, max_shard_bytes, write_index, mode
         As for `merge`.
     storage_options, progress

@@ -50,10 +50,10 @@ def merge(
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
-    """Write the records of files to one file, or to other shards, in their order.
+    """Write the records of several files to one file, or to shards, in their order.
 
-    Records are copied as bytes, their checksums checked. The embedded schemas of the files are united, and the result
-    is in the first record of each file written. Values in the names of folders (``day=1/``) become features.
+    Records are copied as bytes, and their checksums checked. The embedded schemas of the files are united, and the
+    result is stored in the first record of each file. Values in the names of folders (``day=1/``) become features.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 4]}, "parts/x@2")
@@ -211,13 +211,13 @@ def split(
         (``a-00000-of-00002``); records without a value are in ``%missing``. Such files have no name of a partition
         (``label=3/``), as the column stays in the records. It may be one of folders.
     fractions : sequence of float, or dict of str to float, optional
-        The size of each part; their sum is at most 1, and records that remain are left out. Two are named train and
-        test, three train, validation and test; a dict has the names. Without `group` and `stratify`, the records of a
-        part are chosen at random; of n records the first k parts have ``floor(n * sum(fractions[:k]) + 1/2)``.
+        The size of each part. If the sum is less than 1, the remaining records are left out. Two parts are named train
+        and test, three train, validation and test; a dict gives other names. Without `group` and `stratify`, records
+        are assigned at random; of n records the first k parts have ``floor(n * sum(fractions[:k]) + 1/2)``.
     group : str, optional
-        A column whose values stay together: all records of a user are in one part of `fractions`, which BLAKE2b of the
-        value decides. Records that are added later change the part of no other. The sizes of parts are those of
-        `fractions` on average over the values; records without a value are one group.
+        A column whose values stay together, such as a user: all records with one value are in one part of `fractions`,
+        by the BLAKE2b hash of the value. Records that are added later do not move others to another part. The sizes of
+        parts are those of `fractions` on average over the values; records without a value are one group.
     stratify : str, optional
         A column each of whose values has its share in each part of `fractions`: of the n records of a class, a part
         has its fraction up to a few records. Records that are added behind the others change the part of no other.

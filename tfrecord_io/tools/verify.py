@@ -126,11 +126,10 @@ def verify(
 ) -> VerifyReport:
     """Check every record of files, and compare the files with their schema, manifest and index.
 
-    What is wrong with the data is reported, not raised, and checking continues after damage. Checked are the frames and
-    checksums of all records; that they parse; that each feature has one type, that of the embedded schema if there is
-    one; the embedded schema itself, and that those of the shards of a dataset agree; the number of records, the size
-    and the checksum in the manifest of a dataset, and that it names every file there; and index files, with every
-    header.
+    Problems are reported, not raised, and checking continues after damage. Checks cover the frames and checksums of all
+    records; that records parse; that each feature has one type, the one in the embedded schema if there is one; that
+    the embedded schema is valid, and equal in all shards of a dataset; the manifest, with the number of records, size
+    and checksum of each file, and files that it does not name; and index files, with every header.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
@@ -141,7 +140,7 @@ def verify(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
         What a file decompresses to beyond the ``limits=`` of a dataset is a problem of its compression. Its
         ``threads=`` is the number of files checked at a time; if there are fewer files, large ones that are local and
         not compressed are split. By default the number of CPU cores, or 32 for small files that are not local, as each

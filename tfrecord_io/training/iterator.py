@@ -333,7 +333,7 @@ def iter_arrays(
     pack: Mapping[str, int] | None = None,
     state: Mapping[str, Any] | None = None,
 ) -> ArrayIterator:
-    """Iterate over TFRecord files in batches of NumPy arrays, shuffled by a seed, over epochs and workers.
+    """Iterate over TFRecord files in batches of NumPy arrays, shuffled, for several epochs and workers.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": list(range(10))}, "ten.tfrecord")
@@ -361,23 +361,23 @@ def iter_arrays(
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`, but for file objects: files are opened in each epoch. A `dataset` says more of how they
-        are read: its `sample` is the number of records from which the schema is inferred, and with ``ragged=None``
-        also which lists have a fixed length; its `limit` is that of an epoch, for all workers together, for which
-        files are read in order, as with its `offset`; with its ``threads=1``, all work is done in the calling thread,
-        with more, background threads read, decode and prepare batches, which do not depend on it.
+        As in `read_tfrecord`, except file objects, as files are opened in each epoch. A `dataset` has more options of
+        reading: `sample` is the number of records from which the schema is inferred, and with ``ragged=None`` also
+        which lists have a fixed length; `limit` counts the rows of an epoch, for all workers together, and with it or
+        `offset` files are read in order; with ``threads=1``, all work is done in the calling thread, with more,
+        background threads read, decode and prepare batches. The batches do not depend on it.
     batch_size : int
         Number of records in a batch.
     columns, filters, schema, on_error, storage_options
         As in `read_tfrecord`.
     shuffle_buffer : int, optional
-        Number of records to draw from: each record is drawn uniformly from a buffer of this size, and replaced by the
-        next one read, as in ``tf.data.Dataset.shuffle``. The order of files is shuffled too. 0 keeps their order.
+        Size of the shuffle buffer: each record is drawn at random from a buffer of this many records, and replaced by
+        the next one read, as in ``tf.data.Dataset.shuffle``. The order of files is shuffled, too. 0 does not shuffle.
     seed : int, optional
-        Of `shuffle_buffer`, without which nothing is shuffled. The same seed gives the same order, for any `threads`.
-        None draws a seed; see the attribute ``seed``.
+        Seed of the shuffling. The same seed gives the same order, for any number of threads. None draws a seed, which
+        is the attribute ``seed``; without `shuffle_buffer`, a seed is an error.
     epochs : int or None, default 1
-        Number of passes over the records, each in a different order; None never ends.
+        Number of passes over the records, each in a different order; None repeats forever.
     drop_last : bool, default False
         Omit the last batch of an epoch if it is not full.
     worker : (int, int), optional

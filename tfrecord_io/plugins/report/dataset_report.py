@@ -125,7 +125,7 @@ def report(
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` says more of how files are read.
+        As in `read_tfrecord`; a `dataset` has more options of reading.
     target : str, PathLike, URL or binary file object, optional
         The page, ``.html``; it appears complete or not at all. None: nothing is written.
     compare : str, PathLike, Dataset, or list of those, optional
