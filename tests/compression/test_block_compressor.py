@@ -18,7 +18,7 @@ from running_threads import running
 from tfrecord_io.background import BackgroundThread
 from tfrecord_io.compression import get_codec
 from tfrecord_io.compression.block_compressor import BlockCompressor
-from tfrecord_io.compression.gzip import GzipTrailer
+from tfrecord_io.compression.deflate import GzipTrailer
 from tfrecord_io.options import LIMITS
 
 HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"

@@ -6,7 +6,7 @@ import crc32c as package
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.format import crc32c as module
+from tfrecord_io.format import framing as module
 
 
 @given(st.binary(max_size=100), st.integers(0, 2**32 - 1))

@@ -24,7 +24,7 @@ from rounds import COMPLETE, rounds
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.format.magic import ZEROS, looks_like
 from tfrecord_io.read.chunks import block_walker
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import RecordFile
 
 pytestmark = [pytest.mark.fault(18), pytest.mark.fault(21)]
 SIZES = [1, 7, 100, 4 << 20]

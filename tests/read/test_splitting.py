@@ -23,8 +23,7 @@ from servers import Bucket
 from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.resync import find_boundaries

@@ -21,7 +21,7 @@ from worlds import World
 
 import tfrecord_io as tfr
 from reading import read_by
-from tfrecord_io.format.crc32c import crc32c
+from tfrecord_io.format.framing import crc32c
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIXES

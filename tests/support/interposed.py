@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.chunks.segments import FileWindows
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem

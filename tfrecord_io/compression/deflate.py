@@ -6,12 +6,15 @@ be intact records.
 
 from __future__ import annotations
 
+import re
+import struct
 import zlib
 from abc import abstractmethod
 from typing import Any, ClassVar
 
 from tfrecord_io.compression.block_compressor import BlockCompressor, SkippedTrailer, Trailer
 from tfrecord_io.compression.codec import Codec, Compressor, Damage
+from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.options import LIMITS
 
 try:
@@ -177,3 +180,153 @@ class DeflateCodec(Codec):
             return out
 
         return BlockCompressor(deflate, self.header(level), self.trailer(), threads, end=_LAST)
+
+
+_MAGIC = b"\x1f\x8b\x08"  # ID1, ID2, CM = deflate
+_FIXED = 10  # magic, flags, time, extra flags, system
+_HCRC, _EXTRA, _NAME, _COMMENT, _RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
+_LONGEST_HEADER = 1 << 20  # names and comments have no limit in the format
+
+
+class GzipTrailer(Trailer):
+    """CRC-32, and length modulo 2**32."""
+
+    size = 8
+
+    def __init__(self) -> None:
+        self.crc = 0
+        self.length = 0
+
+    def add(self, data: Any) -> None:
+        self.crc = fast.crc32(data, self.crc)
+        self.length += len(data)
+
+    def pack(self) -> bytes:
+        return struct.pack("<II", self.crc, self.length & 0xFFFFFFFF)
+
+    def check(self, stored: bytes) -> None:
+        crc, length = struct.unpack("<II", stored)
+        if crc != self.crc:
+            raise Damage(f"gzip CRC mismatch (stored 0x{crc:08x}, computed 0x{self.crc:08x})")
+        if length != self.length & 0xFFFFFFFF:
+            raise Damage(f"gzip length mismatch (stored {length}, got {self.length & 0xFFFFFFFF})")
+
+
+class Gzip(DeflateCodec):
+    name = "gzip"
+    aliases = ("gz",)
+    suffixes = (".gz", ".gzip")
+    padding = b"\0"  # gzip(1) skips zeros, with which tapes and some object stores pad blocks
+    trailer = GzipTrailer
+    resumption = re.compile(rb"(?P<member>(?=\x1f\x8b\x08[\x00-\x1f]))|" + FLUSH, re.DOTALL)
+    header_bytes = _FIXED
+
+    def accepts(self, head: bytes) -> bool:
+        return _MAGIC.startswith(head[:3]) and not (len(head) > 3 and head[3] & _RESERVED)
+
+    def header(self, level: int | None) -> bytes:
+        return _MAGIC + bytes(6) + b"\xff"  # no time and no system: equal data gives equal files
+
+    def header_end(self, head: bytes) -> int | None:
+        if not _MAGIC.startswith(head[:3]):
+            raise Damage("no gzip header")
+        if len(head) < _FIXED:
+            return None
+        flags = head[3]
+        if flags & _RESERVED:
+            raise Damage("a gzip header with reserved flags")
+        end = self._variable_end(head, flags)
+        if end is None or end > len(head):
+            if len(head) > _LONGEST_HEADER:
+                raise Damage("a gzip header of over 1 MiB")
+            return None
+        if flags & _HCRC and int.from_bytes(head[end - 2 : end], "little") != fast.crc32(head[: end - 2]) & 0xFFFF:
+            raise Damage("gzip header CRC mismatch")
+        return end
+
+    @staticmethod
+    def _variable_end(head: bytes, flags: int) -> int | None:
+        end = _FIXED
+        if flags & _EXTRA:
+            if len(head) < end + 2:
+                return None
+            end += 2 + int.from_bytes(head[end : end + 2], "little")
+        for flag in (_NAME, _COMMENT):
+            if flags & flag:
+                end = head.find(b"\0", end) + 1
+                if not end:
+                    return None
+        return end + 2 if flags & _HCRC else end
+
+
+_DEFLATE = 8
+_DICTIONARY = 0x20
+_LARGEST_WINDOW = 0x78  # first byte for 32 KiB
+
+
+class ZlibTrailer(Trailer):
+    """Adler-32."""
+
+    size = 4
+
+    def __init__(self) -> None:
+        self.adler = 1
+
+    def add(self, data: Any) -> None:
+        self.adler = fast.adler32(data, self.adler)
+
+    def pack(self) -> bytes:
+        return self.adler.to_bytes(4, "big")
+
+    def check(self, stored: bytes) -> None:
+        if stored != self.pack():
+            raise Damage(f"zlib Adler-32 mismatch (stored 0x{stored.hex()}, computed 0x{self.adler:08x})")
+
+
+class Zlib(DeflateCodec):
+    name = "zlib"
+    suffixes = (".zlib", ".zz")
+    trailer = ZlibTrailer
+    resumption = re.compile(rb"(?P<member>(?=\x78[\x01\x5e\x9c\xda]))|" + FLUSH, re.DOTALL)
+    header_bytes = 2
+
+    def accepts(self, head: bytes) -> bool:
+        if not head:
+            return True
+        method = head[0] & 0x0F == _DEFLATE and head[0] >> 4 <= 7
+        return method and (len(head) < 2 or int.from_bytes(head[:2], "big") % 31 == 0)
+
+    def looks_like(self, head: bytes) -> bool:
+        """Two bytes are not enough: one plain file in a thousand has them, and so does the text "x^2".
+
+        So valid data are required as well: with a window of less than 32 KiB, which is rare, those of a record. Zeros
+        as in the upper half of a record's length (one may be damaged) are not at the start of what a compressor writes,
+        except for a stream of one byte or none.
+        """
+        if len(head) < 2 or not self.accepts(head):
+            return False
+        member = self.decompressor()
+        try:
+            data = member.decompress(head[:512], 1 << 20)
+            if not member.hungry:
+                data += member.decompress(b"", 1)
+        except Damage:
+            return False
+        if head[0] != _LARGEST_WINDOW and not is_record_header(data):
+            return member.eof and not data
+        return member.eof or head[4:8].count(0) < 3
+
+    def header(self, level: int | None) -> bytes:
+        """Window size (32 KiB) and effort; the second byte makes both a multiple of 31."""
+        effort = 2 if level is None else (0, 0, 1, 1, 1, 1, 2, 3, 3, 3)[level]
+        first = 0x78 << 8 | effort << 6
+        return (first + -first % 31).to_bytes(2, "big")
+
+    def header_end(self, head: bytes) -> int | None:
+        if not self.accepts(head):
+            raise Damage("no zlib header")
+        if len(head) < 2:
+            return None
+        if head[1] & _DICTIONARY:
+            raise Damage("the zlib stream needs a preset dictionary, which is not supported")
+        return 2

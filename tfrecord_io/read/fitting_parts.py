@@ -11,9 +11,8 @@ from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.options.expansion import Expansion
-from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage
-from tfrecord_io.read.chunks.row_budget import RowBudget
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder

@@ -18,9 +18,8 @@ from tfrecord_io.errors import FeatureTypeError, SchemaError, say
 from tfrecord_io.format.kinds import Kind, Layout, companions, feature_of_companion
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.expansion import BYTES_PER_CELL, Expansion
-from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
-from tfrecord_io.read.chunks.row_budget import RowBudget
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_schema import Evidence

@@ -13,10 +13,9 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.record_checks import check_record_type
 from tfrecord_io.read.resolve_schema import plan_scan

@@ -20,7 +20,14 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordErro
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
 from tfrecord_io.options import ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, plain_record_type, takes_payloads
-from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk, DecodeSettings, plan_limits
+from tfrecord_io.read.chunks.chunk import (
+    PAYLOAD_SCHEMA,
+    DecodedChunk,
+    DecodeSettings,
+    RowBudget,
+    plan_limits,
+    row_budget,
+)
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
     EmbeddedSchemaCheck,
@@ -31,7 +38,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     schema_of_empty,
     unite_embedded,
 )
-from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Planned, begin

@@ -24,8 +24,7 @@ from tfrecord_io.format.kinds import RECORD_TYPES, Kind, Layout, RecordType, Tex
 from tfrecord_io.index.lookup import found_again
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack

@@ -11,8 +11,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
-from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan

@@ -23,8 +23,7 @@ from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery, SkippedRegion
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.schema.embedded import embedded_content, field_bytes

@@ -24,8 +24,7 @@ from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, say, warn
-from tfrecord_io.format.crc32c import crc32c
-from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, crc32c
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.record_types import takes_payloads
 from tfrecord_io.options.write import WriteOptions

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.plugins.report.feature_cards import histogram_chart, share_bar
+from tfrecord_io.plugins.report.document import histogram_chart, share_bar
 from tfrecord_io.plugins.report.number_statistics import NumberAccumulator
 
 

@@ -15,7 +15,7 @@ from reading_modes import blocks_of, engine_of
 from records import blobs, example, int64s, written
 from tfrecord_io.engine.contract import Plan, PlanColumn
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.read.chunks.row_budget import BatchLimit, may_have_lists
+from tfrecord_io.read.chunks.chunk import BatchLimit, may_have_lists
 
 SCHEMA = pa.schema({"x": pa.list_(pa.int64()), "s": pa.binary()})
 ROWS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), min_size=1, max_size=30)

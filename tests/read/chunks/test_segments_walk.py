@@ -20,8 +20,7 @@ from records import framed, written
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import frame_size
 from tfrecord_io.read.chunks import count_frames
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.segments import SegmentWork, segment_pool
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import OpenPlainFile

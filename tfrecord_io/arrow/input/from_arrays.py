@@ -26,7 +26,7 @@ from tfrecord_io.arrow.input.tensor_cast import (
 )
 from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.display import counted
-from tfrecord_io.engine.object_columns import GatheredValues, gather_objects
+from tfrecord_io.engine.numpy_output import GatheredValues, gather_objects
 from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.format.kinds import image_advice
 from tfrecord_io.format.missing_values import has_inner, holds_masked

@@ -24,7 +24,7 @@ from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, Fe
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries, row_values
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import whole_files

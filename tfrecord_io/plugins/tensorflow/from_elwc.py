@@ -25,8 +25,7 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader

@@ -19,20 +19,21 @@ from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.format.kinds import Layout, Text
 from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import (
+    BatchLimit,
     ChunkDecoder,
     DecodedChunk,
     DecodeSettings,
     FeedResult,
     KnownRecords,
+    RowBudget,
     first_record_settings,
     is_little,
+    may_have_lists,
 )
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
-from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
-from tfrecord_io.read.chunks.row_budget import BatchLimit, RowBudget, may_have_lists
 from tfrecord_io.storage.paths.file_names import split_suffixes
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import OpenPlainFile, Source, total

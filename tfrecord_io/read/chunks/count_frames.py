@@ -15,8 +15,7 @@ from tfrecord_io.index import scan_sizes
 from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import MIB
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile, Recover, Step
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access

@@ -11,9 +11,15 @@ from tfrecord_io.engine.contract import Decoder, FileView
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB, cpu_count
-from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little, kept_rows
+from tfrecord_io.read.chunks.chunk import (
+    DecodedChunk,
+    DecodeSettings,
+    KnownRecords,
+    is_little,
+    kept_rows,
+    may_have_lists,
+)
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.chunks.row_budget import may_have_lists
 from tfrecord_io.read.chunks.segments import FileWindows, Segment, Segments
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import OpenPlainFile

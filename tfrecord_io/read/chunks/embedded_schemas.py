@@ -24,8 +24,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import ReadOptions, leaves_out
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher

@@ -8,10 +8,9 @@ from typing import Any
 
 from tfrecord_io.index.column_search import FileValues, PickedSource
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.chunks.row_budget import RowBudget
 from tfrecord_io.storage.read.source import Source
 
 

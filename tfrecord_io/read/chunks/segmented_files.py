@@ -11,11 +11,9 @@ from tfrecord_io.background import WorkerPool
 from tfrecord_io.closing import Closing
 from tfrecord_io.engine.contract import Array, Decoder
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.chunk import DecodedChunk, is_little
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
+from tfrecord_io.read.chunks.chunk import BatchLimit, DecodedChunk, is_little
 from tfrecord_io.read.chunks.decode_segments import DecodedPart, FileDecoder, Position
-from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.chunks.row_budget import BatchLimit
 from tfrecord_io.storage.read.source import OpenPlainFile, Source
 
 _MOST_FILES = 16  # that are open in advance

@@ -30,7 +30,7 @@ from uuid import uuid4
 from fsspec.asyn import AsyncFileSystem
 
 from tfrecord_io.closing import quiet_at_exit
-from tfrecord_io.format.crc32c import crc32c
+from tfrecord_io.format.framing import crc32c
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob
 from tfrecord_io.storage.filesystem.locate import check_writable

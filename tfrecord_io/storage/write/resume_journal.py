@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable, say
-from tfrecord_io.format.crc32c import crc32c
+from tfrecord_io.format.framing import crc32c
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
