@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import tfrecord_io as tfr
 from installed import install
 from tfrecord_io.cli.command_group import CommandGroup, all_commands
-from tfrecord_io.entry_points import ADAPTERS, COMMANDS, FORMATS, FRAMES, NAMES, OWN, SCHEMAS, find_point, own_points
+from tfrecord_io.registry import ADAPTERS, COMMANDS, FORMATS, FRAMES, NAMES, OWN, SCHEMAS, find_point, own_points
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 PLUGINS = sorted({value.split(".")[2] for points in OWN.values() for value in points.values()})
@@ -104,7 +104,7 @@ import tfrecord_io as tfr
 from click.testing import CliRunner
 from tfrecord_io.adapters.libraries import ADAPTERS
 from tfrecord_io.cli.command_group import all_commands
-from tfrecord_io.entry_points import OWN, load_point
+from tfrecord_io.registry import OWN, load_point
 from tfrecord_io.format.format_registry import FORMATS
 
 calls = {{

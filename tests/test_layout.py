@@ -23,8 +23,7 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing public_names options entry_points registry display progress background closing "
-            "remedies log _native",
+            "errors typing public_names options registry display progress background closing remedies log _native",
             "format",
             "compression",
             "storage engine call_errors",
@@ -170,7 +169,7 @@ def test_imports_go_strictly_down(name: str) -> None:
             floor = floor_of(target)
             where = f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {floor})"
             assert floor < own or (
-                target in ("errors", "remedies", "typing", "closing", "entry_points", "public_names", "display")
+                target in ("errors", "remedies", "typing", "closing", "registry", "public_names", "display")
                 and own == 0
             ), where
 

@@ -32,7 +32,7 @@ from tfrecord_io.format.format_registry import FORMATS, keys, option_names, own_
 from tfrecord_io.options import Options, ReadOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
-from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
+from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS
 
 ROOT = Path(__file__).parents[1]
 CIRCLE = Shape(name="circle", aliases=("round",), suffixes=(".o", ".circle"))
@@ -202,7 +202,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     TENSOR_ENCODINGS: (
-        ("arrow/encodings/", "schema/tensor_encodings.py", "schema/leaf.py"),
+        ("arrow/encodings/", "schema/tensor_types.py", "schema/leaf.py"),
         (
             "arrow/input/from_arrays.py",  # of Python
             "cli/commands.py",  # float64="raw"
@@ -221,7 +221,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     FORMATS: (
         (
             "format/format_registry.py",
-            "entry_points.py",
+            "registry.py",
             "plugins/vision/vision_rows.py",
             "plugins/tensorflow/tensorflow_rows.py",
             "typing.py",
@@ -237,7 +237,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "plugins/report/dataset_statistics.py",  # an encoding of tensors
             "schema/formats/text_forms.py",  # parts of the embedded schema
             "schema/schema.py",  # forms of a schema
-            "schema/tensor_encodings.py",  # an encoding of tensors
+            "schema/tensor_types.py",  # an encoding of tensors
             "storage/paths/file_names.py",  # files beside TFRecord files
             "storage/paths/manifest.py",  # the manifest's suffix
             "storage/write/resume_journal.py",  # the journal's suffix

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.entry_points import FRAMES, find_point
 from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, raises, stops
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.registry import FRAMES, find_point
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.typing import (
     Compression,

@@ -21,7 +21,7 @@ from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import scan_arrays
-from tfrecord_io.arrow.c_stream import BatchStream, export_stream
+from tfrecord_io.arrow.buffers import BatchStream, export_stream
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted

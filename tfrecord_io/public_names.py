@@ -7,9 +7,9 @@ from importlib import import_module
 from threading import RLock
 from typing import Any
 
-from tfrecord_io.entry_points import NAMES, PACKAGE, find_point, other_points, own_points
+from tfrecord_io.registry import NAMES, PACKAGE, find_point, other_points, own_points
 
-# By the module that shows the names; "" is the package itself. Those of plugins are in `entry_points`.
+# By the module that shows the names; "" is the package itself. Those of plugins are in `registry`.
 _HOMES: dict[str, dict[str, str]] = {
     "": {
         "api": "read_tfrecord read_table open_reader infer_schema write_tfrecord open_writer",

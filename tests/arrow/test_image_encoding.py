@@ -18,7 +18,7 @@ from rounds import rounds
 from tfrecord_io.arrow.image_encoding import arrays_schema, encoded_images, with_image_fields
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.schema.image_form import ImageForm
-from tfrecord_io.schema.tensor_encodings import IMAGE_ENCODINGS
+from tfrecord_io.schema.tensor_types import IMAGE_ENCODINGS
 
 Image = pytest.importorskip("PIL.Image")
 rng = np.random.default_rng(0)

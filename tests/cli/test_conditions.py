@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.cli import tfr as group
-from tfrecord_io.cli.conditions import parse_condition
+from tfrecord_io.cli.common_options import parse_condition
 
 
 @pytest.mark.parametrize(

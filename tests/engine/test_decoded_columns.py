@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from records import blobs, entry, example, field, framed, int64s
 from strategies import sequence_example
-from tfrecord_io.engine.contract import Engine, Plan
-from tfrecord_io.engine.decoded_columns import LIST_MARK, Fact, by_feature, facts_of
+from tfrecord_io.engine.contract import LIST_MARK, Engine, Fact, Plan, by_feature, facts_of
 from tfrecord_io.format.kinds import RecordType
 
 

@@ -18,8 +18,18 @@ from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
 from tfrecord_io.arrow.buffers import mask_of
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Kind, Layout, Plan, PlanColumn, Text
-from tfrecord_io.engine.decoded_columns import by_feature
+from tfrecord_io.engine.contract import (
+    ColumnBuffers,
+    Engine,
+    Fault,
+    FaultCode,
+    Kind,
+    Layout,
+    Plan,
+    PlanColumn,
+    Text,
+    by_feature,
+)
 from tfrecord_io.engine.filtering_decoder import DecodingChoice, FilteringDecoder, Prefilter
 from tfrecord_io.engine.native import ENGINE as NATIVE
 from tfrecord_io.format.kinds import RecordType

@@ -10,7 +10,7 @@ import pytest
 
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.chunks.segments import FileWindows
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths import manifest
 from tfrecord_io.storage.read import source

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.arrow.c_stream import BatchStream
+from tfrecord_io.arrow.buffers import BatchStream
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, say

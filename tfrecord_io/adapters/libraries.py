@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from tfrecord_io import entry_points
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.registry import ADAPTERS as POINTS
 from tfrecord_io.registry import Registry
 
 
@@ -60,7 +60,7 @@ CORE = (
     Adapter("hf", ("to_hf",), library="datasets"),
     Adapter("grain", ("to_grain",)),
 )  # a new adapter is a row here
-ADAPTERS: Registry[Adapter] = Registry("adapter", Adapter, CORE, entry_points.ADAPTERS)
+ADAPTERS: Registry[Adapter] = Registry("adapter", Adapter, CORE, POINTS)
 
 
 class PluginMethod:

@@ -23,8 +23,7 @@ from tfrecord_io.remedies import Written
 from tfrecord_io.schema.field_makers import image, tensor
 from tfrecord_io.schema.image_form import CHANNELS, ImageForm, image_form
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import IMAGE_ENCODINGS
-from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.tensor_types import IMAGE_ENCODINGS, element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes
 

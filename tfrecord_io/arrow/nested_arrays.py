@@ -31,7 +31,7 @@ from tfrecord_io.schema.nested import (
     nested_tree,
     representation_of,
 )
-from tfrecord_io.schema.tensor_encodings import NESTED
+from tfrecord_io.schema.tensor_types import NESTED
 from tfrecord_io.schema.types import hashable
 
 _LONGEST = 2**31 - 1  # items of a list: no record has more

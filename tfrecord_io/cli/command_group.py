@@ -18,10 +18,10 @@ import click
 
 from tfrecord_io.cli.exit_codes import error_line, exit_code, option_names, print_error
 from tfrecord_io.cli.process import interruption, swallowed_interrupt
-from tfrecord_io.entry_points import COMMANDS, other_points, own_points
 from tfrecord_io.errors import MissingDependencyError, printable
 from tfrecord_io.log import logger
 from tfrecord_io.options.keyword_names import meant_keywords
+from tfrecord_io.registry import COMMANDS, other_points, own_points
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
 DEBUG = "tfrecord_io.debug"  # in the same: whether errors are printed with their tracebacks

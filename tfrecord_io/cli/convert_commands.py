@@ -25,17 +25,17 @@ from tfrecord_io.cli.common_options import (
     read_from,
     storage,
     storage_option,
+    where,
     with_stdin,
     write_index,
     write_modes,
 )
-from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, Format, keys, only_one_way, option_names, own_options
 from tfrecord_io.registry import listed
-from tfrecord_io.schema.tensor_encodings import written_encodings
+from tfrecord_io.schema.tensor_types import written_encodings
 
 _SIDES = ("source", "target")
 

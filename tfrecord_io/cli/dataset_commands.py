@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import options, pairs, read_from
-from tfrecord_io.cli.conditions import where
+from tfrecord_io.cli.common_options import options, pairs, read_from, where
 from tfrecord_io.display import counted
 
 

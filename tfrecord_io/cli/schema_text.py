@@ -19,10 +19,10 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import ENCODING_KEY, FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import (
     axes_of,
     element_and_shape,
+    encoding_rules,
     is_any_tensor,
     is_fixed_shape_tensor,
     is_variable_shape_tensor,

@@ -21,8 +21,8 @@ from tfrecord_io.engine.contract import (
     Plan,
     Progress,
     RecordCounts,
+    by_feature,
 )
-from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO

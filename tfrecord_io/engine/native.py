@@ -17,7 +17,9 @@ from tfrecord_io.engine.contract import (
     ArrowColumns,
     ArrowReader,
     ColumnBuffers,
+    ColumnNames,
     Encoder,
+    Fact,
     Fault,
     FaultCode,
     FeatureName,
@@ -26,6 +28,7 @@ from tfrecord_io.engine.contract import (
     FileView,
     Frames,
     KeyTable,
+    LazyColumns,
     Members,
     MessageFields,
     ObjectForm,
@@ -34,7 +37,6 @@ from tfrecord_io.engine.contract import (
     Progress,
     RecordCounts,
 )
-from tfrecord_io.engine.decoded_columns import ColumnNames, Fact, LazyColumns
 from tfrecord_io.format.kinds import Kind, Layout
 
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
@@ -79,7 +81,7 @@ def _column(name: str, fields: dict[str, Any]) -> ColumnBuffers:
 
 
 class NativeColumns(LazyColumns):
-    """See `tfrecord_io.engine.decoded_columns.LazyColumns`."""
+    """See `tfrecord_io.engine.contract.LazyColumns`."""
 
     def __init__(self, names: ColumnNames, kernel: _kernel.TakenColumns) -> None:
         self.names = names

@@ -20,8 +20,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import FileOptions
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike

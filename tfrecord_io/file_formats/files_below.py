@@ -20,8 +20,7 @@ from tfrecord_io.errors import DamagedDataWarning, EncodeError, printable, say, 
 from tfrecord_io.format.magic import IMAGES
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import cpu_count
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.read.source import read_whole

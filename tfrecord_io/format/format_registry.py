@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tfrecord_io import entry_points
 from tfrecord_io.errors import say
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.registry import FORMATS as POINTS
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.remedies import Call, Message
 from tfrecord_io.typing import MissingFiles, Path
@@ -311,9 +311,7 @@ IDX = Format(
 FOLDERS = {"images": "images", "all": "files"}  # the formats that `files=` names
 
 FORMATS: Registry[Format] = Registry(
-    *("file format", Format),
-    (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX),
-    entry_points.FORMATS,
+    *("file format", Format), (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX), POINTS
 )
 
 

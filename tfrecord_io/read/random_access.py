@@ -18,8 +18,7 @@ from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared
-from tfrecord_io.engine.contract import Array, Fault
-from tfrecord_io.engine.decoded_columns import by_feature
+from tfrecord_io.engine.contract import Array, Fault, by_feature
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable, say
 from tfrecord_io.index import find_indexes

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import value_bytes
-from tfrecord_io.arrow.c_stream import BatchStream
+from tfrecord_io.arrow.buffers import BatchStream, value_bytes
 from tfrecord_io.arrow.casts import can_unify
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.row_fault import RowFault

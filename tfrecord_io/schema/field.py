@@ -37,8 +37,13 @@ from tfrecord_io.schema.leaf import (
     size_of,
 )
 from tfrecord_io.schema.nested import stored_as
-from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, is_composed
-from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, register_variable_shape_tensor
+from tfrecord_io.schema.tensor_types import (
+    TENSOR_ENCODINGS,
+    Shape,
+    is_any_tensor,
+    is_composed,
+    register_variable_shape_tensor,
+)
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, with_bools_as_bytes
 
 # Keys in the metadata of a pa.Field, each only where name and type do not determine the value.

@@ -17,8 +17,7 @@ from tfrecord_io.schema.field_makers import list_, scalar, sequence
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST
 from tfrecord_io.schema.observation import KindCount, RecordRef
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import encoding_rules
-from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor
 
 
 @dataclass(frozen=True, slots=True)

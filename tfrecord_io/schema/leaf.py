@@ -18,8 +18,15 @@ from pyarrow import types as t
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
-from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, EncodingRules, encoding_rules, is_composed
-from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor
+from tfrecord_io.schema.tensor_types import (
+    TENSOR_ENCODINGS,
+    EncodingRules,
+    Shape,
+    element_and_shape,
+    encoding_rules,
+    is_any_tensor,
+    is_composed,
+)
 from tfrecord_io.schema.types import (
     UnsupportedType,
     is_bytes,

@@ -17,8 +17,7 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, has_dictionary, without_
 from tfrecord_io.schema.leaf import ENCODING_KEY, is_nested, with_encoding
 from tfrecord_io.schema.nested import column_leaves, needs_nesting
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
-from tfrecord_io.schema.tensor_encodings import NESTED
-from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, tensor_field
+from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
 from tfrecord_io.schema.types import hashable, is_list_like, is_text_or_bytes, uncommon, value_type
 
 _MOST_DIGITS = ((pa.decimal32, 9), (pa.decimal64, 18), (pa.decimal128, 38), (pa.decimal256, 76))

@@ -29,8 +29,7 @@ from tfrecord_io.schema.leaf import (
     step_field,
     with_encoding,
 )
-from tfrecord_io.schema.tensor_encodings import JSON, is_composed
-from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.tensor_types import JSON, is_any_tensor, is_composed
 from tfrecord_io.schema.types import (
     EXTENSIONS,
     PANDAS_ADVICE,

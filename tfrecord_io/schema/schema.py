@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Summary, counted, name_advice
-from tfrecord_io.entry_points import SCHEMAS, load_point
 from tfrecord_io.errors import FeatureNotFoundError, printable, say
+from tfrecord_io.registry import SCHEMAS, load_point
 from tfrecord_io.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.typing import SchemaLike, StorageLike
 

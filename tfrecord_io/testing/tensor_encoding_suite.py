@@ -22,8 +22,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEar
 from tfrecord_io.format.dtypes import Element, element
 from tfrecord_io.schema.field_makers import scalar, tensor
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
-from tfrecord_io.schema.tensor_types import tensor_field
+from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, tensor_field
 from tfrecord_io.tf_compat.example import encode_example
 from tfrecord_io.write.record_writer import RecordWriter
 

@@ -27,7 +27,7 @@ from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, source_in_memory
 from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike
-from tfrecord_io.write.payload_sink import PayloadSink
+from tfrecord_io.write.frame_sink import PayloadSink
 from tfrecord_io.write.writer import Writer
 
 _BYTES = np.dtype(np.uint8)

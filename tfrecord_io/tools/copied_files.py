@@ -15,8 +15,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.schema.formats.tfds_info import FEATURES, INFO
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem

@@ -25,8 +25,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.formats.tfds_info import INFO
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.filesystem.retries import counting_retries

@@ -22,8 +22,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.log import logger
 from tfrecord_io.options import Options
-from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols

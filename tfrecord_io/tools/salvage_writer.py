@@ -27,7 +27,7 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery, SkippedRegion
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, dataset_of, manifest_name, parse_shard, parse_spec

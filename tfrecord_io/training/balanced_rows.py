@@ -14,10 +14,9 @@ from tfrecord_io.options import MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.classes import Classes
 from tfrecord_io.training.epochs import NumberedBatch
 from tfrecord_io.training.mixed_rows import SequenceEpochs, SequenceReader
-from tfrecord_io.training.mixture import Mixture
+from tfrecord_io.training.mixture import Classes, Mixture
 
 _ORDERS = 3  # the purpose of a stream of random numbers; `shuffle_buffer` and `mixture` have others
 _READ_BYTES, _LEAST_ROWS, _MOST_ROWS = 4 * MIB, 64, 1 << 14  # read together

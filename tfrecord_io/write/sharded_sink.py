@@ -40,7 +40,7 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack
 from tfrecord_io.schema.leaf import BY_WIRE, encoding_of
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import stored_index
-from tfrecord_io.storage.temporary_folder import named_temporary_folder
+from tfrecord_io.storage.system import named_temporary_folder
 from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, frame_sizes, with_prefix

@@ -44,7 +44,7 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_schema, pack
 from tfrecord_io.schema.leaf import BY_WIRE, LIST, RAW, encoding_of, is_nested, with_encoding
 from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import NESTED, check_column_encodings
+from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings
 from tfrecord_io.schema.types import value_type
 from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication

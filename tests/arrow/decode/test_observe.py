@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from column_buffers import BYTES, FLOAT, INT, feature_list, lists, nothing, scalars
 from strategies import datasets
 from tfrecord_io.arrow.decode.observe import SeenColumns, observe
-from tfrecord_io.engine.contract import ColumnBuffers, Plan
-from tfrecord_io.engine.decoded_columns import by_feature
+from tfrecord_io.engine.contract import ColumnBuffers, Plan, by_feature
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.observation import Observation, RecordRef, join_columns

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source
 

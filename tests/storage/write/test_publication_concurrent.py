@@ -14,7 +14,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from servers import Bucket
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
 TRUE = "another writer has written this dataset at the same time"

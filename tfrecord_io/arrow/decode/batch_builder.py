@@ -20,8 +20,7 @@ from tfrecord_io.arrow.casts import category_encode, integer_range, with_one_dic
 from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_array, without_empties
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
+from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers, FeatureColumns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
@@ -30,8 +29,7 @@ from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf
 from tfrecord_io.schema.nested import AsJson, Node, PlainLists, PlainStruct, nested_handed
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
-from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
 
 if TYPE_CHECKING:

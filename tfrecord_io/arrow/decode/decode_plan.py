@@ -18,8 +18,7 @@ from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, Leaf, leaves, with_encoding
 from tfrecord_io.schema.nested import Node, column_leaves, has_struct, layout_of
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_encodings import encoding_rules, is_composed
-from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
+from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed, without_permutation
 from tfrecord_io.schema.types import (
     UnsupportedType,
     is_list_like,

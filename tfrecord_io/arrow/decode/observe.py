@@ -16,8 +16,7 @@ from tfrecord_io.arrow.buffers import by_kind, column_mask, mask_of
 from tfrecord_io.arrow.decode.companions import Companions, product
 from tfrecord_io.arrow.decode.lists import is_nothing
 from tfrecord_io.arrow.tensor_values import first_invalid
-from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.engine.decoded_columns import Fact, FeatureColumns, facts_of
+from tfrecord_io.engine.contract import Array, ColumnBuffers, Fact, FeatureColumns, facts_of
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named

@@ -15,8 +15,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.options.expansion import current
-from tfrecord_io.schema.tensor_encodings import EncodingRules, encoding_rules
-from tfrecord_io.schema.tensor_types import Shape
+from tfrecord_io.schema.tensor_types import EncodingRules, Shape, encoding_rules
 
 
 class DecodedCells(NamedTuple):
@@ -28,7 +27,7 @@ class DecodedCells(NamedTuple):
 
 
 class TensorEncoding(EncodingRules):
-    """A tensor encoding: a subclass, and a row of `tfrecord_io.schema.tensor_encodings.TENSOR_ENCODINGS`.
+    """A tensor encoding: a subclass, and a row of `tfrecord_io.schema.tensor_types.TENSOR_ENCODINGS`.
 
     A cell of a column of numbers is a tensor of shape ``()``, one of a column of lists has a shape ``(n,)``. Null rows,
     companion features and the location of errors are up to the caller.

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.casts import value_cast
-from tfrecord_io.arrow.encodings.encoding import DecodedCells, TensorEncoding
+from tfrecord_io.arrow.encodings.encoding import DecodedCells, TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, ndarray_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element
-from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.leaf import fixed_part
 from tfrecord_io.schema.tensor_types import Shape
 
@@ -82,3 +82,18 @@ def _number_bytes(element: Element, values: Array) -> Array:
         array = array.cast(pa.uint8())
     width = element.arrow.bit_width // 8
     return np.frombuffer(array.buffers()[1], np.uint8)[: len(array) * width] if len(array) else np.empty(0, np.uint8)
+
+
+class Wire(Values):
+    """Written as "list"; plain columns are, tensors are written "raw"."""
+
+    name = "wire"
+    companions = True
+    adaptive = True
+    layout = Layout.ANY
+
+    def kind(self, element: Element) -> Kind:
+        return Kind.NONE
+
+    def for_kind(self, kind: Kind, element: Element) -> TensorEncoding:
+        return tensor_encoding("raw" if kind is Kind.BYTES or number_kind(element) is None else "list")

@@ -37,10 +37,11 @@ from tfrecord_io.arrow.tensor_values import (
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
-from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import (
+    TENSOR_ENCODINGS,
     Shape,
     element_and_shape,
+    encoding_rules,
     is_any_tensor,
     is_fixed_shape_tensor,
     permutation_of,

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, variable_width
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.messages.decode import MessageReader, Unknown
-from tfrecord_io.arrow.messages.message_tree import message_tree
-from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar, message_tree
+from tfrecord_io.arrow.messages.well_known import json_texts, time_numbers
+from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
-from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.engine.contract import Array, ColumnBuffers, Engine, FieldValues, Frames
+from tfrecord_io.engine.fault_messages import wire_reason
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import SchemaWarning, printable, warn
+from tfrecord_io.errors import SchemaWarning, printable, say, warn
 from tfrecord_io.options import MIB
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.record_types import MessageType
@@ -124,3 +129,233 @@ def _batch(schema: pa.Schema, arrays: list[pa.Array], rows: int) -> pa.RecordBat
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+
+
+Unknown = Counter[str]
+"""How many fields the message type does not have, by their place: the path of the message, and the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Extents of the data with messages: those of one row are parts of one message."""
+
+    starts: Array  # int64
+    lengths: Array  # int64
+    rows: Array  # int32, ascending
+    count: int  # of all rows, also those without a message
+
+
+class MessageReader:
+    """Reads messages in `data`; used by one thread.
+
+    Attributes
+    ----------
+    unknown : Counter
+        What was not read.
+    """
+
+    def __init__(self, engine: Engine, data: Array, expansion: Expansion) -> None:
+        self._engine, self._data, self._expansion = engine, data, expansion
+        self.unknown: Unknown = Counter()
+
+    def columns(self, node: MessageNode, starts: Array, lengths: Array) -> list[pa.Array]:
+        """The columns of messages, one in each extent; RowFault for the first that does not fit, or close behind it."""
+        rows = np.arange(len(starts), dtype=np.int32)
+        return self._fields(node, _Parts(starts, lengths, rows, len(starts)), "")
+
+    def _fields(self, node: MessageNode, parts: _Parts, path: str) -> list[pa.Array]:
+        """The fields of messages; each has a value for every row."""
+        self._take(parts, node.width)
+        extents = Frames(parts.starts, parts.lengths, 0)
+        found, fault = self._engine.message_fields(self._data, extents, parts.rows, node.forms)
+        if fault is not None:
+            reason, feature = wire_reason(fault, "field" if path else "payload"), path.rstrip(".") or None
+            raise RowFault(int(parts.rows[fault.record]), reason, feature=feature, expected=node.name)
+        for number, count in found.unknown.items():
+            self.unknown[f"{path}{number}"] += count
+        return [self._field(each, values, parts.count) for each, values in zip(node.fields, found.fields, strict=False)]
+
+    def _take(self, parts: _Parts, width: int) -> None:
+        size = parts.count * width
+        if self._expansion.take(size):
+            return
+        fitting = self._expansion.room // width
+        reason = self._expansion.excess(f"its fields take {width} bytes in each row, and {parts.count} rows {size}")
+        raise RowFault(int(fitting), reason, advice=self._expansion.advice(size), of_memory=True)
+
+    def _field(self, field: MessageField, values: FieldValues, count: int) -> pa.Array:
+        if field.enum is not None and field.enum.is_closed and (field.repeated or field.presence):  # not in a map
+            values = self._without_unknown(field, values)
+        if field.is_map:
+            return self._map(field, values, count)
+        if not field.repeated:
+            return self._value(field, values, count, field.presence)
+        items = len(values.rows)
+        offsets = offsets_of(np.bincount(values.rows, minlength=count), np.int32)
+        every = values._replace(rows=np.arange(items, dtype=np.int32))
+        with _rows_of(offsets):
+            inner = self._value(field, every, items, False)
+        return list_array(field.type, count, 0, None, offsets, inner)
+
+    def _value(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
+        """One value for each of `count` rows: if absent null, or the default."""
+        if field.scalar is None:
+            return self._message(field, values, count, nullable or field.presence)
+        if field.scalar.dtype is None:
+            return self._content(field, values, count, nullable)
+        rows = values.rows
+        numbers = _converted(values.values, field.scalar)
+        present = _present(rows, count)
+        if present is not None:
+            default = next(iter(field.enum.names), 0) if field.enum else 0
+            every = np.full(count, default, field.scalar.dtype)
+            every[present] = numbers
+            numbers = every
+        mask = ~present if nullable and present is not None else None
+        if field.enum is not None:
+            return _enum_names(numbers, field.enum.names, mask)
+        if field.scalar.dtype is np.bool_:
+            return pa.array(numbers, pa.bool_(), mask=mask)
+        bitmap = None if mask is None else pa.py_buffer(bitmap_of(~mask))
+        buffers = [bitmap, pa.py_buffer(np.ascontiguousarray(numbers))]
+        return pa.Array.from_buffers(field.scalar.type, count, buffers, count - len(rows) if nullable else 0)
+
+    def _content(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
+        rows, starts, lengths = values
+        last = np.flatnonzero(rows[1:] == rows[:-1])
+        if len(last) and not field.serialized:  # of several values in a message, the last one
+            rows, starts, lengths = (np.delete(each, last) for each in (rows, starts, lengths))
+        data = self._engine.payloads(self._data, Frames(starts, lengths, 0))
+        if len(last) and field.serialized:  # messages are merged: their bytes follow one another
+            every = np.bincount(rows, weights=lengths, minlength=count).astype(np.int64)
+            rows = np.unique(rows)
+            lengths = every[rows]
+        present, valid = _present(rows, count), None
+        if present is not None:
+            lengths = scatter(lengths, present)
+            valid = bitmap_of(present) if nullable else None
+        offsets = offsets_of(lengths, np.int32)
+        array = variable_width(field.item_type, count, count - len(rows) if nullable else 0, valid, offsets, data)
+        if field.item_type == pa.string():
+            _check_text(array, field)
+        return array
+
+    def _message(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
+        node = field.node
+        parts = _Parts(values.values, values.lengths, values.rows, count)
+        mask = _present(values.rows, count) if nullable else None  # several rows may be parts of one message
+        if node.name in JSON:
+            texts, partly = json_texts(node.name, field.path, self._joined(parts), mask)
+            if partly:
+                self.unknown[f"{field.path}.?"] += partly
+            return texts
+        children = self._fields(node, parts, f"{field.path}.")
+        if node.name in TIMES:
+            seconds, nanos = children
+            return time_numbers(node.name, field.path, seconds, nanos, mask)
+        bitmap = None if mask is None else pa.py_buffer(bitmap_of(mask))
+        nulls = 0 if mask is None else int(count - np.count_nonzero(mask))
+        if node.is_wrapper:
+            return children[0] if mask is None else children[0].take(pa.array(np.arange(count), mask=~mask))
+        return pa.Array.from_buffers(field.item_type, count, [bitmap], nulls, children=children)
+
+    def _joined(self, parts: _Parts) -> list[bytes]:
+        """The bytes of the message of each row."""
+        data = self._engine.payloads(self._data, Frames(parts.starts, parts.lengths, 0)).tobytes()
+        sizes = np.bincount(parts.rows, weights=parts.lengths, minlength=parts.count).astype(np.int64)
+        bounds = offsets_of(sizes).tolist()
+        return [data[begin:end] for begin, end in pairwise(bounds)]
+
+    def _map(self, field: MessageField, values: FieldValues, count: int) -> pa.Array:
+        items = len(values.rows)
+        offsets = offsets_of(np.bincount(values.rows, minlength=count), np.int32)
+        every = _Parts(values.values, values.lengths, np.arange(items, dtype=np.int32), items)
+        value = field.node.fields[1]
+        with _rows_of(offsets):
+            keys, contents = self._fields(field.node, every, f"{field.path}.")
+        kept = _last_of_each_key(keys, values.rows)
+        if value.enum is not None and value.enum.is_closed:  # an entry with another number is an unknown field
+            known = np.asarray(pc.is_in(contents, pa.array(value.enum.numbers, pa.string())))
+            if not known.all():
+                self.unknown[field.path] += int(items - np.count_nonzero(known))
+                kept = np.flatnonzero(known) if kept is None else kept[known[kept]]
+        if kept is not None:
+            offsets = offsets_of(np.bincount(values.rows[kept], minlength=count), np.int32)
+            keys, contents = keys.take(pa.array(kept)), contents.take(pa.array(kept))
+        entries = pa.StructArray.from_arrays([keys, contents], fields=[field.type.key_field, field.type.item_field])
+        return list_array(field.type, count, 0, None, offsets, entries)
+
+    def _without_unknown(self, field: MessageField, values: FieldValues) -> FieldValues:
+        """The values without those that a closed enum does not have, which are unknown fields."""
+        assert field.enum is not None
+        rows = values.rows
+        known = np.isin(values.values.astype(np.int32), np.fromiter(field.enum.names, np.int32))
+        if not known.all():
+            self.unknown[field.path] += int(len(known) - np.count_nonzero(known))
+        if not field.repeated:  # the last known one counts
+            numbers = np.flatnonzero(known)
+            known[numbers[:-1][rows[numbers[:-1]] == rows[numbers[1:]]]] = False
+        return FieldValues(rows[known], values.values[known], values.lengths)
+
+
+def _present(rows: Array, count: int) -> Array | None:
+    """Which of `count` rows are among `rows`; None if all are."""
+    mask = np.zeros(count, np.bool_)
+    mask[rows] = True
+    return None if mask.all() else mask
+
+
+@contextmanager
+def _rows_of(offsets: Array) -> Iterator[None]:
+    """Turn the row of a fault from that of an element into that of its list."""
+    try:
+        yield
+    except RowFault as fault:
+        raise fault.in_row_of(offsets) from fault.__cause__
+
+
+def _converted(values: Array, scalar: Scalar) -> Array:
+    """The 64 bits of numbers as those of a type, which protobuf cuts off."""
+    dtype = scalar.dtype
+    if dtype is np.bool_:
+        return values != 0
+    if dtype is np.float64 or (dtype is np.uint64 and not scalar.zigzag):
+        return values.view(dtype)
+    if dtype is np.float32:
+        return values.astype(np.uint32).view(np.float32)
+    if scalar.zigzag:
+        bits = values.astype(np.uint32) if dtype is np.int32 else values.view(np.uint64)
+        one = bits.dtype.type(1)
+        return ((bits >> one) ^ (~(bits & one) + one)).view(dtype)
+    return values if dtype is np.int64 else values.astype(dtype)
+
+
+def _enum_names(numbers: Array, names: dict[int, str], mask: Array | None) -> pa.Array:
+    """The names of numbers; of those without a name, the number."""
+    present = numbers if mask is None else numbers[~mask]
+    distinct, codes = np.unique(present, return_inverse=True)
+    texts = pa.array([names.get(number, str(number)) for number in distinct.tolist()], pa.string())
+    if mask is None:
+        return texts.take(pa.array(codes.astype(np.int32).ravel()))
+    every = np.zeros(len(mask), np.int32)
+    every[~mask] = codes.ravel()
+    return texts.take(pa.array(every, mask=mask))
+
+
+def _check_text(array: pa.Array, field: MessageField) -> None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        row = first_failing(len(array), lambda begin, end: array[begin:end].validate(full=True), pa.ArrowInvalid)
+        reason, advice = "expected UTF-8, got other bytes", say("leave the column out with {columns=}")
+        raise RowFault(row, reason, feature=field.path, expected="UTF-8", advice=advice) from None
+
+
+def _last_of_each_key(keys: pa.Array, rows: Array) -> Array | None:
+    """The positions of entries whose key no later entry of the row has; None if that are all."""
+    if len(keys) < 2 or not np.any(rows[1:] == rows[:-1]):
+        return None
+    encoded = keys.dictionary_encode()
+    pairs = rows.astype(np.int64) * max(1, len(encoded.dictionary)) + np.asarray(encoded.indices)
+    distinct, first = np.unique(pairs[::-1], return_index=True)
+    return None if len(distinct) == len(pairs) else np.sort(len(pairs) - 1 - first)

@@ -13,8 +13,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Form, Nesting, Value
 from tfrecord_io.arrow.output.to_python import python_value
-from tfrecord_io.engine.contract import Array, ObjectDecoder, ObjectForm, Plan
-from tfrecord_io.engine.decoded_columns import LIST_MARK
+from tfrecord_io.engine.contract import LIST_MARK, Array, ObjectDecoder, ObjectForm, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import companions

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.c_stream import BatchStream
+from tfrecord_io.arrow.buffers import BatchStream
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.engine.contract import Array

@@ -41,7 +41,7 @@ from tfrecord_io.remedies import Written
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.storage.temporary_folder import named_temporary_folder
+from tfrecord_io.storage.system import named_temporary_folder
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import FileMode

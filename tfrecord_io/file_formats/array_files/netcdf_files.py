@@ -32,7 +32,7 @@ from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.schema.attributes import RECORD
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
-from tfrecord_io.storage.temporary_folder import named_temporary_folder
+from tfrecord_io.storage.system import named_temporary_folder
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write.writer import WriteReport
 

@@ -33,7 +33,7 @@ from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.open_stream import open_file, open_source
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.storage.temporary_folder import named_temporary_folder
+from tfrecord_io.storage.system import named_temporary_folder
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time
 _COPY_BYTES = 1 << 20

@@ -31,8 +31,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, of_one_shape
 from tfrecord_io.format.format_registry import ZARR
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
-from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused

@@ -28,8 +28,7 @@ from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.open_scan import open_scan, plan_dataset, selection_of
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import whole_files
-from tfrecord_io.schema.tensor_encodings import JSON, encoding_rules
-from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.tensor_types import JSON, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.verify import check_files

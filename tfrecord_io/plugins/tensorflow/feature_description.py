@@ -31,8 +31,7 @@ from tfrecord_io.schema.formats.tf_features import (
     as_description,
 )
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, leaves
-from tfrecord_io.schema.tensor_encodings import encoding_rules
-from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor, tensor_value_type
+from tfrecord_io.schema.tensor_types import Shape, element_and_shape, encoding_rules, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, value_type
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}

@@ -19,7 +19,7 @@ from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, POSITIO
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.types import is_text_or_bytes
 from tfrecord_io.typing import Compression, Float64, OutputPath, ProgressLike, StorageLike, TableLike, WriteMode
-from tfrecord_io.write.payload_sink import PayloadSink
+from tfrecord_io.write.frame_sink import PayloadSink
 from tfrecord_io.write.writer import Writer, WriteReport, write
 
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}

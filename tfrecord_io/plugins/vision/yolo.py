@@ -27,8 +27,7 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
 from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike

@@ -23,8 +23,8 @@ from tfrecord_io.engine.contract import (
     Plan,
     Progress,
     RecordCounts,
+    by_feature,
 )
-from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, RecordType

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.compression import INFER, PLAIN
-from tfrecord_io.engine.contract import Fault, FaultCode, Plan
-from tfrecord_io.engine.decoded_columns import Fact, facts_of
+from tfrecord_io.engine.contract import Fact, Fault, FaultCode, Plan, facts_of
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tfrecord_io.background import WorkerPool
-from tfrecord_io.engine.contract import Decoder, FileView
-from tfrecord_io.engine.decoded_columns import by_feature
+from tfrecord_io.engine.contract import Decoder, FileView, by_feature
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.read.chunks.chunk import (

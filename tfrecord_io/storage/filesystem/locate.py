@@ -16,8 +16,7 @@ from tfrecord_io.display import did_you_mean
 from tfrecord_io.errors import MissingDependencyError, printable, say
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.filesystem.remote import FsspecFileSystem

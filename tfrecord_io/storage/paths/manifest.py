@@ -47,8 +47,7 @@ from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS
 from tfrecord_io.registry import RECORD_SUFFIXES
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,

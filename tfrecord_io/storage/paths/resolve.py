@@ -25,8 +25,7 @@ from tfrecord_io.display import and_more
 from tfrecord_io.errors import CorruptRecordError, printable, say, warn
 from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, Configured, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, literal_prefix
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, literal_prefix
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,

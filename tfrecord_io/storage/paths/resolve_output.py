@@ -16,8 +16,7 @@ from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (

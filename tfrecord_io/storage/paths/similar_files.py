@@ -11,8 +11,7 @@ from itertools import islice
 
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import printable
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.file_names import (
     is_hidden,
     is_record_file,

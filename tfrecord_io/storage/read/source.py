@@ -571,7 +571,7 @@ class Pipe:
 
     def spooled_descriptor(self) -> int:
         """Read to the end, and return the descriptor of a temporary file with all bytes, which the pipe closes."""
-        from tfrecord_io.storage.temporary_folder import named_temporary_folder
+        from tfrecord_io.storage.system import named_temporary_folder
 
         self.spool()
         assert self._kept is not None
@@ -583,7 +583,7 @@ class Pipe:
         n = self._read(buffer)
         if n:
             assert self._kept is not None
-            from tfrecord_io.storage.temporary_folder import named_temporary_folder
+            from tfrecord_io.storage.system import named_temporary_folder
 
             with named_temporary_folder():
                 self._kept.seek(self._size)

@@ -12,8 +12,7 @@ from typing import Any, BinaryIO, Self
 
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import temporary_name
 from tfrecord_io.storage.write.atomic import open_output, remove_file

@@ -25,8 +25,7 @@ from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable, say
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import ID, journal_name, parse_part, part_name
 from tfrecord_io.storage.paths.resolve_output import Output, without_query
