@@ -22,7 +22,7 @@ from border import public
 from messages import ALL_KEYWORDS, KEYWORDS, foreign_keywords, mentions, message_strings
 from records import example, int64s, written
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.cli.exit_codes import option_names
+from tfrecord_io.cli.command_group import option_names
 from tfrecord_io.remedies import Caller, Keyword, Message, address, say
 
 # ---- the rule

@@ -46,9 +46,8 @@ from tfrecord_io.read.open_scan import (
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.read.sources import as_list, is_source
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.training.balanced_rows import BalancedEpochs
 from tfrecord_io.training.iterator import ArrayIterator, iterate
-from tfrecord_io.training.mixed_rows import MixedEpochs, SequenceEpochs
+from tfrecord_io.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.windows import WindowForm, Windows

@@ -14,8 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.cli import tfr as tfr_command
-from tfrecord_io.cli.command_group import SECTIONS
-from tfrecord_io.cli.exit_codes import exit_code
+from tfrecord_io.cli.command_group import SECTIONS, exit_code
 
 COMMANDS = ["head", "schema", "count", "index", "verify", "describe"]
 

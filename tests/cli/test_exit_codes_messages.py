@@ -16,7 +16,7 @@ import tfrecord_io as tfr
 from messages import ALL_KEYWORDS, foreign_options
 from records import blobs, example, int64s, written
 from tfrecord_io.cli import tfr as group
-from tfrecord_io.cli.exit_codes import option_names
+from tfrecord_io.cli.command_group import option_names
 from tfrecord_io.remedies import say
 
 

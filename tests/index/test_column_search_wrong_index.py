@@ -20,7 +20,7 @@ from reading import read_by
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.index import fingerprint, lookup
+from tfrecord_io.index import lookup, record_index
 from tfrecord_io.training.batches_by_number import by_number
 
 SCHEMA = {"id": "int64", "label": "int64", "pad": "bytes"}
@@ -30,10 +30,10 @@ Ids = list[int]
 @pytest.fixture(autouse=True)
 def few_records_are_compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The first and the last record of each file, as if it had many."""
-    for module in (fingerprint, lookup):
+    for module in (record_index, lookup):
         monkeypatch.setattr(module, "SMALL_BYTES", 0)
     for is_local in (True, False):
-        monkeypatch.setitem(fingerprint._SOME, is_local, 2)
+        monkeypatch.setitem(record_index._SOME, is_local, 2)
     with matching_records_only():
         yield
 

@@ -22,7 +22,7 @@ from reading import read_by
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.index import fingerprint, lookup
+from tfrecord_io.index import lookup, record_index
 from tfrecord_io.storage.read.random_access_file import RemoteRandomAccessFile
 from tfrecord_io.tools.index_files import write_indexes
 
@@ -153,7 +153,7 @@ WAYS = {
 @pytest.mark.parametrize("small", [True, False])
 def test_on_a_disk(small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files up to 256 KiB are compared wholly; of larger ones as many records as are written here."""
-    for module in (fingerprint, lookup) if not small else ():
+    for module in (record_index, lookup) if not small else ():
         monkeypatch.setattr(module, "SMALL_BYTES", 0)
 
     @settings(max_examples=rounds(60))
@@ -167,9 +167,9 @@ def test_on_a_disk(small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("small", [True, False])
 def test_in_a_bucket(s3: Bucket, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (fingerprint, lookup) if not small else ():
+    for module in (record_index, lookup) if not small else ():
         monkeypatch.setattr(module, "SMALL_BYTES", 0)
-    for most in (fingerprint._SOME, lookup._HEADERS):
+    for most in (record_index._SOME, lookup._HEADERS):
         monkeypatch.setitem(most, False, 64)
 
     @settings(max_examples=rounds(10))
@@ -281,7 +281,7 @@ def test_an_index_without_a_fingerprint_is_used_beside_the_unchanged_file(
     """Version 0.1.0 wrote such indexes."""
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": [1, 2]}, path)
-    monkeypatch.setattr(fingerprint.Fingerprint, "stated", lambda own: None)
+    monkeypatch.setattr(record_index.Fingerprint, "stated", lambda own: None)
     tfr.build_index(path, columns=["x"])
     for copied in (False, True):
         if copied:
@@ -309,7 +309,7 @@ def test_the_checksum_that_a_manifest_states(tmp_path: Path) -> None:
 
 @given(st.integers(0, 10**9), st.integers(2, 64))
 def test_some_records(count: int, most: int) -> None:
-    chosen = fingerprint.some_records(count, most).tolist()
+    chosen = record_index.some_records(count, most).tolist()
     assert chosen == sorted(set(chosen))
     assert len(chosen) == min(count, most)
     assert not count or (chosen[0], chosen[-1]) == (0, count - 1)

@@ -23,7 +23,7 @@ from reading_modes import blocks_of, matching_records_only, small_index_groups
 from rounds import rounds
 from servers import Bucket
 from suites.conditions import CONDITIONS, ROWS, VALUES, condition_table
-from tfrecord_io.index.fingerprint import Fingerprint
+from tfrecord_io.index.record_index import Fingerprint
 
 f = pc.field
 SCALARS = [name for name in VALUES if name != "list"]

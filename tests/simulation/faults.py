@@ -27,7 +27,7 @@ from tfrecord_io.index import lookup
 from tfrecord_io.storage.paths import manifest, resolve
 from tfrecord_io.storage.read import source
 from tfrecord_io.storage.system import PosixSystem
-from tfrecord_io.storage.write import atomic_local, place_local, place_remote
+from tfrecord_io.storage.write import atomic_local, place_remote
 from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools import file_check, leftovers
 from tfrecord_io.tools.copied_dataset import CopiedDataset
@@ -91,7 +91,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
         ("disk",),
         edited(file_check.FileChecker, "check", "if self._problems:", "if False:"),
     ),
-    "two writers of a manifest, without a lock": (("disk",), set_to(place_local.LocalPlace, "_exclusion", unlocked)),
+    "two writers of a manifest, without a lock": (("disk",), set_to(atomic_local.LocalPlace, "_exclusion", unlocked)),
     "a manifest is put without a condition": (
         ("s3",),
         edited(place_remote.S3Place, "_put", "_s3_condition(version)", "{}"),
@@ -152,7 +152,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a shard that was withdrawn is called published": (
         ("disk",),
-        set_to(place_local, "_NAMED", atomic_local._READABLE),
+        set_to(atomic_local, "_NAMED", atomic_local._READABLE),
     ),
     "contents are not synced": (("disk",), edited(atomic_local.LocalOutput, "_finish", "os.fsync(self._fd)", "pass")),
     "names are not synced": (("disk",), set_to(PosixSystem, "sync_directory", _nothing)),

@@ -24,7 +24,7 @@ from reading import read_by
 from rounds import COMPLETE, rounds
 from servers import Bucket
 from tfrecord_io.arrow.input.batch_source import open_input
-from tfrecord_io.storage.paths.partitions import partition_folder
+from tfrecord_io.storage.paths.file_names import partition_folder
 from tfrecord_io.tools.leftovers import clean
 from tfrecord_io.write.partition_folders import PartitionFolders
 

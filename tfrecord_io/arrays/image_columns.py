@@ -16,7 +16,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options.arrays import ColumnLayout
-from tfrecord_io.read.fitting_parts import fitting_parts
+from tfrecord_io.read.chunks.recovery import fitting_parts
 
 Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out
 _ROWS = 64  # decoded at a time: pixels take many times the bytes of an encoded image

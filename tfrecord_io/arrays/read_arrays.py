@@ -25,7 +25,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import MIB, stops
 from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
-from tfrecord_io.read.fitting_parts import fitting_parts
+from tfrecord_io.read.chunks.recovery import fitting_parts
 from tfrecord_io.read.open_scan import open_path, open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read

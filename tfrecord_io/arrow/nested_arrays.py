@@ -19,8 +19,7 @@ from tfrecord_io.arrow.nested_columns import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.schema.leaf import with_encoding
-from tfrecord_io.schema.nested import (
+from tfrecord_io.schema.leaf import (
     Lists,
     Node,
     PlainLists,
@@ -30,6 +29,7 @@ from tfrecord_io.schema.nested import (
     Struct,
     nested_tree,
     representation_of,
+    with_encoding,
 )
 from tfrecord_io.schema.tensor_types import NESTED
 from tfrecord_io.schema.types import hashable

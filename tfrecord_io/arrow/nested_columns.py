@@ -24,7 +24,7 @@ from tfrecord_io.arrow.buffers import (
 )
 from tfrecord_io.arrow.flatten import Rows, cut_lists, large, runs_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.schema.nested import INTERVAL, Lists, Node, Represented, Struct, representation_of
+from tfrecord_io.schema.leaf import INTERVAL, Lists, Node, Represented, Struct, representation_of
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
 
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
@@ -68,7 +68,7 @@ def nested_columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) ->
     Examples
     --------
     >>> from tfrecord_io.schema.leaf import with_encoding
-    >>> from tfrecord_io.schema.nested import nested_tree
+    >>> from tfrecord_io.schema.leaf import nested_tree
     >>> lists = pa.array([[[1, 2], []], None])
     >>> tree = nested_tree(with_encoding(pa.field("x", lists.type), "nested"))
     >>> [column.to_pylist() for column in nested_columns(lists, tree)]

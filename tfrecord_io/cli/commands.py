@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import click
 
-from tfrecord_io.cli.command_group import tfr
+from tfrecord_io.cli.command_group import INVALID_DATA, error_line, option_names, print_error, tfr
 from tfrecord_io.cli.common_options import (
     SCHEMA_FORMATS,
     STDIN,
@@ -21,7 +21,6 @@ from tfrecord_io.cli.common_options import (
     read_from,
     write_modes,
 )
-from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, option_names, print_error
 from tfrecord_io.cli.process import echo
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
@@ -93,7 +92,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
     They come from the schema in the file or, without one, are inferred from its first records.
     """
     from tfrecord_io.cli import output, schema_text
-    from tfrecord_io.schema.nested import stored_as
+    from tfrecord_io.schema.leaf import stored_as
     from tfrecord_io.schema.type_names import short_type_name
 
     resolved, source = schema_text.resolve_schema(path, format, keywords)

@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from tfrecord_io.cli.command_group import ERROR_CODE, tfr
+from tfrecord_io.cli.command_group import (
+    ERROR_CODE,
+    INVALID_DATA,
+    USAGE_ERROR,
+    error_line,
+    option_names,
+    report_exit_code,
+    tfr,
+)
 from tfrecord_io.cli.common_options import (
     SourcesArgument,
     file_modes,
@@ -19,7 +27,6 @@ from tfrecord_io.cli.common_options import (
     storage,
     with_stdin,
 )
-from tfrecord_io.cli.exit_codes import INVALID_DATA, USAGE_ERROR, error_line, option_names, report_exit_code
 from tfrecord_io.cli.process import echo
 
 

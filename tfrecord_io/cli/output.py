@@ -19,7 +19,7 @@ from tfrecord_io.cli.process import echo, has_unicode
 from tfrecord_io.display import short, short_tensor
 from tfrecord_io.errors import printable
 from tfrecord_io.read.index_columns import FileIndex
-from tfrecord_io.schema.nested import shown_type
+from tfrecord_io.schema.leaf import shown_type
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 

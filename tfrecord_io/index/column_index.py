@@ -40,8 +40,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError, say
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.index.fingerprint import Fingerprint
-from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.options import LIMITS, MAX_EXPANSION
 from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.tensor_types import is_any_tensor

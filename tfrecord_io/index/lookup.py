@@ -29,8 +29,16 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
-from tfrecord_io.index.fingerprint import SMALL_BYTES, some_records
-from tfrecord_io.index.record_index import REWRITE, SUFFIX, SUFFIXES, RecordIndex, is_pickle, scan_sizes
+from tfrecord_io.index.record_index import (
+    REWRITE,
+    SMALL_BYTES,
+    SUFFIX,
+    SUFFIXES,
+    RecordIndex,
+    is_pickle,
+    scan_sizes,
+    some_records,
+)
 from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, FrameOptions, StorageOptions
 from tfrecord_io.schema.formats.tfds_info import INFO, shard_lengths

@@ -22,9 +22,8 @@ from tfrecord_io.index.column_index import (
     with_scalars,
     write_columns,
 )
-from tfrecord_io.index.fingerprint import Fingerprint, untouched_state
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.record_index import SUFFIXES
+from tfrecord_io.index.record_index import SUFFIXES, Fingerprint, untouched_state
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS, MIB, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter

@@ -17,7 +17,7 @@ from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, unpack
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.paths.partitions import partition_folder
+from tfrecord_io.storage.paths.file_names import partition_folder
 from tfrecord_io.storage.read.source import Source
 
 _INTEGER = re.compile(r"-?[0-9]+")

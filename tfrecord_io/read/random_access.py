@@ -30,8 +30,7 @@ from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error, raises
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, is_damage, recovery_of
-from tfrecord_io.read.fitting_parts import fitting_parts
+from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, fitting_parts, is_damage, recovery_of
 from tfrecord_io.read.open_scan import (
     column_search,
     filtered,

@@ -25,8 +25,7 @@ from tfrecord_io.options.keyword_names import unknown_attribute
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
-from tfrecord_io.read.chunks.recovery import SkippedRegions
-from tfrecord_io.read.fitting_parts import chunk_batches, leave_out
+from tfrecord_io.read.chunks.recovery import SkippedRegions, chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan

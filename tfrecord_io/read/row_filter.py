@@ -22,7 +22,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.options.condition import CONTAINS, Condition
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
-from tfrecord_io.read.fitting_parts import columns_of, fitting_parts
+from tfrecord_io.read.chunks.recovery import columns_of, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.type_names import short_type_name

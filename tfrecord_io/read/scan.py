@@ -25,7 +25,7 @@ from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.schema.column_selection import Projection, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
-from tfrecord_io.schema.nested import shown_type
+from tfrecord_io.schema.leaf import shown_type
 from tfrecord_io.schema.observation import Observation
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema

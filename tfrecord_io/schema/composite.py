@@ -16,8 +16,7 @@ import pyarrow as pa
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
-from tfrecord_io.schema.leaf import as_shape, fixed_part
-from tfrecord_io.schema.nested import Node, Stored
+from tfrecord_io.schema.leaf import Node, Stored, as_shape, fixed_part
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import type_from_name
 from tfrecord_io.schema.types import is_number

@@ -26,8 +26,7 @@ from tfrecord_io.errors import MissingDependencyError, SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.kinds import EMBEDDED_FIELD, RecordType
 from tfrecord_io.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
-from tfrecord_io.schema.leaf import is_nested
-from tfrecord_io.schema.nested import column_leaves, nested_restored
+from tfrecord_io.schema.leaf import column_leaves, is_nested, nested_restored
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_METADATA,
     EXTENSION_NAME,

@@ -35,8 +35,8 @@ from tfrecord_io.schema.leaf import (
     encoding_of,
     shape_of,
     size_of,
+    stored_as,
 )
-from tfrecord_io.schema.nested import stored_as
 from tfrecord_io.schema.tensor_types import (
     TENSOR_ENCODINGS,
     Shape,

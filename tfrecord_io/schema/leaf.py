@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.schema.tensor_types import (
+    JSON,
     TENSOR_ENCODINGS,
     EncodingRules,
     Shape,
@@ -28,6 +30,8 @@ from tfrecord_io.schema.tensor_types import (
     is_composed,
 )
 from tfrecord_io.schema.types import (
+    EXTENSIONS,
+    PANDAS_ADVICE,
     UnsupportedType,
     is_bytes,
     is_list_like,
@@ -38,6 +42,7 @@ from tfrecord_io.schema.types import (
     plain_list_kind,
     relist,
     supported_element_and_shape,
+    value_type,
     without_run_ends,
 )
 
@@ -263,3 +268,376 @@ def check_shape(shape: Shape, type_: pa.DataType, implied: Shape | None) -> None
             raise ValueError(f"the shape {shape} does not have the {type_.list_size} values of the type")
     elif not (is_list_like(type_) or is_text(type_) or is_bytes(type_)) and shape != ():
         raise ValueError(f"a single value cannot have the shape {shape}")
+
+
+_MOST_LEVELS = 64  # that Arrow's IPC format reads
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A feature: as a plain column it has single values, or a list of them inside a list."""
+
+    feature: str
+    type: pa.DataType
+    encoding: str = LIST
+
+    @property
+    def field(self) -> pa.Field:
+        return with_encoding(pa.field(self.feature, self.type), self.encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a type, inside `depth` lists.
+
+    Attributes
+    ----------
+    own : tuple of Stored
+        The features of this part alone. Inside a list the first one has one entry for each item, unless `children`
+        have it; the last one has the positions of nulls in a row, and is missing in rows without any.
+    """
+
+    type: pa.DataType
+    feature: str
+    depth: int
+    own: tuple[Stored, ...] = ()
+    children: tuple[Node, ...] = ()
+
+    def stored(self) -> Iterator[Stored]:
+        """The features of this part and of all below it, in order."""
+        yield from self.own
+        for child in self.children if not isinstance(self, AsJson) else ():
+            yield from child.stored()
+
+    @property
+    def counter(self) -> int:
+        """Which feature of `stored` has one entry for each item: a list has as many items as values."""
+        return 0
+
+
+class Values(Node):
+    """Values of a plain type."""
+
+
+class Lists(Node):
+    """Lists of one child. Inside another list they have a feature of lengths."""
+
+
+class Struct(Node):
+    """A struct. Outside of lists its one feature is 1 where the struct is not null and all its children are."""
+
+    @property
+    def counter(self) -> int:
+        at = len(self.own) if self.children else 0
+        for child in self.children:
+            if not t.is_null(child.type):  # other writers leave out what is always null
+                return at + child.counter
+            at += 1
+        return len(self.own) if self.children else 0
+
+
+class PlainStruct(Struct):
+    """A struct that has no feature of its own: it is null where all its fields are."""
+
+
+class PlainLists(Lists):
+    """Lists of a `PlainStruct`, each of whose fields is a feature with a list for each row."""
+
+
+class Represented(Node):
+    """A type that is stored as another one, that of the one child."""
+
+    @property
+    def counter(self) -> int:
+        return self.children[0].counter
+
+
+class AsJson(Node):
+    """Any type as a text of JSON for each row. Its children are the trees of the type and of its `json_type`."""
+
+
+# ---- types that are stored as other ones
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """How a type is stored: as what. Its `name` finds the functions that convert the arrays, in both directions."""
+
+    name: str
+    matches: Callable[[pa.DataType], bool]
+    stored: Callable[[pa.DataType], pa.DataType]
+
+
+def map_entries(type_: pa.MapType) -> pa.DataType:
+    """The list of structs that a map is.
+
+    >>> map_entries(pa.map_(pa.string(), pa.int8()))
+    ListType(list<entries: struct<key: string not null, value: int8> not null>)
+    """
+    key = type_.key_field.with_name("key").with_nullable(False)
+    return pa.list_(pa.field("entries", pa.struct([key, type_.item_field.with_name("value")]), nullable=False))
+
+
+def union_names(type_: pa.UnionType) -> list[str]:
+    """Distinct names of the types of a union: their own, or numbers."""
+    names = [child.name for child in type_]
+    return names if all(names) and len(set(names)) == len(names) else [str(at) for at in range(len(names))]
+
+
+def _union_struct(type_: pa.UnionType) -> pa.DataType:
+    children = [child.with_name(name) for name, child in zip(union_names(type_), type_, strict=True)]
+    return pa.struct([pa.field("type_id", pa.int8()), *children])
+
+
+INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("nanoseconds", pa.int64())])
+
+REPRESENTATIONS = (
+    Representation(
+        "extension", lambda type_: isinstance(type_, pa.BaseExtensionType), lambda type_: type_.storage_type
+    ),
+    Representation("dictionary", t.is_dictionary, lambda type_: type_.value_type),
+    Representation("run_ends", t.is_run_end_encoded, lambda type_: type_.value_type),
+    Representation("map", t.is_map, map_entries),
+    Representation("union", t.is_union, _union_struct),
+    Representation("interval", lambda type_: type_.id == pa.lib.Type_INTERVAL_MONTH_DAY_NANO, lambda _: INTERVAL),
+)
+
+
+def representation_of(type_: pa.DataType) -> Representation | None:
+    """How a type is stored as another one; None for values, lists and structs."""
+    return next((row for row in REPRESENTATIONS if row.matches(type_)), None)
+
+
+# ---- the tree of a column
+
+
+def layout_of(field: pa.Field) -> Node | None:
+    """The tree of a column; None for one that is a single plain feature. UnsupportedType if it cannot be stored.
+
+    >>> layout_of(pa.field("x", pa.list_(pa.int8()))) is None
+    True
+    >>> pairs = layout_of(pa.field("x", pa.list_(pa.struct([("a", pa.int8()), ("b", pa.string())]))))
+    >>> [stored.feature for stored in pairs.stored()]
+    ['x/a', 'x/b']
+    """
+    if plain_kind(field.type) is not None and not field.metadata:
+        return None
+    if is_nested(field):
+        return nested_tree(field)
+    return _plain_tree(field.type, field.name, 0, iter(leaves(field))) if has_struct(field.type) else None
+
+
+def has_struct(type_: pa.DataType) -> bool:
+    """Whether a type is a struct, or a list of structs."""
+    type_ = without_run_ends(type_)
+    return bool(t.is_struct(type_) or (is_list_like(type_) and has_struct(type_.value_type)))
+
+
+def _plain_tree(type_: pa.DataType, feature: str, depth: int, features: Iterator[Leaf]) -> Node:
+    type_ = without_run_ends(type_)
+    if t.is_struct(type_):
+        fields = [_plain_tree(child.type, f"{feature}/{child.name}", depth, features) for child in type_]
+        return PlainStruct(type_, feature, depth, (), tuple(fields))
+    if is_list_like(type_) and has_struct(type_):
+        return PlainLists(type_, feature, depth, (), (_plain_tree(type_.value_type, feature, depth + 1, features),))
+    leaf = next(features)
+    return Values(type_, feature, depth, (Stored(leaf.feature, leaf.type, leaf.encoding),))
+
+
+def nested_tree(field: pa.Field) -> Node:
+    """The tree of a column that is stored as several features, or as JSON; UnsupportedType if it cannot be."""
+    if encoding_of(field) == JSON:
+        types = (field.type, json_type(field.type))
+        children = tuple(_node(pa.field(field.name, each), field.name, 0, LIST, 0) for each in types)
+        return AsJson(field.type, field.name, 0, (Stored(field.name, pa.string()),), children)
+    return _node(with_encoding(field, None), field.name, 0, LIST, 0)
+
+
+def _node(
+    field: pa.Field, feature: str, depth: int, encoding: str, level: int, *, filled: bool = False, of_map: bool = False
+) -> Node:
+    """The tree of `field` inside `depth` lists.
+
+    `filled`: it has no nulls of its own, as the entries and the keys of maps. `of_map`: it is the list that a map is.
+    """
+    if level > _MOST_LEVELS:
+        raise UnsupportedType(feature, f"its type has more than {_MOST_LEVELS} levels", "flatten it")
+    encoding, type_ = encoding_of(field) or encoding, field.type
+    encoding = LIST if is_composed(encoding) else encoding
+    inner = partial(_node, encoding=encoding, level=level + 1)
+    stem = feature if depth < 2 else f"{feature}/ragged_flat_values"
+    if isinstance(type_, pa.BaseExtensionType) and type_.extension_name in PANDAS_ADVICE:
+        kind_of(type_, feature)  # raises
+    if (row := representation_of(type_)) is not None:
+        stored = field.with_type(row.stored(type_))
+        child = inner(stored, feature, depth, filled=filled, of_map=row.name == "map")
+        return Represented(type_, feature, depth, (), (child,))
+    if is_list_like(type_):
+        lengths = Stored(f"{feature}/ragged_row_lengths_{depth - 1}", pa.list_(pa.int64()))
+        own = (lengths, _nulls(lengths.feature)) if depth else ()
+        return Lists(type_, feature, depth, own, (inner(type_.value_field, feature, depth + 1, filled=of_map),))
+    if t.is_struct(type_):
+        children = tuple(
+            inner(child, f"{feature}/{child.name}", depth, filled=filled and not at) for at, child in enumerate(type_)
+        )
+        if not depth:
+            return Struct(type_, feature, 0, (Stored(f"{feature}/not_null", pa.int64()),), children)
+        items = () if children else (Stored(stem, pa.list_(pa.int64())),)
+        return Struct(type_, feature, depth, items if filled else (*items, _nulls(stem)), children)
+    if not depth:
+        return Values(type_, feature, 0, (Stored(feature, type_, encoding),))
+    if t.is_null(type_):
+        return Values(type_, feature, depth, (Stored(stem, pa.list_(pa.int64())),))
+    values = Stored(stem, pa.list_(type_), encoding)
+    return Values(type_, feature, depth, (values,) if filled else (values, _nulls(stem)))
+
+
+def _nulls(stem: str) -> Stored:
+    return Stored(f"{stem}/null_positions", pa.list_(pa.int64()))
+
+
+def column_leaves(field: pa.Field, *, in_steps: bool = False) -> list[Leaf]:
+    """The features that a column of any type is written as; those of one step, if it is a feature list.
+
+    >>> [leaf.feature for leaf in column_leaves(with_encoding(pa.field("x", pa.list_(pa.list_(pa.int8()))), "nested"))]
+    ['x/ragged_row_lengths_0', 'x/ragged_row_lengths_0/null_positions', 'x/ragged_flat_values', ...]
+    """
+    if not is_nested(field):
+        return leaves((step_field(field) if in_steps else None) or field)
+    return [leaf for stored in nested_tree(field).stored() for leaf in leaves(stored.field)]
+
+
+def stored_as(field: pa.Field) -> str | None:
+    """The type in which a record has the numbers of a column, if it holds less than the column's; else None.
+
+    That is float32, for columns of float64 that are not stored as bytes.
+
+    >>> stored_as(pa.field("x", pa.list_(pa.float64()))), stored_as(with_encoding(pa.field("x", pa.float64()), "raw"))
+    ('float32', None)
+    """
+    if encoding_of(field) == BY_WIRE:  # which is bytes when it is written
+        return None
+    is_feature_list = needs_nesting(field) and not is_nested(field)
+    try:
+        stored = column_leaves(field, in_steps=is_feature_list)
+    except UnsupportedType:  # only messages of other types have such a column
+        return None
+    is_narrow = any(leaf.kind is Kind.FLOAT and t.is_float64(value_type(leaf.type)) for leaf in stored)
+    return "float32" if is_narrow else None
+
+
+def shown_type(name: str, field: pa.Field) -> str:
+    """The name of a column's type for display, with that of its values in a record if they are stored as another.
+
+    >>> shown_type("double", pa.field("x", pa.float64())), shown_type("int8", pa.field("x", pa.int8()))
+    ('double, stored as float32', 'int8')
+    """
+    stored = stored_as(field)
+    return name if stored is None else f"{name}, stored as {stored}"
+
+
+def needs_nesting(field: pa.Field, *, in_steps: bool = False) -> bool:
+    """Whether a column's type cannot be stored as plain features; of a feature list that of one step.
+
+    >>> needs_nesting(pa.field("x", pa.list_(pa.list_(pa.int8())))), needs_nesting(pa.field("x", pa.list_(pa.int8())))
+    (True, False)
+    """
+    type_ = without_run_ends(field.type)
+    step = without_run_ends(type_.value_type) if in_steps and is_list_like(type_) else None
+    if step is None or not (is_list_like(step) or is_any_tensor(step) or is_marked_feature_list(field)):
+        return not _is_plain(type_)
+    return t.is_struct(step.value_type if is_list_like(step) else step) or not _is_plain(step)
+
+
+def _is_plain(type_: pa.DataType, inside_list: bool = False) -> bool:
+    type_ = without_run_ends(type_)
+    if plain_kind(type_) is not None:
+        return True
+    if is_any_tensor(type_):
+        return not inside_list
+    if is_list_like(type_):
+        return not inside_list and _is_plain(type_.value_type, True)
+    if t.is_struct(type_):
+        return type_.num_fields > 0 and all(_is_plain(child.type, inside_list) for child in type_)
+    if t.is_dictionary(type_):
+        value = type_.value_type
+        return not (t.is_nested(value) or t.is_null(value) or representation_of(value) is not None)
+    if isinstance(type_, pa.BaseExtensionType):
+        return type_.extension_name in EXTENSIONS
+    return representation_of(type_) is None
+
+
+# ---- the types that nested columns are read back with
+
+
+def nested_restored(type_: pa.DataType) -> pa.DataType:
+    """The type a nested column is read back with: no views, no run-ends, 32-bit offsets, unknown extensions' storage.
+
+    A dictionary holds values, no dictionaries and no extension types.
+
+    >>> nested_restored(pa.large_list(pa.map_(pa.string_view(), pa.large_binary())))
+    ListType(list<item: map<string, binary>>)
+    """
+    return _rebuilt(type_, narrow=True)
+
+
+def nested_handed(type_: pa.DataType) -> pa.DataType:
+    """The type of a declared nested column in a result: without views and run-ends; large types stay."""
+    return _rebuilt(type_, narrow=False)
+
+
+_NARROW = {pa.lib.Type_LARGE_STRING: pa.string(), pa.lib.Type_LARGE_BINARY: pa.binary()}
+_VIEWS = {pa.lib.Type_STRING_VIEW: pa.string(), pa.lib.Type_BINARY_VIEW: pa.binary()}
+
+
+def json_type(type_: pa.DataType) -> pa.DataType:
+    """The type of the values of JSON that a type is written as: what its features hold, bytes as base64.
+
+    Lists of a fixed size have any length: where an item of a union is of another type, theirs is 0.
+
+    >>> json_type(pa.list_(pa.timestamp("s"))), json_type(pa.decimal128(5, 2))
+    (ListType(list<item: int64>), DataType(string))
+    """
+    if (row := representation_of(type_)) is not None:
+        return json_type(row.stored(type_))
+    if is_list_like(type_):
+        return pa.list_(json_type(type_.value_type))
+    if t.is_struct(type_):
+        return pa.struct([(child.name, json_type(child.type)) for child in type_])
+    if t.is_floating(type_):
+        return pa.float64()
+    if t.is_temporal(type_):
+        return pa.int64()
+    is_same = t.is_null(type_) or t.is_boolean(type_) or t.is_integer(type_)
+    return type_ if is_same else pa.string()
+
+
+def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
+    def child(field: pa.Field) -> pa.Field:
+        return field.with_type(_rebuilt(field.type, narrow))
+
+    if t.is_run_end_encoded(type_):
+        return _rebuilt(type_.value_type, narrow)
+    if is_list_like(type_):
+        is_large = not narrow and (t.is_large_list(type_) or t.is_large_list_view(type_))
+        item = child(type_.value_field)
+        return (
+            relist(type_, item) if t.is_fixed_size_list(type_) else pa.large_list(item) if is_large else pa.list_(item)
+        )
+    if t.is_struct(type_):
+        return pa.struct([child(each) for each in type_])
+    if t.is_map(type_):
+        return pa.map_(child(type_.key_field), child(type_.item_field), type_.keys_sorted)
+    if t.is_union(type_):
+        return pa.union([child(each) for each in type_], type_.mode, type_.type_codes)
+    if t.is_dictionary(type_):
+        value = _rebuilt(type_.value_type, narrow)
+        while narrow and (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType)):
+            value = value.value_type if t.is_dictionary(value) else value.storage_type  # Arrow's IPC format has neither
+        return pa.dictionary(type_.index_type, value, type_.ordered)
+    if isinstance(type_, pa.BaseExtensionType):
+        known = type_.extension_name in EXTENSIONS or is_any_tensor(type_)
+        if narrow and type_.extension_name == "arrow.json":
+            return pa.json_(pa.string())
+        return type_ if known or not narrow else _rebuilt(type_.storage_type, narrow)
+    return _VIEWS.get(type_.id) or (_NARROW.get(type_.id) if narrow else None) or type_

@@ -295,7 +295,7 @@ class EncodingRules(ABC):
     adaptive: ClassVar[bool] = False  # for reading only: a record's feature type decides between two other encodings
     dtype_kinds: ClassVar[str]  # NumPy's kinds of the dtypes that can be written; "V" stands for bfloat16
     stores_text: ClassVar[bool] = False  # text and bytes of any length can be written
-    composed: ClassVar[bool] = False  # of columns of any type, which `tfrecord_io.schema.nested` makes plain columns of
+    composed: ClassVar[bool] = False  # of columns of any type, which `tfrecord_io.schema.leaf` makes plain columns of
 
     @property
     def rules(self) -> EncodingRules:

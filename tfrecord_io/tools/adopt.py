@@ -28,9 +28,15 @@ from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.observation import Observation, join_columns
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, new_id, parse_shard, parse_spec
+from tfrecord_io.storage.paths.file_names import (
+    DIRECTORY_STEM,
+    column_of,
+    manifest_name,
+    new_id,
+    parse_shard,
+    parse_spec,
+)
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
-from tfrecord_io.storage.paths.partitions import column_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, checksum, total
 from tfrecord_io.storage.write.atomic import place_of

@@ -20,6 +20,7 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
+    folders_of,
     index_names,
     is_claim,
     is_condition,
@@ -29,10 +30,10 @@ from tfrecord_io.storage.paths.file_names import (
     parse_part,
     parse_shard,
     parse_staged,
+    root_of_folders,
     stem_of,
 )
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, Manifests, parse_manifest
-from tfrecord_io.storage.paths.partitions import folders_of, root_of_folders
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files, resolve_inputs
 from tfrecord_io.storage.paths.sniff_files import files_with_records
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of

@@ -47,7 +47,7 @@ from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import without_range
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
-from tfrecord_io.storage.paths.partitions import folder_names
+from tfrecord_io.storage.paths.file_names import folder_names
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import InputPath

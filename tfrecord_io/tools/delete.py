@@ -42,9 +42,8 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard, root_of_folders
 from tfrecord_io.storage.paths.manifest import ManifestFile, find_sidecars
-from tfrecord_io.storage.paths.partitions import root_of_folders
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access_file import open_random_access

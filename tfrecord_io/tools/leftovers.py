@@ -38,10 +38,10 @@ from tfrecord_io.storage.paths.file_names import (
     parse_part,
     parse_shard,
     parse_staged,
+    root_of_folders,
     stem_of,
 )
 from tfrecord_io.storage.paths.manifest import parse_manifest
-from tfrecord_io.storage.paths.partitions import root_of_folders
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.typing import StorageLike
 

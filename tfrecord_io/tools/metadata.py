@@ -17,7 +17,7 @@ from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.embedded import EmbeddedSchema
-from tfrecord_io.schema.nested import shown_type
+from tfrecord_io.schema.leaf import shown_type
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import total

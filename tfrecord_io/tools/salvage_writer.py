@@ -30,8 +30,14 @@ from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, dataset_of, manifest_name, parse_shard, parse_spec
-from tfrecord_io.storage.paths.partitions import folder_names
+from tfrecord_io.storage.paths.file_names import (
+    DIRECTORY_STEM,
+    dataset_of,
+    folder_names,
+    manifest_name,
+    parse_shard,
+    parse_spec,
+)
 from tfrecord_io.storage.paths.resolve_output import Output, check_suffix, identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication

@@ -13,7 +13,7 @@ from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Caller, Keyword, address
-from tfrecord_io.training.arrangement import arranged, list_lengths_of
+from tfrecord_io.training.batching import arranged, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.iterator import OF_FILES
 from tfrecord_io.training.row_source import RowSource

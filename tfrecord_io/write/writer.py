@@ -365,7 +365,7 @@ def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -
 
 def _fields_of(message: MessageType, schema: pa.Schema) -> Sequence[MessageField]:
     """How the fields of messages are written; protobuf is imported where there are messages."""
-    from tfrecord_io.arrow.messages.conform import fields_of
+    from tfrecord_io.arrow.messages.encode import fields_of
 
     return fields_of(message, schema)
 

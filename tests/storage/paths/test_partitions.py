@@ -8,7 +8,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.storage.paths.partitions import folders_of, parse_folder, root_of
+from tfrecord_io.storage.paths.file_names import folders_of, parse_folder, root_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 
 FILES = [

@@ -23,7 +23,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.storage.write.place_local import LocalPlace
+from tfrecord_io.storage.write.atomic_local import LocalPlace
 from tfrecord_io.tools.index_files import write_indexes
 
 
@@ -288,7 +288,7 @@ def test_folder_of_links_is_replaced_but_not_their_targets(dataset: Path, tmp_pa
 def test_random_access_reads_the_staged_shards_of_a_killed_writer(dataset: Path, target: str) -> None:
     code = f"""
         import os, pyarrow as pa, tfrecord_io as tfr
-        from tfrecord_io.storage.write.place_local import LocalPlace
+        from tfrecord_io.storage.write.atomic_local import LocalPlace
         LocalPlace.move = lambda self, staged, name, **k: os._exit(9)
         tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, mode='overwrite')
     """

@@ -26,8 +26,7 @@ from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout, companions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf
-from tfrecord_io.schema.nested import AsJson, Node, PlainLists, PlainStruct, nested_handed
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, AsJson, Leaf, Node, PlainLists, PlainStruct, nested_handed
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type

@@ -15,8 +15,18 @@ from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text, companions
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, Leaf, leaves, with_encoding
-from tfrecord_io.schema.nested import Node, column_leaves, has_struct, layout_of
+from tfrecord_io.schema.leaf import (
+    FEATURE_LIST,
+    LIST,
+    RAW,
+    Leaf,
+    Node,
+    column_leaves,
+    has_struct,
+    layout_of,
+    leaves,
+    with_encoding,
+)
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed, without_permutation
 from tfrecord_io.schema.types import (

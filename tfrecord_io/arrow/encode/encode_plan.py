@@ -26,8 +26,20 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarni
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.remedies import Written
 from tfrecord_io.schema.embedded import has_dictionary
-from tfrecord_io.schema.leaf import RAW, Leaf, encoding_of, is_marked_feature_list, is_nested, step_field, with_encoding
-from tfrecord_io.schema.nested import Node, column_leaves, layout_of, needs_nesting, union_names
+from tfrecord_io.schema.leaf import (
+    RAW,
+    Leaf,
+    Node,
+    column_leaves,
+    encoding_of,
+    is_marked_feature_list,
+    is_nested,
+    layout_of,
+    needs_nesting,
+    step_field,
+    union_names,
+    with_encoding,
+)
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, relist, value_type
 

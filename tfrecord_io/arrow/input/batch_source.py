@@ -36,9 +36,8 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.remedies import Written
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
-from tfrecord_io.schema.leaf import encoding_of, with_encoding
+from tfrecord_io.schema.leaf import encoding_of, needs_nesting, nested_handed, with_encoding
 from tfrecord_io.schema.merged_schema import lacks_only_values, lacks_type
-from tfrecord_io.schema.nested import needs_nesting, nested_handed
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, uncommon, without_run_ends

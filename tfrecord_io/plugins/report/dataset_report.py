@@ -15,9 +15,8 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
-from tfrecord_io.plugins.report.document import document
+from tfrecord_io.plugins.report.document import document, number, percent
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
-from tfrecord_io.plugins.report.markup import number, percent
 from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import as_list, paths_of

@@ -53,6 +53,7 @@ from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     ID,
     ShardName,
+    column_of,
     id_in,
     is_hidden,
     is_record_file,
@@ -64,7 +65,6 @@ from tfrecord_io.storage.paths.file_names import (
     split_suffixes,
     stem_of,
 )
-from tfrecord_io.storage.paths.partitions import column_of
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
 
 FORMAT = "tfrecord_io manifest"

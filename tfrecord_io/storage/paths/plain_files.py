@@ -13,8 +13,7 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import is_hidden, natural_key, parse_part
-from tfrecord_io.storage.paths.partitions import folders_of, root_of
+from tfrecord_io.storage.paths.file_names import folders_of, is_hidden, natural_key, parse_part, root_of
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
 

@@ -30,20 +30,24 @@ from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     ShardName,
+    folders_of,
+    is_below_folders,
     is_hidden,
     is_record_file,
     is_sidecar,
     manifest_name,
     natural_key,
+    parse_folder,
     parse_shard,
     parse_spec,
+    root_of,
+    root_of_folders,
     shard_name,
     spelled_shards,
     stem_of,
     stems_of,
 )
 from tfrecord_io.storage.paths.manifest import Manifests
-from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of, root_of_folders
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 
 _LOOKUPS = 3

@@ -21,6 +21,7 @@ from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
+    is_below_folders,
     is_record_file,
     manifest_name,
     parse_shard,
@@ -29,7 +30,6 @@ from tfrecord_io.storage.paths.file_names import (
     split_suffixes,
     stems_of,
 )
-from tfrecord_io.storage.paths.partitions import is_below_folders
 from tfrecord_io.storage.read.source import Source
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix

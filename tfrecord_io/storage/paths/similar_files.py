@@ -13,6 +13,7 @@ from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.file_names import (
+    column_of,
     is_hidden,
     is_record_file,
     is_sidecar,
@@ -20,7 +21,6 @@ from tfrecord_io.storage.paths.file_names import (
     parse_shard,
     split_suffixes,
 )
-from tfrecord_io.storage.paths.partitions import column_of
 
 _MOST_COMPARED = 10_000  # names in a directory
 _MOST_FOLDERS = 20

@@ -140,6 +140,6 @@ def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
         from tfrecord_io.storage.write.place_remote import remote_place  # imports fsspec
 
         return remote_place(fs, directory, manifest)
-    from tfrecord_io.storage.write.place_local import LocalPlace  # not on all systems
+    from tfrecord_io.storage.write.atomic_local import LocalPlace  # not on all systems
 
     return LocalPlace(fs, directory, manifest)

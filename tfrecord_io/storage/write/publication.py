@@ -32,6 +32,7 @@ from tfrecord_io.errors import add_remark, printable, say, warn
 from tfrecord_io.log import logger
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import (
+    folders_of,
     id_in,
     index_names,
     indexed_file,
@@ -41,7 +42,6 @@ from tfrecord_io.storage.paths.file_names import (
     staged_name,
 )
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
-from tfrecord_io.storage.paths.partitions import folders_of
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records

@@ -14,7 +14,7 @@ from limited import set_limits
 from protos import NUMBERS, STRING, arrays, content, dtype, proto, texts
 from records import field
 from tfrecord_io.format.dtypes import text_dtype
-from tfrecord_io.format.tensor_proto_writer import proto_prefix
+from tfrecord_io.format.tensor_proto import proto_prefix
 
 
 @given(arrays())
