@@ -267,7 +267,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.storage_options is not None:
-            self._check_mapping("storage_options", "{'anon': True}")
+            self._check_mapping("storage_options", "{'anon': True}", " or a filesystem of fsspec or pyarrow")
 
     def _check_flags(self, *names: str, other: tuple[object, ...] = ()) -> None:
         """Convert flags to bool, also those of NumPy; other types are errors, such as text."""
@@ -286,10 +286,10 @@ class Options:
 
         object.__setattr__(self, "split", parse_split(getattr(self, "split")))  # noqa: B009
 
-    def _check_mapping(self, name: str, example: str) -> None:
+    def _check_mapping(self, name: str, example: str, other: str = "") -> None:
         value = getattr(self, name)
         if not isinstance(value, Mapping | None):
-            raise TypeError(say("{}: expected a dict such as {}", Keyword(name, repr(value)), example))
+            raise TypeError(say("{}: expected a dict such as {}{}", Keyword(name, repr(value)), example, other))
         for key in value or ():
             if not isinstance(key, str):
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
