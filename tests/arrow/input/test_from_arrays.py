@@ -231,6 +231,76 @@ def test_values_that_arrow_would_change_are_refused(
         tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
 
 
+NANOSECOND = pd.Timestamp("2020-01-01 00:00:00.000000001")
+
+
+@pytest.mark.parametrize("form", ["list", "tuple", "array", "frame", "dicts", "lists of dicts", "dicts of lists"])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([300, np.float16(0.5)], "float16, int are mixed types"),
+        ([b"a", "b"], "bytes, str are mixed types"),
+        ([DAY, TIME], "date, datetime are mixed types"),
+        ([dt.time(1), 1], None),
+        ([dt.timedelta(1), 1], None),
+        ([TIME, TIME.replace(tzinfo=ZONE)], "times with and without a time zone are mixed"),
+        ([dt.time(1, tzinfo=ZONE)], "a time of day has a time zone"),
+        ([NANOSECOND], "a time has nanoseconds"),
+        ([pd.Timedelta(1, "ns")], "a time has nanoseconds"),
+    ],
+    ids=str,
+)
+def test_values_in_lists_and_dicts_that_arrow_would_change_are_refused(
+    tmp_path: Path, values: list[Any], message: str | None, form: str
+) -> None:
+    dicts = [{"a": value} for value in values]
+    cells: dict[str, Any] = {
+        "list": [None, [], values],
+        "tuple": [None, [], tuple(values)],
+        "array": [None, [], np.array(values, dtype=object)],
+        "frame": [None, [], values],
+        "dicts": [None, {}, *dicts],
+        "lists of dicts": [None, [], dicts],
+        "dicts of lists": [None, {}, {"a": values}],
+    }
+    data = pd.DataFrame({"x": cells[form]}) if form == "frame" else {"x": cells[form]}
+    with pytest.raises(tfr.errors.EncodeError, match=message) as caught:
+        tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
+    assert caught.value.feature == "x"
+    assert caught.value.record == (2 if "nanoseconds" in str(caught.value) else None)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [([DAY, TIME], "date, datetime are mixed types"), ([NANOSECOND] * 2, "a time has nanoseconds")],
+)
+def test_levels_of_an_index_that_arrow_would_change_are_refused(
+    tmp_path: Path, values: list[Any], message: str
+) -> None:
+    level = pd.Index(values, dtype=object, name="k")
+    for index in (level, pd.MultiIndex.from_arrays([[1, 2], level])):
+        with pytest.raises(tfr.errors.EncodeError, match=f"'k': .*{message}"):
+            tfr.write_tfrecord(pd.DataFrame({"x": [1, 2]}, index), tmp_path / "x.tfrecord")
+
+
+@pytest.mark.parametrize("form", ["list", "lists", "dicts", "frame", "series"])
+@pytest.mark.parametrize("other", [np.array([]), np.array([1]), np.array(["a"])], ids=str)
+def test_arrays_of_times_among_others_are_refused(tmp_path: Path, other: Any, form: str) -> None:
+    times = np.array(["2020-01-01"], "datetime64[s]")  # Arrow ends the process
+    cells: dict[str, Any] = {"lists": [[times], [other]], "dicts": [{"a": times}, {"a": other}]}
+    column: Any = cells.get(form, [times, other])
+    column = pd.Series(column) if form == "series" else column
+    data = pd.DataFrame({"x": pd.Series(column)}) if form == "frame" else {"x": column}
+    with pytest.raises(tfr.errors.EncodeError, match="have the dtypes .*datetime64"):
+        tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
+
+
+def test_arrays_of_times_beside_other_fields_of_dicts(tmp_path: Path) -> None:
+    times = np.array(["2020-01-01"], "datetime64[s]")
+    tfr.write_tfrecord({"x": [{"a": times, "b": np.array([1])}, {"a": None, "b": np.array([2])}]}, tmp_path / "x")
+    assert tfr.read_table(tmp_path / "x")["x"].to_pylist() == [{"a": [TIME], "b": [1]}, {"a": None, "b": [2]}]
+
+
 TIMES = [DAY, TIME, TIME.replace(tzinfo=ZONE), dt.timedelta(1), np.timedelta64(1, "ns")]
 
 

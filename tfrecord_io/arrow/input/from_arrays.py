@@ -30,6 +30,7 @@ from tfrecord_io.engine.numpy_output import GatheredValues, gather_objects
 from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.format.kinds import image_advice
 from tfrecord_io.format.missing_values import has_inner, holds_masked
+from tfrecord_io.schema.types import is_list_like, types_within
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
 
@@ -96,6 +97,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         plain = plain_cells(values, nan_is_missing=False)
         if isinstance(plain, pa.Array):
             return plain
+        refuse_times_among_others(values)
         values = values if plain else unmasked(values)
         if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):  # an array of another library
             values = np.asarray(values)
@@ -211,6 +213,27 @@ def unmasked(values: Any) -> Any:
     return imported("pandas").Series(cells, dtype=object) if _is_series(values) else cells
 
 
+def refuse_times_among_others(cells: Any) -> None:
+    """Refuse arrays of times beside arrays of other values at any depth: Arrow (26.0) ends the process at them."""
+    cells = cells.to_numpy() if _is_series(cells) and is_object_dtype(cells.dtype) else cells
+    if not isinstance(cells, list | tuple) and not (isinstance(cells, np.ndarray) and is_object_dtype(cells.dtype)):
+        return
+    types = set(map(type, cells))
+    if np.ndarray in types:
+        dtypes = {cell.dtype for cell in cells if isinstance(cell, np.ndarray)}
+        if len(kinds := {dtype.kind for dtype in dtypes}) > 1 and "M" in kinds:
+            several = ", ".join(sorted(map(str, dtypes))[:5])
+            raise EncodeError(f"its arrays have the dtypes {several}", advice="convert them to one dtype")
+    if dict in types:
+        dicts = [cell for cell in cells if isinstance(cell, dict)]
+        inner_types = set(map(type, chain.from_iterable(map(dict.values, dicts))))
+        names = dict.fromkeys(chain.from_iterable(dicts)) if inner_types & {np.ndarray, list, tuple, dict} else ()
+        for name in names:
+            refuse_times_among_others([cell[name] for cell in dicts if name in cell])
+    if list in types or tuple in types:
+        refuse_times_among_others(_flattened(cells))
+
+
 def is_object_dtype(dtype: Any) -> bool:
     """Whether this is NumPy's dtype of Python objects."""
     return isinstance(dtype, np.dtype) and dtype.kind == "O"
@@ -234,11 +257,69 @@ _TIMES = ("NaTType", "timedelta64")  # which Python takes for a datetime and an 
 def refuse_mixture(name: str, values: Any, type_: pa.DataType) -> None:
     """Refuse what Arrow converts silently: text among bytes to bytes, a datetime among dates to its day.
 
-    So it does with numbers among times, and with the zones of some times, their nanoseconds, and half floats.
+    So it does with numbers among times, and with the zones of some times, their nanoseconds, and half floats; in lists
+    and dicts, too.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         return
     cells = values.to_numpy() if _is_series(values) else values
+    if is_list_like(type_):
+        _refuse_in_lists(name, cells, type_.value_type)
+    elif pa.types.is_struct(type_):
+        _refuse_in_dicts(name, cells, type_)
+    else:
+        _refuse_guesses(name, cells, type_)
+
+
+def _refuse_in_lists(name: str, cells: Iterable[Any], type_: pa.DataType) -> None:
+    """`refuse_mixture` of the items of lists, arrays and sets."""
+    if not _may_guess(type_):
+        return
+    try:
+        refuse_mixture(name, _flattened(cells), type_)
+    except EncodeError as error:
+        if error.record is not None:
+            ends = np.cumsum([len(_items_of(cell)) for cell in cells])
+            error.record = int(np.searchsorted(ends, error.record, "right"))
+        raise _inside("lists", error) from None
+
+
+def _refuse_in_dicts(name: str, cells: Iterable[Any], type_: pa.DataType) -> None:
+    """`refuse_mixture` of the values of dicts under each of their names."""
+    for child in filter(lambda child: _may_guess(child.type), type_):
+        values = [cell.get(child.name) if isinstance(cell, dict) else None for cell in cells]
+        try:
+            refuse_mixture(name, values, child.type)
+        except EncodeError as error:
+            raise _inside(f"dicts, under '{printable(child.name)}'", error) from None
+
+
+def _inside(where: str, error: EncodeError) -> EncodeError:
+    error.reason = say("in the {}, {}", where, error.reason)
+    error.advice = f"convert the values in the {where} to one type" if error.record is None else error.advice
+    return error
+
+
+def _flattened(cells: Iterable[Any]) -> list[Any]:
+    """The items of all lists, arrays and sets."""
+    are_lists = set(map(type, cells)) <= {list, tuple, type(None)}
+    return list(chain.from_iterable(filter(None, cells) if are_lists else map(_items_of, cells)))
+
+
+def _items_of(cell: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
+    """The items of a list; of an array of numbers, whose items have one type, the first."""
+    if isinstance(cell, np.ndarray):
+        return cell if cell.dtype.kind == "O" else cell.reshape(-1)[:1]
+    return cell if isinstance(cell, list | tuple) else list(cell) if isinstance(cell, set) else ()
+
+
+def _may_guess(type_: pa.DataType) -> bool:
+    """Whether Arrow may have converted other values to this type, or values in it."""
+    own = (pa.types.is_binary, pa.types.is_temporal, pa.types.is_integer)
+    return any(is_own(each) for each in types_within(type_) for is_own in own)
+
+
+def _refuse_guesses(name: str, cells: Any, type_: pa.DataType) -> None:
     guessed: tuple[type, ...] = (str,) if pa.types.is_binary(type_) else ()
     has_unit = pa.types.is_timestamp(type_) or pa.types.is_time(type_) or pa.types.is_duration(type_)
     if has_unit or pa.types.is_date(type_):
@@ -247,7 +328,7 @@ def refuse_mixture(name: str, values: Any, type_: pa.DataType) -> None:
         guessed = (np.float16,)
     classes = {cls for cls in set(map(type, cells)) if cls.__name__ not in _TIMES} if guessed else set()
     if any(issubclass(cls, guessed) for cls in classes):
-        raise no_arrow_form(name, values)
+        raise no_arrow_form(name, cells)
     if has_unit:
         _refuse_lost_times(name, cells, classes, type_)
 

@@ -18,6 +18,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     no_arrow_form,
     plain_cells,
     refuse_mixture,
+    refuse_times_among_others,
     tensors_of,
     unmasked,
 )
@@ -65,6 +66,7 @@ def table_of_frame(
         column = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name)
         if column is not None:
             table = table.set_column(i, table.field(i).with_type(column.type), column)
+    _refuse_mixed_levels(frame, table)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
     changes |= {table.field(i).name: {"numpy_type": "object"} for i in found}
     if changes:
@@ -81,6 +83,8 @@ def _found_columns(
         is_objects = is_object_dtype(values.dtype)
         plain = is_objects and plain_cells(values.to_numpy(), nan_is_missing=True)
         try:
+            if is_objects and isinstance(plain, bool):
+                refuse_times_among_others(values)
             made = unmasked(values) if is_objects and plain is False else values
             found = tensors_of(made, nan_to_null, encodings.get(str(name))) if plain is False else plain
         except EncodeError as error:
@@ -152,6 +156,15 @@ def _better_column(values: pd.Series, column: pa.ChunkedArray, name: str) -> pa.
         # from_pandas takes NaN inside an array for a null; only a missing cell is one
         return pa.array(values.to_numpy(), mask=values.isna().to_numpy(), from_pandas=False)
     return None
+
+
+def _refuse_mixed_levels(frame: pd.DataFrame, table: pa.Table) -> None:
+    """`refuse_mixture` of the levels of the index, which are the last columns of the table."""
+    index, begin = frame.index, frame.shape[1]
+    for at in range(begin, table.num_columns):
+        level = index.get_level_values(at - begin)
+        if is_object_dtype(level.dtype):
+            refuse_mixture(table.field(at).name, level, table.field(at).type)
 
 
 def _culprit(frame: pd.DataFrame) -> Exception | None:
