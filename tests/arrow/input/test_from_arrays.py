@@ -291,7 +291,7 @@ def test_arrays_of_times_among_others_are_refused(tmp_path: Path, other: Any, fo
     column: Any = cells.get(form, [times, other])
     column = pd.Series(column) if form == "series" else column
     data = pd.DataFrame({"x": pd.Series(column)}) if form == "frame" else {"x": column}
-    with pytest.raises(tfr.errors.EncodeError, match="have the dtypes .*datetime64"):
+    with pytest.raises(tfr.errors.EncodeError, match=r"have the dtypes .*datetime64"):
         tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
 
 
