@@ -108,6 +108,9 @@ class ObjectColumn {
     return uniform_ && leaf_ != kNone && (!has_nan_ || leaf_ == kF64) && values_ <= kMost && bytes_ <= kMost;
   }
 
+  // Whether all values are exactly Python's None, bool, int and float, and either str or bytes.
+  bool is_simple() const { return simple_ && !(has_text_ && has_bytes_); }
+
   // Dtype, valid (None: all), offsets (None: a cell is one value), values, and offsets of values (None: of numbers).
   nb::object gather() {
     auto count = static_cast<size_t>(cells_.size()), slots = static_cast<size_t>(values_);
@@ -154,11 +157,13 @@ class ObjectColumn {
     if (type == &PyBytes_Type) {
       add_kind(false);
       add_leaf(kBytes);
+      has_bytes_ = true;
       bytes_ += PyBytes_Size(cell);
       ++values_;
       return true;
     }
     if (type == array_type_) {
+      simple_ = false;
       auto* array = reinterpret_cast<NumpyArray*>(cell);
       if (array->axes != 1) return false;
       if (array->dtype->number != kObjects) {
@@ -193,6 +198,7 @@ class ObjectColumn {
       add_leaf(overflow == 0 ? kI64 : kOther);
     } else if (type == &PyBytes_Type) {
       add_leaf(kBytes);
+      has_bytes_ = true;
       bytes_ += PyBytes_Size(item);
     } else if (type == &PyBool_Type) {
       add_leaf(kBool);
@@ -218,6 +224,8 @@ class ObjectColumn {
   // that only tensors hold.
   bool is_plain(PyObject* object, int depth) {
     PyTypeObject* type = Py_TYPE(object);
+    has_text_ = has_text_ || type == &PyUnicode_Type;
+    has_bytes_ = has_bytes_ || type == &PyBytes_Type;
     if (type == plain_type_ || object == Py_None || type == &PyUnicode_Type || type == &PyFloat_Type ||
         type == &PyLong_Type || type == &PyBytes_Type || type == &PyBool_Type) {
       return true;
@@ -231,6 +239,7 @@ class ObjectColumn {
       return true;
     }
     bool is_array = type == array_type_;
+    simple_ = simple_ && is_sequence(type);
     if (is_array || is_sequence(type)) {
       auto* array = reinterpret_cast<NumpyArray*>(object);
       if (is_array && array->dtype->number != kObjects) return depth != 0;
@@ -303,6 +312,7 @@ class ObjectColumn {
   PyTypeObject* plain_type_ = nullptr;  // the last type that holds nothing
 
   bool uniform_ = true, has_kind_ = false, holds_lists_ = false, has_nan_ = false;
+  bool simple_ = true, has_text_ = false, has_bytes_ = false;
   Leaf leaf_ = kNone;
   int64_t missing_ = 0, values_ = 0, bytes_ = 0;  // bytes_: of values that are bytes
 
@@ -311,13 +321,14 @@ class ObjectColumn {
   int32_t* ends_ = nullptr;
 };
 
-// `items`: the address of the first cell; `stride`: bytes from one to the next. False: not known; True: known, but the
-// values are not uniform; else what ObjectColumn::gather() returns.
+// `items`: the address of the first cell; `stride`: bytes from one to the next. False: not known; of known values that
+// are not uniform None if they are simple, else True; else what ObjectColumn::gather() returns.
 nb::object gather_objects(const nb::capsule& api, uintptr_t items, Py_ssize_t stride, Py_ssize_t count,
                           bool nan_is_missing) {
   ObjectColumn column(api, Items(reinterpret_cast<char*>(items), stride, count), nan_is_missing);
   if (!column.scan()) return nb::bool_(false);
-  return column.is_uniform() ? column.gather() : nb::bool_(true);
+  if (column.is_uniform()) return column.gather();
+  return column.is_simple() ? nb::object(nb::none()) : nb::object(nb::bool_(true));
 }
 
 }  // namespace

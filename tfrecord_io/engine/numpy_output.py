@@ -249,12 +249,13 @@ class GatheredValues(NamedTuple):
     value_offsets: Array | None  # int32, of bytes
 
 
-def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool:
-    """The values of an array of objects; True if they are not all of one type; False if Python has to look at each.
+def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool | None:
+    """The values of an array of objects, if all have one type; False if Python has to look at each cell.
 
-    With either of the first two no cell is, or holds, a masked array, and no cell is one of the values that only
-    tensors hold. A cell that is None, or NaN where `nan_is_missing`, is missing; a NaN inside an array or a list is a
-    value. The tests' reference engine leaves all to Python.
+    None: the values, at any depth of lists and dicts, are exactly None, bool, int and float, and either str or bytes.
+    True: they are others, but no cell is, or holds, a masked array, and no cell is one of the values that only tensors
+    hold. A cell that is None, or NaN where `nan_is_missing`, is missing; a NaN inside an array or a list is a value.
+    The tests' reference engine leaves all to Python.
 
     >>> import numpy as np
     >>> gather_objects(np.array([b"ab", None, b""], object), False).value_offsets
@@ -265,4 +266,4 @@ def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool:
     kernel = import_module("tfrecord_io._native._kernel")
     place = cells.__array_interface__["data"][0]
     found = kernel.gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
-    return found if isinstance(found, bool) else GatheredValues(*found)
+    return GatheredValues(*found) if isinstance(found, tuple) else found

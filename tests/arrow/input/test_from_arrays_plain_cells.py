@@ -194,3 +194,28 @@ def test_a_list_in_itself_is_left_to_python() -> None:
     endless: list[Any] = [[1]]
     endless[0].append(endless)
     assert plain_cells([endless], nan_is_missing=True) is False
+
+
+SIMPLE = st.none() | st.booleans() | st.integers(-5, 2**70) | st.floats() | st.text(max_size=2) | st.binary(max_size=2)
+NOT_SIMPLE = st.sampled_from([np.float16(1), np.ones(2, "M8[s]"), dt.date(2020, 1, 1), Decimal(1), {1}])
+NESTED = st.recursive(
+    SIMPLE | NOT_SIMPLE,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=1), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def _types_in(value: Any) -> set[type]:
+    if isinstance(value, list | dict):
+        return set().union(*map(_types_in, value.values() if isinstance(value, dict) else value))
+    return {type(value)}
+
+
+@pytest.mark.usefixtures("native_engine")
+@given(st.lists(NESTED, max_size=5))
+def test_only_cells_that_arrow_converts_without_a_guess_need_no_second_look(cells: list[Any]) -> None:
+    found = plain_cells(cells, nan_is_missing=False)
+    types = _types_in(cells)
+    is_simple = types <= {type(None), bool, int, float, str, bytes} and not types >= {str, bytes}
+    if not isinstance(found, pa.Array):
+        assert (found is None) == is_simple

@@ -97,11 +97,12 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         plain = plain_cells(values, nan_is_missing=False)
         if isinstance(plain, pa.Array):
             return plain
-        refuse_times_among_others(values)
-        values = values if plain else unmasked(values)
+        if plain is not None:
+            refuse_times_among_others(values)
+        values = unmasked(values) if plain is False else values
         if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):  # an array of another library
             values = np.asarray(values)
-        tensors = None if plain else tensors_of(values, nan_to_null, encoding)
+        tensors = tensors_of(values, nan_to_null, encoding) if plain is False else None
         if tensors is not None:
             return tensors
         if _is_series(values):
@@ -115,21 +116,23 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         raise
     except NOT_ARROW:
         raise no_arrow_form(name, values) from None  # Arrow's message holds the value
-    refuse_mixture(name, values, column.type)
+    if plain is not None:
+        refuse_mixture(name, values, column.type)
     return column
 
 
-def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool:
+def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
     """A column of Python objects that is neither masked nor of tensors; as Arrow array if all have one type.
 
-    True if they have several, and False for other columns and where each cell has to be looked at.
+    None if Arrow converts all values without a guess, True for others, and False for other columns and where each cell
+    has to be looked at: see `gather_objects`.
     """
     if isinstance(values, list | tuple):
         values = np.fromiter(values, object, len(values))
     if type(values) is not np.ndarray or values.dtype.kind != "O" or values.ndim != 1:
         return False
     found = gather_objects(values, nan_is_missing)
-    return found if isinstance(found, bool) else _gathered_array(found)
+    return _gathered_array(found) if isinstance(found, GatheredValues) else found
 
 
 def _gathered_array(gathered: GatheredValues) -> pa.Array:

@@ -49,7 +49,7 @@ def table_of_frame(
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
     frame, fills = _dense(frame)
-    frame, found = _found_columns(frame, nan_to_null, encodings or {})
+    frame, found, exact = _found_columns(frame, nan_to_null, encodings or {})
     frame = _in_native_order(_with_arrow(frame, found))
     try:
         with warnings.catch_warnings():  # labels that are not text are restored
@@ -63,7 +63,9 @@ def table_of_frame(
     for i, dtype in enumerate(frame.dtypes):
         if i in found or not isinstance(dtype, np.dtype) or dtype.kind not in looked_at:
             continue
-        column = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name)
+        if dtype.kind == "O" and i not in exact:
+            refuse_mixture(table.field(i).name, frame.iloc[:, i], table.field(i).type)
+        column = _better_column(frame.iloc[:, i], table.column(i))
         if column is not None:
             table = table.set_column(i, table.field(i).with_type(column.type), column)
     _refuse_mixed_levels(frame, table)
@@ -76,14 +78,19 @@ def table_of_frame(
 
 def _found_columns(
     frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str]
-) -> tuple[pd.DataFrame, dict[int, Tensors | pa.Array]]:
-    """The columns that Arrow need not, or cannot, convert, by number; and the frame with None for each masked array."""
-    columns, masked = dict[int, Tensors | pa.Array](), dict[int, Any]()
+) -> tuple[pd.DataFrame, dict[int, Tensors | pa.Array], set[int]]:
+    """The frame with None for each masked array; the columns that Arrow need not, or cannot, convert, by number.
+
+    Last the numbers of columns of objects that Arrow converts without a guess.
+    """
+    columns, masked, exact = dict[int, Tensors | pa.Array](), dict[int, Any](), set[int]()
     for at, (name, values) in enumerate(frame.items()):
         is_objects = is_object_dtype(values.dtype)
         plain = is_objects and plain_cells(values.to_numpy(), nan_is_missing=True)
         try:
-            if is_objects and isinstance(plain, bool):
+            if plain is None:
+                exact.add(at)
+            elif is_objects and isinstance(plain, bool):
                 refuse_times_among_others(values)
             made = unmasked(values) if is_objects and plain is False else values
             found = tensors_of(made, nan_to_null, encodings.get(str(name))) if plain is False else plain
@@ -94,7 +101,7 @@ def _found_columns(
             masked[at] = made.array
         if found is not None and found is not True:
             columns[at] = found
-    return _replaced(frame, masked), columns
+    return _replaced(frame, masked), columns, exact
 
 
 def _with_arrow(frame: pd.DataFrame, columns: Mapping[int, Tensors | pa.Array]) -> pd.DataFrame:
@@ -143,14 +150,10 @@ def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(swapped) if swapped else frame
 
 
-def _better_column(values: pd.Series, column: pa.ChunkedArray, name: str) -> pa.Array | None:
-    """A column of objects, or of floats whose NaN are values, if from_pandas lost something; else None.
-
-    It is an error if from_pandas guessed the type.
-    """
+def _better_column(values: pd.Series, column: pa.ChunkedArray) -> pa.Array | None:
+    """A column of objects, or of floats whose NaN are values, if from_pandas lost something; else None."""
     if values.dtype != object:
         return pa.array(native(values.to_numpy())) if column.null_count else None
-    refuse_mixture(name, values, column.type)
     is_floats = is_list_like(column.type) and t.is_floating(value_type(column.type))
     if is_floats and any(chunk.values.null_count for chunk in column.chunks):
         # from_pandas takes NaN inside an array for a null; only a missing cell is one
