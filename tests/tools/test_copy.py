@@ -400,6 +400,29 @@ def test_what_google_received_is_compared_with_what_was_sent(
     assert not google.fs.exists(other)
 
 
+def test_ranges_of_a_large_file_are_requested_side_by_side(
+    s3: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tfrecord_io.storage.read.range_requests import S3Object
+
+    now, most, read_range = 0, 0, S3Object.read_range
+
+    async def count(self: S3Object, begin: int, end: int) -> bytes:
+        nonlocal now, most
+        now, most = now + 1, max(most, now + 1)
+        try:
+            return await read_range(self, begin, end)
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(S3Object, "read_range", count)
+    tfr.write_tfrecord({"x": [os.urandom(1 << 20)] * 25}, s3.url("a.tfrecord"), storage_options=s3.storage_options)
+    source = tfr.dataset(s3.url("a.tfrecord"), storage_options=s3.storage_options)
+    assert tfr.copy(source, tmp_path / "a.tfrecord").records == 25
+    assert most > 2
+    assert (tmp_path / "a.tfrecord").read_bytes() == s3.fs.cat_file(s3.url("a.tfrecord"))
+
+
 def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
     store = Store(s3.url("root"), s3.storage_options)
     store.write("d/train@4")

@@ -30,7 +30,7 @@ _ADVICE = say("{tfr.salvage|tfr salvage} writes the intact records to another fi
 )
 _PIECE = 1 << 20
 SMALL_BYTES = 8 << 20  # of a file that is read by one request
-_REMOTE_BLOCK = 1 << 19  # of many files that are checked as they arrive
+_SMALL_BLOCK = 1 << 19  # of many files that are checked as they arrive
 _WINDOW = 4 * SMALL_BYTES
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(|k|M|G|Ki|Mi|Gi)B?(?:/s)?")
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
@@ -160,11 +160,15 @@ def _opened(source: Source, most: int) -> Raw:
     """Open a file that is read to its end; of a remote one memory holds up to so many bytes."""
     if source.remote is None:
         return source.open()
-    from tfrecord_io.storage.read.range_reader import Window  # imports fsspec
+    from tfrecord_io.storage.read.range_reader import RangeReader, Window  # imports fsspec
 
-    if (source.size or most) > SMALL_BYTES:
-        return source.open(Window(iter(()), most=most))
-    return source.open_arriving(Window(iter(()), most=_WINDOW))
+    is_small = source.size is not None and source.size <= SMALL_BYTES
+    readers: list[RangeReader] = []
+    window = Window(iter(readers), most=_WINDOW if is_small else most)
+    raw = source.open_arriving(window) if is_small else source.open(window)
+    if isinstance(raw, RangeReader):
+        readers.append(raw)  # its next ranges are requested while one is used
+    return raw
 
 
 class _Tee(SummedFile):
@@ -196,7 +200,8 @@ def _check_records(source: Source, tee: _Tee) -> int:
     """Check all records, as the stream of the file's bytes passes; returns their number."""
     engine = get_engine()
     stream = open_source(source, raw=tee)
-    block_bytes = LIMITS.walk_block_bytes if source.remote is None else _REMOTE_BLOCK
+    is_one_of_many = source.remote is not None and source.size is not None and source.size <= SMALL_BYTES
+    block_bytes = _SMALL_BLOCK if is_one_of_many else LIMITS.walk_block_bytes
     blocks = BlockReader(stream, block_bytes)
     records = 0
     while (block := blocks.next_block()) is not None:

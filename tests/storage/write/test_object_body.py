@@ -174,3 +174,13 @@ def test_the_upload_begins_before_the_file_was_read(s3: Bucket, monkeypatch: pyt
         assert begun.wait(10)
         output.write(CONTENT[HALF:])
     assert s3.fs.cat_file(s3.url("a")) == CONTENT
+
+
+@SIGNED
+def test_parts_of_a_large_object_arrive_as_they_are(s3: Bucket, monkeypatch: pytest.MonkeyPatch, signed: bool) -> None:
+    set_limits(monkeypatch, s3_part_bytes=5 << 20)
+    with opened(s3, "a", signed=signed, size=4 * len(CONTENT)) as output:
+        for _ in range(4):
+            output.write(CONTENT)
+    assert s3.fs.cat_file(s3.url("a")) == 4 * CONTENT
+    assert not s3.uploads()

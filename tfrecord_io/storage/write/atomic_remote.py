@@ -415,8 +415,10 @@ class S3Output(PartedOutput):
     async def _put_part(self, number: int, part: bytearray) -> None:
         assert self._creation is not None
         await asyncio.shield(asyncio.wrap_future(self._creation))
-        stated = self._stated(part)
-        answer = await self._call("upload_part", UploadId=self._upload_id, PartNumber=number, Body=part, **stated)
+        body = ObjectBody.of(part, self._fs.loop) if self.states_crc32c else part
+        answer = await self._send(
+            "upload_part", body, UploadId=self._upload_id, PartNumber=number, **self._stated(part)
+        )
         tags = {k: v for k, v in answer.items() if k == "ETag" or (k.startswith("Checksum") and k != "ChecksumType")}
         self._tags[number] = {"PartNumber": number, **tags}
 
@@ -427,14 +429,17 @@ class S3Output(PartedOutput):
         return {"ChecksumCRC32C": base64_crc32c_of(crc32c(data) if known is None else known)}
 
     async def _put_whole(self) -> None:
-        stated = self._stated(self._whole, self._body_crc32c)
-        if self._body is not None:
+        body = self._part if self._body is None else self._body
+        await self._send("put_object", body, **self._condition, **self._stated(self._whole, self._body_crc32c))
+
+    async def _send(self, method: str, body: bytearray | ObjectBody, **arguments: Any) -> dict[str, Any]:
+        """Make a request with a body."""
+        if isinstance(body, ObjectBody):
             await self._fs.set_session()
             events = (await self._fs.get_s3(self._object["Bucket"])).meta.events
-            events.register("before-sign.s3.PutObject", sign_without_body, unique_id=sign_without_body.__name__)
-            events.register("before-send.s3.PutObject", send_at_once, unique_id=send_at_once.__name__)
-        body = self._part if self._body is None else self._body
-        await self._call("put_object", Body=body, **self._condition, **stated)
+            events.register("before-sign.s3", sign_without_body, unique_id=sign_without_body.__name__)
+            events.register("before-send.s3", send_at_once, unique_id=send_at_once.__name__)
+        return await self._call(method, Body=body, **arguments)
 
     @property
     def _whole(self) -> bytearray | memoryview:

@@ -28,6 +28,13 @@ class ObjectBody:
         self._loop, self._arrived, self._position = loop, 0, 0
         self._change = asyncio.Event()
 
+    @classmethod
+    def of(cls, content: bytearray, loop: asyncio.AbstractEventLoop) -> ObjectBody:
+        """A body of which all is there; `content` is not changed any more."""
+        body = cls(0, loop)
+        body.content, body._arrived, body.is_complete = memoryview(content), len(content), True
+        return body
+
     def __len__(self) -> int:
         return len(self.content)
 
