@@ -166,12 +166,33 @@ def test_an_unknown_protocol(url: str, advice: str) -> None:
         ("tfrecord_loader", "iter_arrays"),
         ("to_tfrecord", "write_tfrecord"),
         ("read_csv", "convert"),
+        ("to_csv", "convert"),
+        ("load_dataset", "dataset"),
+        ("head", "dataset"),
+        ("metadata", "read_metadata"),
     ],
 )
 def test_a_name_of_another_library(name: str, meant: str) -> None:
     message = f"module 'tfrecord_io' has no attribute '{name}'; did you mean '{meant}'?"
     refused(AttributeError, message, by=lambda: getattr(tfr, name))
     assert attrgetter(meant.removeprefix("tfrecord_io."))(tfr)
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda: tfr.read_tfrecord("a", ["label"]), "1 argument by position (source), not 2: pass others by keyword"),
+        (lambda: tfr.iter_arrays("a", 32), "not 2: pass others by keyword, such as batch_size="),
+        (lambda: tfr.merge("a", "b", "c"), "(source, target), not 3: pass several files as one list, [a, b]"),
+        (lambda: tfr.read_table("a", "b"), "(source), not 2: pass several files as one list, [a, b]"),
+        (lambda: tfr.write_tfrecord(FRAME, "a", "append"), "2 arguments by position (data, path), not 3: pass others"),
+        (lambda: tfr.RecordWriter("a", "GZIP"), "RecordWriter() takes 1 argument by position (path), not 2"),
+        (lambda: tfr.dataset("train.tfrecord").limit(1, 2), "limit() takes 1 argument by position (n), not 2"),
+        (lambda: tfr.dataset("train.tfrecord").filter(label=1), "filter() got an unexpected keyword argument 'label'"),
+    ],
+)
+def test_arguments_by_position(call: Callable[[], object], advice: str) -> None:
+    refused(TypeError, advice, by=call)
 
 
 @pytest.mark.parametrize("name", ["_private", "__wrapped__", "xyz", "frobnicate"])

@@ -27,6 +27,9 @@ STORED = Path(__file__).parent / "data" / "mistakes.txt"
 IN_PYTHON = """
     tfr.read_tfrecord("nothere.tfrecord")
     tfr.read_tfrecord("data/*.tfrecord")
+    tfr.read_tfrecord("a.tfrecord", ["id"])
+    tfr.merge("a.tfrecord", "b.tfrecord", "c.tfrecord")
+    tfr.head("a.tfrecord")
     tfr.read_tfrecord("empty")
     tfr.read_tfrecord("x.csv")
     tfr.read_tfrecord("x.parquet")

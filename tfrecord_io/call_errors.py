@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tfrecord_io.errors import within_message_limit
 from tfrecord_io.options import unknown_keyword
 from tfrecord_io.options.checked_options import WRITTEN
-from tfrecord_io.options.keyword_names import of_dataset
+from tfrecord_io.options.keyword_names import of_dataset, too_many_arguments
 from tfrecord_io.remedies import Caller, address
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,9 +23,13 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
     `moved` returns how those are written that are options: see `Caller.elsewhere`.
     """
     parameters = inspect.signature(function).parameters
+    by_position = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    most = len(parameters) if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()) else len(by_position)
 
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
+        if len(args) > most:
+            raise too_many_arguments(function, by_position, args)
         for name in keywords:
             if name not in parameters:
                 form = None if moved is None else moved().get(name)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from os import PathLike
 from typing import Any
+
+from tfrecord_io.display import counted
 
 _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, TensorFlow, PyTorch
     "batch_size": "batchsize chunksize chunk_size batch_rows row_group_size",
@@ -241,6 +244,26 @@ def _close_in_dataset(name: str, close: list[str], call: Callable[..., Any] | No
 def _name(call: Callable[..., Any]) -> str:
     """The name of a public call; of a class, its constructor has that."""
     return next((part for part in reversed(call.__qualname__.split(".")) if not part.startswith("_")), call.__name__)
+
+
+def too_many_arguments(call: Callable[..., Any], names: Sequence[str], given: Sequence[object]) -> TypeError:
+    """The error for more arguments by position than a call takes: the others are keywords, or files of one list.
+
+    >>> def merge(source, target, *, shards=None): ...
+    >>> str(too_many_arguments(merge, ["source", "target"], ["a", "b", "c"]))
+    'merge() takes 2 arguments by position (source, target), not 3: pass several files as one list, [a, b]'
+    """
+    bound = len(_OWNERS.intersection(names))
+    names, given = names[bound:], given[bound:]
+    keywords = [p for p in inspect.signature(call).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    required = [p for p in keywords if p.default is p.empty]
+    if names[:1] == ["source"] and not required and all(isinstance(value, str | PathLike) for value in given):
+        advice = ": pass several files as one list, [a, b]"
+    else:
+        advice = "".join(f": pass others by keyword, such as {p.name}=" for p in (*required, *keywords)[:1])
+    listed = f" ({', '.join(names)})" if names else ""
+    takes = f"{counted(len(names), 'argument')} by position{listed}"
+    return TypeError(f"{_name(call)}() takes {takes}, not {len(given)}{advice}")
 
 
 def unknown_attribute(owner: object, name: str, methods: Iterable[str], instead: str | None = None) -> AttributeError:
