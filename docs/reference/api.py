@@ -341,7 +341,7 @@ def commands() -> str:
         usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
         parts.append(f"### tfr {name}\n\n`{usage}`\n\n{plain(about)}\n")
         records = [p.get_help_record(context) for p in command.get_params(context) if isinstance(p, click.Option)]
-        rows = [f"| `{cell(option)}` | {cell(plain(text))} |" for option, text in filter(None, records)]
+        rows = [f"| `{option}` | {cell(plain(text))} |" for option, text in filter(None, records)]  # code keeps its |
         parts.append("\n".join(["| option | meaning |", "|---|---|", *rows, ""]))
     return "\n".join(parts)
 

@@ -46,6 +46,7 @@ def test_the_page_of_the_command_lists_the_options_of_each() -> None:
     shown = {
         section.partition("\n")[0]: set(re.findall(r"(?<!\S)`?(--?[a-z][a-z0-9-]*)", section)) for section in sections
     }
+    assert not [line for section in sections for line in section.splitlines() if re.match(r"\| `[^`]*\\\|", line)]
     assert set(shown) == set(group.commands)
     for name, command in group.commands.items():
         hidden = {o for p in command.params if getattr(p, "hidden", False) for o in (*p.opts, *p.secondary_opts)}
