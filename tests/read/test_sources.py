@@ -6,8 +6,10 @@ Each call on each kind of source gives what it gives on the path of files that h
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import pickle
+import re
 import shutil
 import sys
 import tempfile
@@ -710,6 +712,24 @@ def test_columns_of_a_list_are_selected_of_all(files: Path) -> None:
             tfr.read_table([a, other])
     with pytest.raises(ValueError, match="a list select columns"):
         tfr.read_table([a, b], columns=["n"])
+
+
+_ONCE = "more than once|only once|any number of times|several times"
+_ONCE += "|takes (the )?path|a path or a list|expected (a table|datasets)"
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_each_call_takes_a_file_object_or_says_that_it_needs_paths(
+    call: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = CALLS[call][0] if call != "verify" else lambda source, out: tfr.verify(source).records
+    found = outcome(run, lambda: io.BytesIO(Path("all.tfrecord").read_bytes()), files, tmp_path / "found")
+    if isinstance(found, tuple) and found[0] is TypeError:
+        assert re.search(_ONCE, found[1]), found
+        assert call not in ("read_table", "read_tfrecord", "read_arrays", "open_reader", "count", "merge", "salvage")
+    else:
+        assert found == outcome(run, lambda: "all.tfrecord", files, tmp_path / "expected")
 
 
 # ---- selections
