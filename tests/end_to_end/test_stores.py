@@ -133,7 +133,7 @@ def store(store_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> St
         return of_directory(tmp_path, lambda name: begin + name, {})
     if store_name.startswith("pyarrow"):
         fs = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
-        return of_directory(tmp_path, lambda name: name, {"storage_options": fs})
+        return of_directory(tmp_path, lambda name: name, {"filesystem": fs})
     if store_name.startswith("web"):
         web: Web = request.getfixturevalue("web")
         return Store(web.url, put=web.files.__setitem__, content=web.files.get, names=lambda: sorted(web.files))
@@ -272,7 +272,9 @@ def leaves_a_hidden_file(store: Store, patch: pytest.MonkeyPatch) -> None:
     assert name.startswith(".")
     output.discard()
     store.put(name, b"")
-    old = clean(store.url(""), older_than=timedelta(0), remove=True, **store.keywords)
+    old = clean(
+        store.url(""), older_than=timedelta(0), remove=True, storage_options=StorageOptions(**store.keywords).given
+    )
     assert [os.path.basename(each.path) for each in old] == [name]
     assert store.names() == []
 
@@ -281,7 +283,7 @@ def leaves_parts(store: Store, patch: pytest.MonkeyPatch) -> None:
     output = killed(store)
     output._end_parts()  # type: ignore[attr-defined]
     assert (store.names(), store.uploads()) == ([], 1)
-    clean(store.url(""), older_than=timedelta(0), remove=True, **store.keywords)
+    clean(store.url(""), older_than=timedelta(0), remove=True, storage_options=StorageOptions(**store.keywords).given)
     assert (store.names(), store.uploads()) == ([], 0)
 
 
