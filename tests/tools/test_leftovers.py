@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
-from servers import Bucket, Web
+from servers import Bucket, Web, around_requests
 from tfrecord_io.cli import tfr as command
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.tools.leftovers import DAY, clean
@@ -173,3 +175,36 @@ def test_shards_that_were_not_added_to_their_dataset_are_left(tmp_path: Path) ->
     left = clean(tmp_path, remove=True, older_than=timedelta(0))
     assert {Path(each.path).name for each in left} == {"a-00001-0123456789abcdef.tfrecord", "0123456789abcdef.claim"}
     assert tfr.read_table(f"{tmp_path}/a@*")["x"].to_pylist() == [1]
+
+
+def test_a_manifest_is_read_once_for_all_folders(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"storage_options": s3.storage_options}
+    tfr.write_tfrecord({"x": range(40), "p": range(40)}, s3.url("d/"), partition_by=["p"], **options)
+    s3.fs.pipe_file(f"{s3.name}/d/p=3/part-00001-0123456789abcdef.tfrecord", b"")
+    requests: list[str] = []
+
+    async def handle(name: str, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        requests.append(name)
+        return await call()
+
+    around_requests(s3, monkeypatch, handle)
+    (left,) = clean(s3.url("d/"), older_than=NOW, **options)
+    assert left.path == s3.url("d/p=3/part-00001-0123456789abcdef.tfrecord")
+    assert len(requests) < 10
+
+
+def test_a_manifest_that_is_replaced_while_folders_are_listed_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {"x": range(3), "p": range(3)}
+    tfr.write_tfrecord(rows, f"{tmp_path}/d/", partition_by=["p"])
+    real = os.walk
+
+    def walk(root: str) -> Iterator[Any]:
+        for number, found in enumerate(real(root)):
+            yield found
+            if number == 1:
+                tfr.write_tfrecord(rows, f"{tmp_path}/d/", partition_by=["p"], mode="append")
+
+    monkeypatch.setattr(os, "walk", walk)
+    assert clean(tmp_path / "d", older_than=-DAY) == []

@@ -30,7 +30,7 @@ from tfrecord_io.storage.paths.file_names import (
     parse_part,
     parse_shard,
     parse_staged,
-    root_of_folders,
+    roots_of_folders,
     stem_of,
 )
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, Manifests, parse_manifest
@@ -141,7 +141,7 @@ def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, al
             entry = fs.entry(name)
             is_directory = entry is not None and entry.directory
         directory = f"{name.rstrip('/')}/" if name else ""
-        if is_directory and root_of_folders(directory) is None:
+        if is_directory and not roots_of_folders(directory):
             _find_directory(found, fs, directory, all_files=all_files)
         else:
             _find_files(found, path, storage, all_files=all_files)

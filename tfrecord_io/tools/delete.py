@@ -42,7 +42,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard, root_of_folders
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard, roots_of_folders
 from tfrecord_io.storage.paths.manifest import ManifestFile, find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -454,7 +454,7 @@ def _refuse_shard(source: Source, options: ReadOptions) -> None:
     shard = parse_shard(name.removeprefix(folder))
     stems = dict.fromkeys([DIRECTORY_STEM, DIRECTORY_STEM if shard is None else shard.stem])
     places = [(folder, stem) for stem in stems]
-    places += [(root, DIRECTORY_STEM) for root in filter(None, [root_of_folders(folder)])]
+    places += [(root, DIRECTORY_STEM) for root in roots_of_folders(folder)]
     for directory, stem in places:
         manifest = place_of(fs, directory, stem).find()
         if manifest is not None and name.removeprefix(directory) in manifest.paths:

@@ -12,6 +12,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -38,10 +39,10 @@ from tfrecord_io.storage.paths.file_names import (
     parse_part,
     parse_shard,
     parse_staged,
-    root_of_folders,
+    roots_of_folders,
     stem_of,
 )
-from tfrecord_io.storage.paths.manifest import parse_manifest
+from tfrecord_io.storage.paths.manifest import Manifest, parse_manifest
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.typing import StorageLike
 
@@ -130,13 +131,14 @@ def clean(
 def _local_files(root: str) -> Iterator[Leftover]:
     """Temporary files below a folder, and shards that were written but not published."""
     os.stat(root)  # os.walk ignores a missing folder
+    manifests = _Manifests(LocalFileSystem())
     for folder, folders, names in os.walk(root):
         for name in sorted(filter(is_temporary, folders)):  # of a folder of files that was being written
             path = os.path.join(folder, name)
             if not os.path.islink(path):
                 folders.remove(name)
                 yield _left_folder(path)
-        for name in sorted(_left(LocalFileSystem(), f"{folder.rstrip('/')}/", names)):
+        for name in sorted(_left(manifests, f"{folder.rstrip('/')}/", names)):
             path = os.path.join(folder, name)
             status = os.lstat(path)
             time = datetime.fromtimestamp(status.st_mtime, UTC)
@@ -153,11 +155,40 @@ def _left_folder(path: str) -> Leftover:
     return Leftover(path, None, time, size, partial(shutil.rmtree, path))
 
 
-def _left(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
+class _Manifests:
+    """The manifests that are looked at: folders of columns have one, which may be large.
+
+    In a store, where all names were listed before, each is read once. On a disk, where the next folders are listed
+    meanwhile, one that was replaced is read again.
+    """
+
+    def __init__(self, fs: FileSystem) -> None:
+        self.fs = fs
+        self._found: dict[str, tuple[object, Manifest | None]] = {}
+
+    def read(self, path: str) -> Manifest | None:
+        """A manifest; None if there is none of this package. CorruptRecordError or OSError if it cannot be used."""
+        version = self._version(path)
+        if path not in self._found or self._found[path][0] != version:
+            entry = self.fs.entry(path)
+            text = b"{}" if entry is None else read_manifest(self.fs, entry)
+            self._found[path] = version, parse_manifest(text, self.fs.display_path(path))
+        return self._found[path][1]
+
+    def _version(self, path: str) -> object:
+        if not isinstance(self.fs, LocalFileSystem):
+            return None
+        with suppress(FileNotFoundError, NotADirectoryError):
+            status = os.stat(path)
+            return status.st_ino, status.st_mtime_ns, status.st_size
+        return None
+
+
+def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str]:
     """Of the names in a folder, which ends in a slash, those of temporary files, unpublished and replaced shards."""
     written = {name for name in names if parse_staged(name) or _id_of(name)}
     if written or any(stem_of(name) is not None for name in names):
-        used, replaced = _in_use(fs, folder, names, written)
+        used, replaced = _in_use(manifests, folder, names, written)
         written = (written | replaced) - used
         written.update(index for shard in [*written] for index in index_names(shard) if index in names)
     return written | {name for name in names if _is_left(folder, name) or _is_index_of_none(name, names)}
@@ -181,7 +212,7 @@ def _id_of(name: str) -> str:
     return "" if shard is None else shard.id
 
 
-def _in_use(fs: FileSystem, folder: str, names: Collection[str], written: set[str]) -> tuple[set[str], set[str]]:
+def _in_use(manifests: _Manifests, folder: str, names: Collection[str], written: set[str]) -> tuple[set[str], set[str]]:
     """The shards that a manifest lists, and those that were added to datasets without a manifest any longer.
 
     And the shards that a manifest says were replaced, and its writer has not removed.
@@ -191,17 +222,14 @@ def _in_use(fs: FileSystem, folder: str, names: Collection[str], written: set[st
     used: set[str] = set()
     replaced: set[str] = set()
     stems: set[str] = set()
-    root = root_of_folders(folder)
-    manifests = [folder + name for name in names if stem_of(name) is not None]
-    for path in manifests if root is None else [*manifests, root + manifest_name(DIRECTORY_STEM)]:
+    paths = [folder + name for name in names if stem_of(name) is not None]
+    for path in [*paths, *(root + manifest_name(DIRECTORY_STEM) for root in roots_of_folders(folder))]:
         try:
-            entry = fs.entry(path)
-            text = b"{}" if entry is None else read_manifest(fs, entry)
-            manifest = parse_manifest(text, fs.display_path(path))
+            manifest = manifests.read(path)
         except (CorruptRecordError, OSError) as error:
             reason = "its staged shards are kept, as a manifest that may list them cannot be read"
             if written:
-                warn(f"{printable(fs.display_path(folder))}: {reason} ({error})", UserWarning)
+                warn(f"{printable(manifests.fs.display_path(folder))}: {reason} ({error})", UserWarning)
             return written, set()
         if manifest is not None:
             directory = path[: path.rindex("/") + 1]
@@ -234,8 +262,9 @@ def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) 
     for name in files:
         parent, slash, base = name.rpartition("/")
         folders.setdefault(parent + slash, {})[base] = name
+    manifests = _Manifests(fs)
     for parent, names in folders.items():
-        for name in sorted(names[base] for base in _left(fs, parent, names)):
+        for name in sorted(names[base] for base in _left(manifests, parent, names)):
             path, info = fs.display_path(name), files[name]
             yield Leftover(path, None, _time_of(info), info.get("size"), partial(fs.remove, name))
 

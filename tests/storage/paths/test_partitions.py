@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
+import fsspec
 import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.storage.paths.file_names import folders_of, parse_folder, root_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.tools.leftovers import clean
 
 FILES = [
     "label=cat/part-0.tfrecord",
@@ -106,3 +109,19 @@ def test_dataset_with_folders_is_read_once_with_two_slashes_at_its_end(tmp_path:
     tfr.delete(f"{path}//", filters=[("x", "==", 1)])
     tfr.compact(f"{path}//")
     assert tfr.read_table(path)["x"].to_pylist() == [3, 2]
+
+
+@pytest.mark.parametrize("store", ["", "memory://"])
+def test_a_dataset_that_is_named_like_a_folder_of_a_column_has_its_manifest(store: str, tmp_path: Path) -> None:
+    path = f"{store}{tmp_path}/month=5"
+    rows = {"x": [1, 2, 3], "p": ["a", "b", "a"]}
+    for mode in ("append", "overwrite_partitions"):
+        tfr.write_tfrecord(rows, path, partition_by=["p"], mode=mode)
+    fs, (name,) = fsspec.core.get_fs_token_paths(f"{path}/p=a/part-00007-0123456789abcdef.tfrecord")[::2]
+    with fs.open(name, "wb") as file:  # of a writer that was killed
+        tfr.write_tfrecord({"x": [9]}, file)
+    assert tfr.read_table(f"{path}/p=a/")["x"].to_pylist() == [1, 3]
+    left = [leftover.path for leftover in clean(path, older_than=timedelta(-1))]
+    assert [each.endswith("-0123456789abcdef.tfrecord") for each in left] == [True]
+    assert tfr.delete(f"{path}/p=a/", filters=[("x", "==", 1)]).records == 1
+    assert len(tfr.compact(f"{path}/p=b/").files) == 0

@@ -455,17 +455,19 @@ def root_of(pattern: str) -> str:
     return pattern[: pattern.rfind("/", 0, magic.start() if magic else len(pattern)) + 1]
 
 
-def root_of_folders(directory: str) -> str | None:
-    """The directory, with its slash, above the partition folders that a path ends in; None if it ends in none.
+def roots_of_folders(directory: str) -> list[str]:
+    """The directories, with their slashes, above the partition folders that a path ends in, the outermost first.
 
-    >>> root_of_folders("data/day=1/label=cat/"), root_of_folders("data")
-    ('data/', None)
+    That is the one of the dataset, unless its own name is that of such a folder.
+
+    >>> roots_of_folders("data/day=1/label=cat/"), roots_of_folders("data")
+    (['data/', 'data/day=1/'], [])
     """
     folders = directory.rstrip("/").split("/")
     depth = len(folders)
     while depth and column_of(folders[depth - 1]) is not None:
         depth -= 1
-    return None if depth == len(folders) else "".join(f"{folder}/" for folder in folders[:depth])
+    return ["".join(f"{folder}/" for folder in folders[:end]) for end in range(depth, len(folders))]
 
 
 def is_below_folders(path: str, root: str) -> bool:

@@ -41,7 +41,7 @@ from tfrecord_io.storage.paths.file_names import (
     parse_shard,
     parse_spec,
     root_of,
-    root_of_folders,
+    roots_of_folders,
     shard_name,
     spelled_shards,
     stem_of,
@@ -257,7 +257,7 @@ class _Search:
 
         def listed() -> Iterator[Entry]:
             yield from walks.pop() if walks else walk_directory(self.fs, directory)
-            yield from self._manifests_above([directory])
+            yield from self._manifests_above(below, [directory])
 
         def wanted(name: str) -> bool:
             return name.startswith(below)
@@ -312,9 +312,14 @@ class _Search:
         if len(families) > 1:
             check_single_family(self.fs, list(families.values()), self.fs.display_path(name))
 
-    def _manifests_above(self, directories: Iterable[str]) -> list[Entry]:
-        """The manifest of the dataset that partition folders belong to, which is next to the first of them."""
-        roots = {root for folder in directories if (root := root_of_folders(folder)) is not None}
+    def _manifests_above(self, path: str, directories: Iterable[str]) -> list[Entry]:
+        """The manifest of the dataset that partition folders belong to, which is next to the first of them.
+
+        It may be next to a later one, as far as `path` names these.
+        """
+        roots = set[str]()
+        for first, *others in filter(None, map(roots_of_folders, directories)):
+            roots.update([first, *filter(path.startswith, others)])
         found = self.fs.entries([root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)], are_files=True)
         return [entry for entry in found if entry is not None and not entry.directory]
 
@@ -347,7 +352,7 @@ class _Search:
         def listed() -> list[Entry]:
             everything[:] = self.fs.glob(pattern, literal)
             named.update(entry.name for entry in everything)
-            above = self._manifests_above({e.parent for e in everything if not e.directory})
+            above = self._manifests_above(pattern, {e.parent for e in everything if not e.directory})
             return [*everything, *self._manifests_of(pattern, literal, everything), *above]
 
         def wanted(name: str) -> bool:
