@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import tfrecord_io as tfr
 from limited import set_limits
 from reading_modes import matching_records_only
 from servers import Bucket
+from tfrecord_io.index import column_index
+from tfrecord_io.tools.leftovers import clean
 
 TABLE = pa.table({"n": range(40), "word": ["a", "b"] * 20, "list": [[1, 2]] * 40})
 
@@ -88,6 +91,27 @@ def test_a_writer_that_ends_before_its_index_leaves_none(
     assert "published nevertheless" in caught.value.__notes__[0]
     assert not list(tmp_path.rglob("*.column_index"))
     assert tfr.read_table(target, columns=["n"])["n"].to_pylist() == list(range(1, 40))
+
+
+@pytest.mark.parametrize("other", ["compact", "delete"])
+def test_rows_are_appended_beside_a_writer_that_replaces_them_before_they_are_indexed(
+    tmp_path: Path, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "d", mode="append", write_index=["n"])
+    real = column_index.write_columns
+
+    def meet(*arguments: Any, **keywords: Any) -> Any:
+        monkeypatch.setattr("tfrecord_io.read.index_columns.write_columns", real)
+        if other == "compact":
+            tfr.compact(tmp_path / "d")
+        else:
+            tfr.delete(tmp_path / "d", filters=[("n", "==", 3)])
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr("tfrecord_io.read.index_columns.write_columns", meet)
+    tfr.write_tfrecord(TABLE, tmp_path / "d", mode="append")
+    assert tfr.read_table(tmp_path / "d").num_rows == (80 if other == "compact" else 78)
+    assert clean(tmp_path / "d", older_than=timedelta(-1)) == []
 
 
 @pytest.mark.parametrize(

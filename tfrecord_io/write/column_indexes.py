@@ -9,8 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.errors import ReplacedError
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, with_scalars
 from tfrecord_io.index.lookup import unless_stale, warn_of_stale
+from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.random_access_file import open_random_access
@@ -53,9 +55,12 @@ class ColumnIndexes:
 
         options = ReadOptions(**self.storage.keywords)
         names = {os.path.basename(file) for file in files}
-        written = [s for s in resolve_sources(self.path, options) if os.path.basename(s.path) in names]
-        if written:  # else another writer has replaced them
-            index_columns(written, self.columns, options, is_just_written=True, is_optional=self.is_optional)
+        try:
+            written = [s for s in resolve_sources(self.path, options) if os.path.basename(s.path) in names]
+            if written:  # else another writer has replaced them
+                index_columns(written, self.columns, options, is_just_written=True, is_optional=self.is_optional)
+        except (ReplacedError, FileNotFoundError):  # or does so now: the call has added its rows, and must not fail
+            logger.info("not indexed: %s, another writer has replaced what was written", self.path)
 
     def _kept(self) -> Sequence[str]:
         """The columns of the index of the dataset's last shard; none, with a warning, if that is damaged."""
