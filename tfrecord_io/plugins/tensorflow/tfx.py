@@ -59,8 +59,7 @@ from tfrecord_io.plugins.tensorflow.tfx_messages import (
     SchemaMessage,
 )
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
-from tfrecord_io.schema.default_values import CONVERSION_ERRORS
-from tfrecord_io.schema.field import CONTEXT, Field, check_names
+from tfrecord_io.schema.field import CONTEXT, CONVERSION_ERRORS, Field, check_names
 from tfrecord_io.schema.field_makers import tensor
 from tfrecord_io.schema.formats.text_forms import from_json, to_json
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, as_shape, fixed_part

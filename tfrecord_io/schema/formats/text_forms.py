@@ -15,8 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema import field_makers as makers
-from tfrecord_io.schema.default_values import CONVERSION_ERRORS, from_json_value, json_text, to_json_value
-from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.field import CONVERSION_ERRORS, Field, from_json_value, json_text, to_json_value
 from tfrecord_io.schema.image_form import image_form, is_image
 from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, shape_of
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
