@@ -139,6 +139,14 @@ def shuffled(files: Sequence[N], seed: int) -> list[N]:
     )
 
 
+def check_class_names(class_names: Sequence[str]) -> None:
+    """Refuse `class_names` that are no list of names, or have one twice: a label would have two meanings."""
+    if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
+        raise TypeError(say("{class_names=}: expected a list of names", class_names=class_names))
+    if len(set(class_names)) < len(class_names):
+        raise ValueError(say("{class_names=} has a name twice"))
+
+
 def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | None) -> list[str] | None:
     """The names of the classes, which are folders; a label is an index. None if there are no labels.
 
@@ -168,10 +176,7 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
         return None
     if class_names is None:
         return found
-    if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
-        raise TypeError(say("{class_names=}: expected a list of names", class_names=class_names))
-    if len(set(class_names)) < len(class_names):
-        raise ValueError(say("{class_names=} has a name twice"))
+    check_class_names(class_names)
     if unknown := sorted(set(found) - set(class_names)):
         raise ValueError(
             say("'{}': the folder '{}' is not among {class_names=}", printable(folder.path), printable(unknown[0]))

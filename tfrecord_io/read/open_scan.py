@@ -21,7 +21,7 @@ from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out
 from tfrecord_io.options.checked_options import OF_CALLS
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
-from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision, embedded_in
+from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Planned, Reader, begin, chunk_reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
@@ -29,6 +29,7 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import as_list, given, paths_of, record_sources
 from tfrecord_io.schema.column_selection import entries_of, is_glob
+from tfrecord_io.schema.embedded import embedded_content
 from tfrecord_io.storage.read.source import ManifestShard, Source
 
 if TYPE_CHECKING:
@@ -401,7 +402,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         if not obeys:
             return None
         stated = None if source.shard is None else source.shard.manifest.schema
-        return embedded_in(file.read(0, frame_size(file.read(0, HEADER_BYTES)))) if stated is None else stated
+        return embedded_content(file.read(0, frame_size(file.read(0, HEADER_BYTES)))) if stated is None else stated
 
     from tfrecord_io.index.column_search import WantedColumns
 

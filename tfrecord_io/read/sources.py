@@ -27,12 +27,11 @@ from tfrecord_io.options import Options, ReadOptions, TransferOptions, raises
 from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, differing
 from tfrecord_io.options.keyword_names import OF_SELECTION
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.embedded_schemas import embedded_in
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.column_selection import Projection, entries_of, is_glob
-from tfrecord_io.schema.embedded import field_bytes, pack
+from tfrecord_io.schema.embedded import embedded_content, field_bytes, pack
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source
 
@@ -336,7 +335,7 @@ class ChosenRecords:
 
     def _first(self, frame: Array) -> Array:
         """The first record, with the schema of the files in place of its own."""
-        own = embedded_in(frame)
+        own = embedded_content(frame)
         payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
         return np.frombuffer(get_engine().frame([self._schema + payload.removeprefix(_field(own))]), np.uint8)
 

@@ -130,7 +130,7 @@ def _bare(type: pa.DataType) -> pa.DataType:
 
 
 def embedded_content(frame: Any) -> bytes | None:
-    """The content of the embedded schema of a record, given with its frame; None if it has none."""
+    """The content of the embedded schema of a framed record; None if it has none, or is not a message."""
     plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
     embedded = get_engine().decoder(plan).feed(frame).embedded
     return embedded[0] if embedded else None

@@ -26,7 +26,7 @@ from tfrecord_io.options.write import CopyOptions, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.count_frames import count_each
-from tfrecord_io.read.chunks.embedded_schemas import embedded_in, first_embedded
+from tfrecord_io.read.chunks.embedded_schemas import first_embedded
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
@@ -150,7 +150,7 @@ class CopiedRecords:
         """Shards that were added to a dataset, or before its new columns, do not embed the schema of its manifest."""
         shard = self.sources[walker.number].shard
         if walker.record == 0 and shard is not None and shard.manifest.schema is not None:
-            content = embedded_in(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
+            content = embedded_content(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
             if content is not None and _is_readable(content) and field_bytes(content) not in self._fields:
                 self._fields = (*self._fields, field_bytes(content))
 

@@ -31,7 +31,6 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.embedded_schemas import embedded_in
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.index_columns import index_columns
 from tfrecord_io.read.open_scan import column_search
@@ -40,7 +39,7 @@ from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import one_path
-from tfrecord_io.schema.embedded import field_bytes
+from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard, roots_of_folders
 from tfrecord_io.storage.paths.manifest import ManifestFile, find_sidecars
@@ -396,7 +395,7 @@ class _Deletion:
                 data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
                 stay = self._staying(walker.number, walker.record, len(sizes))
                 if walker.record == 0:
-                    content = None if stay[0] else embedded_in(data[: int(sizes[0])])
+                    content = None if stay[0] else embedded_content(data[: int(sizes[0])])
                     prefix = b"" if content is None else field_bytes(content)
                 kept = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
                 if prefix and stay.any():
@@ -467,7 +466,7 @@ def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
     """The records with the embedded schema in the first one, unless it has one of its own."""
     data, sizes = frames
     first = data[: int(sizes[0])]
-    if embedded_in(first) is not None:
+    if embedded_content(first) is not None:
         return frames
     framed = np.frombuffer(with_prefix(prefix, first, path), np.uint8)
     return np.concatenate([framed, data[int(sizes[0]) :]]), np.concatenate([[len(framed)], sizes[1:]])

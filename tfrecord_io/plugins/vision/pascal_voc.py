@@ -19,6 +19,7 @@ from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import (
     Folder,
+    check_class_names,
     find_folder,
     list_folder,
     read_files,
@@ -245,10 +246,7 @@ def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataT
 def _labels(class_names: Sequence[str] | None) -> dict[str, int] | None:
     if class_names is None:
         return None
-    if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
-        raise TypeError(say("{class_names=}: expected a list of names", class_names=class_names))
-    if len(set(class_names)) < len(class_names):
-        raise ValueError(say("{class_names=} has a name twice"))
+    check_class_names(class_names)
     return {name: number for number, name in enumerate(class_names, start=1)}
 
 

@@ -10,7 +10,6 @@ from functools import partial
 
 import pyarrow as pa
 
-from tfrecord_io.engine.contract import Array, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
     DecodeError,
@@ -22,10 +21,16 @@ from tfrecord_io.errors import (
     say,
     warn,
 )
-from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
-from tfrecord_io.schema.embedded import Embedded, EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, unpack
+from tfrecord_io.schema.embedded import (
+    Embedded,
+    EmbeddedSchema,
+    EmbeddedSchemaUnreadable,
+    embedded_content,
+    equal_types,
+    unpack,
+)
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
@@ -286,13 +291,6 @@ def first_embedded(walker: BlockWalker) -> bytes | None:
         if fault is not None:
             raise walker.fail(walker.fault_error(fault))
         if len(frames.starts):
-            return embedded_in(walker.data[: frames.consumed])
+            return embedded_content(walker.data[: frames.consumed])
         walker.read_on()
     return None
-
-
-def embedded_in(frame: Array) -> bytes | None:
-    """The content of the embedded schema of a framed record; None if it has none, or is not a message."""
-    plan = Plan(unknown="skip", record_type=RecordType.DETECT, stop_at_embedded=True)
-    embedded = get_engine().decoder(plan).feed(frame).embedded
-    return embedded[0] if embedded else None
