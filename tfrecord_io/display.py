@@ -177,10 +177,10 @@ def _cells(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[
     return [[_shorten_middle(str(cells[i])) for i in kept] for cells in [headings, *rows]]
 
 
-def _shorten_middle(text: str, width: int = CELL_WIDTH) -> str:
+def _shorten_middle(text: str) -> str:
     """Keep both ends: the end of a path is its most specific part."""
-    half = (width - 1) // 2
-    return text if len(text) <= width else f"{text[: width - 1 - half]}…{text[-half:]}"
+    half = (CELL_WIDTH - 1) // 2
+    return text if len(text) <= CELL_WIDTH else f"{text[: CELL_WIDTH - 1 - half]}…{text[-half:]}"
 
 
 def _line(text: str) -> str:

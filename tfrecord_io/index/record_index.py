@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import arrow_file
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, say
@@ -266,25 +266,15 @@ _HEAD_BYTES = 4096  # enough to recognize a file format
 
 
 class HeaderScanner:
-    """Scans the headers of a file, from that at `begin` to the end of the last record at `end`.
+    """Scans the headers of a file. Payloads are not checked.
 
-    With `check_crc`, the payloads that are read anyway are checked. `offset` is the end of the records scanned so far;
-    after the last sizes, `fault` is what is wrong with the record at `offset`.
+    `offset` is the end of the records scanned so far; after the last sizes, `fault` is what is wrong with the record at
+    `offset`.
     """
 
-    def __init__(
-        self,
-        file: RandomAccessFile,
-        engine: Engine,
-        begin: int,
-        end: int,
-        max_record_bytes: int = MAX_RECORD_BYTES,
-        *,
-        check_crc: bool = False,
-    ) -> None:
-        self._file, self._engine, self._end, self._max_record_bytes = file, engine, end, max_record_bytes
-        self._check_crc = check_crc
-        self.offset = begin
+    def __init__(self, file: RandomAccessFile, max_record_bytes: int) -> None:
+        self._file, self._engine, self._end, self._max_record_bytes = file, get_engine(), file.size, max_record_bytes
+        self.offset = 0
         self.fault: Fault | None = None
 
     def sizes(self) -> Iterator[Array]:
@@ -303,7 +293,7 @@ class HeaderScanner:
         stop = min(self.offset + len(block), self._end)
         data = self._file.read(self.offset, stop, block)
         frames, self.fault = self._engine.scan(
-            data, check_crc=self._check_crc, max_record_bytes=self._max_record_bytes, final=stop == self._end
+            data, check_crc=False, max_record_bytes=self._max_record_bytes, final=stop == self._end
         )
         self.offset += frames.consumed
         sizes = frames.lengths + FRAME_BYTES
@@ -347,7 +337,7 @@ def scan_sizes(path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RE
     A damaged header is a CorruptRecordError or TruncatedRecordError after the sizes of all records before it;
     ``records_intact`` counts those records.
     """
-    scanner = HeaderScanner(file, get_engine(), 0, file.size, max_record_bytes)
+    scanner = HeaderScanner(file, max_record_bytes)
     records = 0
     for sizes in scanner.sizes():
         records += len(sizes)

@@ -67,7 +67,7 @@ def contested_kinds(
     """How many records have values of each kind, by feature; the most frequent kind is the first."""
     for name in names:
         columns = [(c.columns[name], c.record_of) for c in chunks if name in c.columns]
-        yield (name, columns[0][0].steps is not None), count_kinds(name, columns)
+        yield (name, columns[0][0].steps is not None), count_kinds(columns)
 
 
 def _truncate(chunk: DecodedChunk, rows: int, error: Exception) -> None:

@@ -384,7 +384,9 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
     """
     options, features = scan.options, scan.features.names
     is_declared = scan.resolved.source == "schema="
-    if not is_declared and (options.columns is None or any(map(_is_pattern, entries_of(options.columns)))):
+    if not is_declared and (
+        options.columns is None or any(is_glob(entry) or entry.startswith("!") for entry in entries_of(options.columns))
+    ):
         return None
     fields = indexed_fields(scan, features) if options.record_type is None else []
     if not fields:
@@ -407,10 +409,6 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
     from tfrecord_io.index.column_search import WantedColumns
 
     return WantedColumns(pa.schema(fields), covers, embedded, options.limits.record_bytes)
-
-
-def _is_pattern(entry: str) -> bool:
-    return is_glob(entry) or entry.startswith("!")
 
 
 def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumns | None = None) -> ColumnSearch:
@@ -475,14 +473,14 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
         narrowed, named = _narrowed(scan, matches)
         wrong = set() if row_filter is None or narrowed is None else _contradicted(narrowed, row_filter, named)
         if not wrong:
-            logger.debug(*_about_search(scan, narrowed, matches))
+            logger.debug(*_about_search(narrowed, matches))
             return narrowed
         matches = [None if found in wrong else found for found in matches]
     logger.debug("column indexes are not used: no file has one with the columns that matches it")
     return None
 
 
-def _about_search(scan: Scan, narrowed: Scan | None, matches: Sequence[FileMatches | None]) -> tuple[Any, ...]:
+def _about_search(narrowed: Scan | None, matches: Sequence[FileMatches | None]) -> tuple[Any, ...]:
     """The message of a search, and its arguments."""
     known = len(matches) - matches.count(None)
     if narrowed is None:

@@ -26,6 +26,7 @@ from tfrecord_io.schema.tensor_types import (
 )
 from tfrecord_io.schema.types import is_text
 
+_SUMMARY_COLUMNS = 6
 _SYNONYMS: dict[str, pa.DataType] = {
     "bytes": pa.binary(),
     "text": pa.string(),
@@ -136,14 +137,14 @@ def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None =
     return str(type_)
 
 
-def summary_of(schema: pa.Schema, shown_type: Callable[[pa.Field], str], limit: int = 6) -> str:
+def summary_of(schema: pa.Schema, shown_type: Callable[[pa.Field], str]) -> str:
     """The first columns of a schema and their types as `shown_type` has them, on one line.
 
     >>> summary_of(pa.schema([("x", pa.int64()), ("y", pa.string())]), lambda field: str(field.type))
     'x: int64, y: string'
     """
-    shown = [f"{printable(f.name, 40)}: {printable(shown_type(f), 80)}" for f in list(schema)[:limit]]
-    return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > limit else shown)
+    shown = [f"{printable(f.name, 40)}: {printable(shown_type(f), 80)}" for f in list(schema)[:_SUMMARY_COLUMNS]]
+    return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > _SUMMARY_COLUMNS else shown)
 
 
 def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:

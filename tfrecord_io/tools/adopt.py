@@ -116,7 +116,7 @@ def adopt(
         raise NotADirectoryError(errno.ENOTDIR, text, os.fspath(path))
     names = [_name_of(source).removeprefix(directory) for source in sources]
     _check_unnamed(sources)
-    columns = _partition_columns(sources, names)
+    columns = _partition_columns(names)
     stem = _stem(names)
     place = place_of(fs, directory, stem)
     counts, checksums = _counted(sources, options)
@@ -167,7 +167,7 @@ def _check_unnamed(sources: Sequence[Source]) -> None:
             raise ValueError(f"{printable(source.path)}: a dataset has regular files, and this is a pipe")
 
 
-def _partition_columns(sources: Sequence[Source], names: Sequence[str]) -> tuple[str, ...]:
+def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
     """The columns of the folders, which have to be the same for all files."""
     found = {tuple(column_of(folder) or "" for folder in each.split("/")[:-1]): each for each in names}
     if len(found) > 1:

@@ -188,7 +188,8 @@ def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOp
             for source, index in zip(sources, indexes, strict=True)
         ]
         threads = _WAITING if options.threads is None and _are_waited_for(sources) else options.thread_count
-        results = _check_all(checkers, min(threads, len(checkers)), stopped)
+        calls = (partial(_check, checker) for checker in checkers)
+        results = list(ordered(calls, min(threads, len(checkers)), "verify", stopped.set))
     files = [_unreadable(c.source, r) if isinstance(r, OSError) else r for c, r in zip(checkers, results, strict=True)]
     if all(isinstance(result, OSError) for result in results):
         raise next(result for result in results if isinstance(result, OSError))
@@ -198,11 +199,6 @@ def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOp
 def _are_waited_for(sources: Sequence[Source]) -> bool:
     """Whether checking takes less time than the requests: of small remote files."""
     return all(source.remote is not None and (source.size or 0) <= LIMITS.stream_range_bytes for source in sources)
-
-
-def _check_all(checkers: Sequence[FileChecker], threads: int, stopped: threading.Event) -> list[FileCheck | OSError]:
-    """Check files on several threads; returns the results in order."""
-    return list(ordered((partial(_check, checker) for checker in checkers), threads, "verify", stopped.set))
 
 
 def _check(checker: FileChecker) -> FileCheck | OSError:

@@ -130,7 +130,7 @@ class SeenColumns:
                 yield error
 
 
-def count_kinds(name: str, chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]]]) -> list[KindCount]:
+def count_kinds(chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]]]) -> list[KindCount]:
     """The kinds of the values of a feature, the most frequent one first, of several the one that was met first.
 
     Each chunk is a column with the arguments of `observe`.

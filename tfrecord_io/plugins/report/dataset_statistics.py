@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.to_python import rows_of
+from tfrecord_io.arrow.output.to_python import cell, rows_of
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError
@@ -21,7 +21,7 @@ from tfrecord_io.options.checked_options import datasets_in, refuse_stated
 from tfrecord_io.options.keyword_names import OF_SELECTION
 from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
-from tfrecord_io.plugins.report.media import Gallery, Row, galleries, row_values
+from tfrecord_io.plugins.report.media import Gallery, Row, galleries
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import RecordFile
@@ -143,7 +143,7 @@ def dataset_statistics(
             columns.add(batch)
             rows.add(batch)
             progress.advance(len(batch))
-    sampled = [row_values(row, list(leaves(row))) for row in rows.rows]
+    sampled = [{column.name: cell(array, 0, column) for column, array in leaves(row)} for row in rows.rows]
     features = columns.result()
     shown = tuple(galleries(sampled, columns.fields))
     hidden = {gallery.feature for gallery in shown}

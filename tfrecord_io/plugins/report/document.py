@@ -178,14 +178,14 @@ def _chart(sides: Sides) -> str:
     if any(side.numbers is not None for side in known) and not all(map(_is_listed, known)):
         drawn = [side.numbers for side in sides if side is not None]
         label = _label(next(side for side in known if side.numbers is not None))
-        return _histograms(sides, drawn, label, "Values")
+        return _histograms(drawn, label, "Values")
     for name, parts in (
         ("Length of values", [side.lengths for side in known]),
         ("Values per record", [side.values_per_record for side in known]),
     ):
         varies = [part for part in parts if part is not None and part.minimum != part.maximum]
         if varies and not (name[0] == "L" and all(map(_is_listed, known)) and _has_few(known)):
-            return _histograms(sides, parts, number, name)
+            return _histograms(parts, number, name)
     return ""
 
 
@@ -193,7 +193,7 @@ def _has_few(known: Sequence[FeatureStatistics]) -> bool:
     return all(side.counts is not None and side.counts.exact and side.counts.distinct <= _FEW for side in known)
 
 
-def _histograms(sides: Sides, parts: Sequence[NumberStatistics | None], label: Label, title: str) -> str:
+def _histograms(parts: Sequence[NumberStatistics | None], label: Label, title: str) -> str:
     present = [part for part in parts if part is not None and part.maximum is not None]
     if not present:
         return ""
@@ -444,7 +444,8 @@ def _sections(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift]) ->
             is_all = len(gallery.samples) == dataset.sampling.records
             note = f"of all {len(shown)} records" if is_all and not left else f"of {len(shown)} random records"
             note += f"; {left} more would make the page too large" if left else ""
-            yield _section(f"{noun}{side}: {gallery.feature}", note, gallery_frame(gallery, "".join(shown)))
+            grid = "gallery" if gallery.kind == "image" else "gallery sounds"
+            yield _section(f"{noun}{side}: {gallery.feature}", note, element("div", "".join(shown), class_=grid))
     for i, dataset in enumerate(datasets):
         side = f" of {'AB'[i]}" if len(datasets) == 2 else ""
         yield _section(f"First records{side}", "", first_table(dataset))
@@ -636,11 +637,6 @@ def figures(gallery: Gallery) -> list[str]:
     """A figure for each sample."""
     show = _picture if gallery.kind == "image" else _player
     return [_figure(sample, show(sample)) for sample in gallery.samples]
-
-
-def gallery_frame(gallery: Gallery, content: str) -> str:
-    """The grid of the figures of a gallery."""
-    return element("div", content, class_="gallery" if gallery.kind == "image" else "gallery sounds")
 
 
 def _figure(sample: MediaSample, content: str) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.magic import looks_like
@@ -79,11 +78,6 @@ class Gallery:
 
 
 Row = dict[str, Any]  # the values of a record by feature, as of `cell`
-
-
-def row_values(row: pa.RecordBatch, columns: Sequence[tuple[pa.Field, pa.Array]]) -> Row:
-    """The values of a batch of one row, whose structs are taken apart into `columns`."""
-    return {column.name: cell(array, 0, column) for column, array in columns}
 
 
 def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Gallery]:

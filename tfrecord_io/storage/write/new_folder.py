@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Self
 
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import temporary_name
 from tfrecord_io.storage.write.atomic import open_output, remove_file
@@ -84,7 +84,7 @@ def new_folder(path: str, storage: StorageOptions) -> NewFolder:
     if entry is not None and (not entry.directory or fs.listing(entry.name)):
         text = _EXISTS if entry.directory else "a file, not a folder"
         raise FileExistsError(errno.EEXIST, text, path)
-    return _LocalFolder(name) if isinstance(fs, LocalFileSystem) else _RemoteFolder(path, storage, fs)
+    return _LocalFolder(name) if isinstance(fs, LocalFileSystem) else _RemoteFolder(path, storage)
 
 
 class _LocalFolder(NewFolder):
@@ -130,7 +130,7 @@ class _LocalFolder(NewFolder):
 class _RemoteFolder(NewFolder):
     """Files are uploaded one by one; after an exception those that were are removed."""
 
-    def __init__(self, path: str, storage: StorageOptions, fs: FileSystem) -> None:
+    def __init__(self, path: str, storage: StorageOptions) -> None:
         super().__init__()
         self._path, self._storage = path.rstrip("/"), storage
         self._written: set[str] = set()
