@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
-from functools import partial, wraps
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, get_args, overload
 
@@ -104,9 +104,10 @@ class _Shown(Report, Scan):
     count_rows = count_scan
 
     @_selects
-    @wraps(filtered, assigned=("__doc__",))
     def filter(self, filters: Any) -> Self:
         return filtered(self, filters)
+
+    filter.__doc__ = filtered.__doc__
 
     def _summary(self) -> Summary:
         amounts = [counted(len(self.files), "file")]
