@@ -45,6 +45,8 @@ from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_e
 T = TypeVar("T")
 
 _FIXED_PART_BYTES = 64 << 20  # for servers that need parts of equal size
+_GCS_UNIT = 256 << 10  # blocks are multiples of it
+_LEAST_GCS_BLOCK = 8 << 20  # as each costs a round trip
 _EXISTS = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 _STORED_SECONDS = 10.0  # to wait for a small object: it could be stored after it is removed
 _DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an object several TiB
@@ -164,7 +166,7 @@ class UploadMemory:
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
+        self.most_bytes = most_bytes
         self._sent: deque[tuple[int, Future[Any]]] = deque()
         self._waiting: dict[ObjectOutput, int] = {}
 
@@ -187,9 +189,9 @@ class UploadMemory:
             while self._sent and self._sent[0][1].done():
                 self._sent.popleft()
             sent, waiting = sum(size for size, _ in self._sent), sum(self._waiting.values())
-            if sent + waiting + size <= self._most or not (self._sent or self._waiting):
+            if sent + waiting + size <= self.most_bytes or not (self._sent or self._waiting):
                 return
-            if self._waiting and 4 * sent < self._most:  # enough under way to use a network
+            if self._waiting and 4 * sent < self.most_bytes:  # enough under way to use a network
                 output = next(iter(self._waiting))
                 self.release(output)
                 output.send_part()
@@ -537,7 +539,8 @@ class GcsOutput(ObjectOutput):
     def send_part(self) -> None:
         """Begin an upload with what was written."""
         with raise_os_errors(self.path):
-            mode, size = "xb" if self._exclusive else "wb", LIMITS.gcs_block_bytes
+            mode = "xb" if self._exclusive else "wb"
+            size = min(LIMITS.gcs_block_bytes, max(self._memory.most_bytes, _LEAST_GCS_BLOCK) & -_GCS_UNIT)
             self._file = self._outer.fsspec.open(self._outer_name, mode, autocommit=False, block_size=size)
         part, self._part, self._has_parts = memoryview(self._part), bytearray(), True
         while len(part):
