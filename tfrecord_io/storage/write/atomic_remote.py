@@ -392,16 +392,8 @@ class S3Output(PartedOutput):
             raise OSError(errno.EIO, f"more than the {len(self._body)} bytes that were expected", self.path)
         self._body.append(piece)
         if self._put is None and self._body_crc32c is not None:
-            self._put = self._submit(self._tracked(self._put_arriving(self._body)))
+            self._put = self._submit(self._tracked(self._put_whole()))  # while the content arrives
         return len(piece)
-
-    async def _put_arriving(self, body: ObjectBody) -> None:
-        """Store an object whose content arrives, meanwhile unless the request is signed with its content."""
-        try:
-            await self._put_whole()
-        except UnsupportedOperation:
-            await body.completed()
-            await self._put_whole()
 
     def send_part(self) -> None:
         if self._creation is None:
@@ -457,11 +449,22 @@ class S3Output(PartedOutput):
 
     def _commit(self) -> None:
         if self._body is not None:
-            if self.offset != len(self._body):
-                raise OSError(errno.EIO, f"{self.offset} bytes in place of {len(self._body)}", self.path)
-            self._body.complete()
+            self._complete_body(self._body)
         super()._commit()
         self._upload_id = self._body = None
+
+    def _complete_body(self, body: ObjectBody) -> None:
+        """Let a request end that was begun before all was there, unless it has failed as its signature needs all."""
+        if self.offset != len(body):
+            raise OSError(errno.EIO, f"{self.offset} bytes in place of {len(body)}", self.path)
+        body.complete()
+        if self._put is not None:
+            try:
+                result_of(self._put)
+            except UnsupportedOperation:
+                self._put = None
+            except OSError:
+                return  # the commit raises it
 
     def _may_be_stored(self) -> bool:
         return self._body is None or self._body.is_complete

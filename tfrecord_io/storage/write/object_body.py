@@ -49,11 +49,6 @@ class ObjectBody:
         self.is_complete = True
         self._loop.call_soon_threadsafe(self._change.set)
 
-    async def completed(self) -> None:
-        """Wait for `complete`."""
-        while not self.is_complete:
-            await self._changed()
-
     async def _changed(self) -> None:
         await self._change.wait()
         self._change.clear()
