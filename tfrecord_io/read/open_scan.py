@@ -254,16 +254,16 @@ def _version(source: Source) -> tuple[Any, ...]:
 
 
 def filtered(scan: AnyScan, filters: Any) -> AnyScan:
-    """Only the rows that fulfil a condition, and all earlier ones; a condition that is null is not fulfilled.
+    """Only the rows that meet a condition, and those of earlier calls; null counts as false.
 
     Parameters
     ----------
     filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
-        ``pc.field("label") == 3``, or as in pandas: ``[("label", "==", 3), ("score", ">", 0.5)]`` are fulfilled
-        together, of several such lists one is. The operators are ``==``, ``!=``, ``<``, ``>``, ``<=``, ``>=``,
-        ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` is fulfilled where the value is
-        missing. Columns that are not selected can be named, too. Files in directories such as ``label=3/`` are not
-        opened if no row of them can fulfil it.
+        ``pc.field("label") == 3`` or, as in pandas, a list of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``,
+        all of which must hold, or a list of such lists, one of which must hold. The operators are ``==``, ``!=``,
+        ``<``, ``>``, ``<=``, ``>=``, ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` finds
+        missing values. The condition may name columns that are not selected. Files in directories such as ``label=3/``
+        are not opened if they have no matching rows.
 
     Raises
     ------

@@ -310,7 +310,7 @@ def _feature(value: Any) -> Any:
 
 def _common_kind(items: Sequence[Any]) -> Kind:
     if len(items) == 0:
-        advice = "pass an empty NumPy array, or a Feature"
+        advice = "pass a Feature, such as tfr.io.float_feature([]), or an empty NumPy array"
         raise EncodeError("the feature type of an empty list is unknown", advice=advice)
     kinds = [_kind_of(item) for item in items]
     other = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)

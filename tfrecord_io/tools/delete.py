@@ -101,10 +101,10 @@ class DeleteReport(Report):
         parts = [f"{counted(self.records, 'record')} {verb}", f"{self.kept:,} kept"]
         parts += [f"{counted(len(self.dropped), 'file')} dropped"] * bool(self.dropped)
         parts += [f"{counted(len(self.folders), 'folder')} dropped"] * bool(self.folders)
-        parts += [f"{counted(len(self.rewritten), 'file')} written anew"] * bool(self.rewritten)
+        parts += [f"{counted(len(self.rewritten), 'file')} rewritten"] * bool(self.rewritten)
         parts += [f"{byte_size(self.bytes)} replaced by {byte_size(self.written_bytes)}"] * (not self.dry_run)
         rows = [[printable(name), what] for what in ("dropped", "rewritten") for name in getattr(self, what)]
-        return Summary(f"{printable(self.path)}: {', '.join(parts)}", ("file", "is"), rows)
+        return Summary(f"{printable(self.path)}: {', '.join(parts)}", ("file", "change"), rows)
 
 
 @check_keywords

@@ -314,14 +314,14 @@ def unite_schemas(
     if old is None or old == new:
         return old
     if new is None:
-        raise SchemaError("the dataset has a schema, and what is appended has none", path=path)
+        raise SchemaError("the dataset has a schema, and the appended data has none", path=path)
     known, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
     if without_rows:
         known = replace(known, dictionaries=added.dictionaries)
     united = merge(known, added)
     for level in stored_index(known.schema) if not evolve else ():
         if level not in added.schema.names:
-            reason = "it is a level of the dataset's index, which what is appended lacks"
+            reason = "it is a level of the dataset's index, which the appended data lacks"
             index = say("set it as the index, pass {index=True}") | say(
                 "pass {evolve=True} to append rows without labels"
             )
@@ -329,10 +329,12 @@ def unite_schemas(
     for column in united.schema if united is not known else ():
         before = known.schema.field(column.name) if column.name in known.schema.names else None
         got = added.schema.field(column.name).type if column.name in added.schema.names else None
-        types = f"what is appended is {got}, and the dataset has {None if before is None else before.type}"
+        types = f"the appended column is {got}, and that of the dataset {None if before is None else before.type}"
         if column.name in united.conflicts:
             advice: str = "cast the column"
-            reason = f"{types}, which have no type in common"
+            if before is not None:
+                advice |= say("pass {schema_overrides=}", schema_overrides={column.name: str(before.type)})
+            reason = f"{types}: no type holds both"
             if before is not None and before.type == got:
                 reason, advice = (
                     f"{types}, stored in another form",
@@ -344,7 +346,7 @@ def unite_schemas(
             reason = "its ordered categories are not those of the dataset"
             advice = "give it the same" | say("pass {evolve=True} to have values without categories")
         elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
-            reason = f"what is appended is {got} as well, but it is stored in another form"
+            reason = f"the appended column is {got}, too, but it is stored in another form"
             advice = say("pass the {float64=} and {column_encoding=} of the dataset") | say(
                 "{evolve=True} to store both forms"
             )

@@ -94,6 +94,7 @@ def test_number_of_tries_is_limited_and_pauses_grow(monkeypatch: pytest.MonkeyPa
     [
         (PermissionError("Forbidden"), PermissionError, "Forbidden"),
         (FileNotFoundError("bucket/key"), FileNotFoundError, "bucket/key"),
+        (FileNotFoundError("https://storage.googleapis.com/b/o"), FileNotFoundError, "there is no such bucket or file"),
         (TimeoutError(), TimeoutError, "TimeoutError"),
         (OSError(errno.EBUSY, "SlowDown"), OSError, "SlowDown"),
         (OfALibrary(), OSError, "OfALibrary: of a library"),

@@ -219,12 +219,12 @@ def test_appending_to_named_shards_without_a_manifest_does_not_advise_to_replace
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"x": ["a"]}, "'x': what is appended is string, and the dataset has int32, which have no type in common"),
+        ({"x": ["a"]}, "is string, and that of the dataset int32: no type holds both; cast the column"),
         (
             pa.table({"x": pa.array([1], pa.int8()), "y": [1]}),
             "'y': the dataset has no such column; leave it out, or pass evolve=True",
         ),
-        ({"x": pa.array([1], pa.int64())}, "'x': what is appended is int64, and the dataset has int32, which is nar"),
+        ({"x": pa.array([1], pa.int64())}, "'x': the appended column is int64, and that of the dataset int32, whi"),
     ],
 )
 def test_other_columns_are_refused(tmp_path: Path, data: Any, message: str) -> None:

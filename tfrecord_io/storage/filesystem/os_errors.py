@@ -55,6 +55,8 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         known = errno.EACCES if refused else errno.EIO
         number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), known)
         text = error.strerror or str(error) or type(error).__name__
+        if isinstance(error, FileNotFoundError) and "://" in text:  # gcsfs has the address of its request there
+            text = "there is no such bucket or file"
     else:
         code = azure_code(error)
         number = errno.EACCES if refused else _AZURE_ERRNO.get(code or "", errno.EIO)
