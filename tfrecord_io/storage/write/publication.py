@@ -145,6 +145,7 @@ class Publication:
         self._has_shards = False  # to publish
         self._is_durable = not place.syncs  # the manifest, if it is replaced
         self._is_published = False  # and the store has confirmed it
+        self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self.left: dict[str, OSError] = {}
         place.create()
@@ -634,8 +635,7 @@ class Publication:
                 if not any(map(self._is_numbered, self.left)):  # or another writer replaces the manifest now
                     return
         except OSError:  # `error` is the one to report; `clean` finds what is left
-            is_overtaken = isinstance(error, OSError) and error.errno == errno.EBUSY
-            if error is not None and self._is_published and not is_overtaken:
+            if error is not None and self._is_published and error is not self._overtaken:
                 self._remark_published(error)
 
     def _try_to_withdraw(self, error: BaseException | None) -> None:
@@ -719,7 +719,8 @@ class Publication:
 
     def _is_replaced(self) -> OSError:
         text = "another writer has written this dataset at the same time; write it again"
-        return OSError(errno.EBUSY, text, self._place.path)
+        self._overtaken = OSError(errno.EBUSY, text, self._place.path)
+        return self._overtaken
 
     def _each(self, calls: Iterable[Callable[[], T]], stop: Callable[[], None] | None = None) -> list[T]:
         """Make calls, several at a time where the filesystem supports that; after an error, `stop` those under way."""
