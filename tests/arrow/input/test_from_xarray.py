@@ -117,6 +117,31 @@ def test_data_arrays(tmp_path: Path) -> None:
             tfr.write_tfrecord(other, path, mode="overwrite")
 
 
+@pytest.mark.parametrize("as_coordinate", [False, True])
+@pytest.mark.parametrize(
+    ("values", "type_"),
+    [
+        (pd.array([1, None, 3], dtype="Int64"), pa.int64()),
+        (pd.array([1, None, 3], dtype="int64[pyarrow]"), pa.int64()),
+        (pd.array([1.5, None, 3], dtype="Float32"), pa.float32()),
+        (pd.array([True, None, False], dtype="boolean"), pa.bool_()),
+        (pd.array(["a", None, "b"], dtype="string"), pa.string()),
+        (pd.Categorical([5, None, 7]), pa.dictionary(pa.int8(), pa.int64())),
+        (pd.Categorical(["a", None, "b"]), pa.dictionary(pa.int8(), pa.string())),
+    ],
+    ids=lambda each: str(getattr(each, "dtype", each)),
+)
+def test_arrays_of_pandas_keep_their_missing_values(
+    tmp_path: Path, values: Any, type_: pa.DataType, as_coordinate: bool
+) -> None:
+    dataset = xr.Dataset({"row": ("t", [0, 1, 2]), "x": ("t", values)})
+    dataset = dataset.set_coords("x") if as_coordinate else dataset
+    tfr.write_tfrecord(dataset, tmp_path / "a.tfrecord")
+    column = tfr.read_table(tmp_path / "a.tfrecord")["x"]
+    assert column.type == type_
+    assert column.to_pylist() == pa.array(values).to_pylist()
+
+
 def test_several_datasets_and_levels_of_an_index(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     parts = [DATA.isel(time=[0]), DATA.isel(time=[1, 2])]

@@ -54,7 +54,7 @@ class LabelledColumns:
     @property
     def objects(self) -> dict[Any, Any]:
         """The columns whose type follows from all of their values: of objects, and those of other libraries."""
-        whole = {name: self._rows(v, 0, self.count) for name, v in self._variables.items() if v.dtype.kind == "O"}
+        whole = {name: self._column(v) for name, v in self._variables.items() if _decides_by_values(v)}
         return {**whole, **self._plain}
 
     def blocks(self, most_bytes: int) -> Iterator[tuple[int, int]]:
@@ -74,7 +74,17 @@ class LabelledColumns:
 
     def numbers(self, begin: int, end: int) -> dict[Any, Array]:
         """Rows of the columns that are not among `objects`."""
-        return {name: self._rows(v, begin, end) for name, v in self._variables.items() if v.dtype.kind != "O"}
+        return {name: self._rows(v, begin, end) for name, v in self._variables.items() if not _decides_by_values(v)}
+
+    def _column(self, variable: Any) -> Any:
+        """All rows of a column of `objects`; of an array of pandas a Series, which has its missing values."""
+        if isinstance(variable.dtype, np.dtype):
+            return self._rows(variable, 0, self.count)
+        values = imported("pandas").Series(variable.data)
+        if variable.dims == (self._dim,):
+            return values
+        cells = _without_nan(values.to_numpy(object, na_value=None))
+        return np.broadcast_to(cells, (self.count, *cells.shape))
 
     def _rows(self, variable: Any, begin: int, end: int) -> Array:
         if self._dim in variable.dims:
@@ -82,6 +92,11 @@ class LabelledColumns:
             return _without_nan(values) if values.dtype.kind == "O" else values
         values = np.asarray(variable.values)
         return np.ascontiguousarray(np.broadcast_to(values, (end - begin, *values.shape)))
+
+
+def _decides_by_values(variable: Any) -> bool:
+    """Whether a variable holds objects, or an array of pandas, whose values NumPy may not have."""
+    return not isinstance(variable.dtype, np.dtype) or variable.dtype.kind == "O"
 
 
 def _without_nan(values: Array) -> Array:
