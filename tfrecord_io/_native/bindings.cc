@@ -118,7 +118,7 @@ int64_t has_others(const TakenColumn& column) {
   return !column.others.empty() || (column.steps != nullptr && !column.steps->others.empty());
 }
 
-// The numbers of `Fact` (engine/decoded_columns.py) of each column, one column after the other.
+// The numbers of `Fact` (engine/contract.py) of each column, one column after the other.
 nb::object facts(const TakenColumns& taken) {
   std::vector<int64_t> all;
   for (const TakenColumn& column : taken.columns)
