@@ -17,7 +17,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from servers import Bucket, around_requests
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.storage.write.place_local import LocalPlace
+from tfrecord_io.storage.write.atomic_local import LocalPlace
 from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.write.distributed import DistributedWriter
 
