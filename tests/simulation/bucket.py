@@ -166,8 +166,9 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         return SimpleNamespace(meta=SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None)))
 
     async def _call_s3(self, method: str, *akwarglist: Any, **kwargs: Any) -> Any:
-        if hasattr(kwargs.get("Body"), "read"):
-            kwargs["Body"] = kwargs["Body"].read()  # to sign it: a request begins when all of it is there
+        if hasattr(body := kwargs.get("Body"), "read"):
+            kwargs["Body"] = body.read()  # to sign it: a request begins when all of it is there
+            body.seek(0)
         arguments = {name: value for each in (*akwarglist, kwargs) for name, value in each.items()}
         actor = running()
         if actor is None:
