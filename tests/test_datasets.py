@@ -158,6 +158,9 @@ def test_it_is_shown_in_a_line_and_as_a_table(path: Path) -> None:
     assert "label   int64" in str(dataset)
     assert dataset._repr_html_().count("<tr>") == 5
     assert "rows where (label == 2)" in dataset._repr_html_()
+    part = tfr.dataset(path, offset=1).limit(1000)
+    assert repr(part).endswith(": 4 columns, offset 1, limit 1,000>")
+    assert str(part).endswith("\noffset 1\nlimit 1,000")
     assert repr(dataset.pieces(1)[0]).startswith("<DatasetPiece of ")
 
 

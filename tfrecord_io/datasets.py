@@ -114,9 +114,8 @@ class _Shown(Report, Scan):
         amounts += [] if self.bytes is None else [byte_size(self.bytes)]
         amounts += [] if self.rows is None else [counted(self.rows, "row")]
         title = f"{type(self).__name__} of {', '.join(amounts)}, schema {self.schema_source}"
-        where = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
         rows = [(printable(f.name), printable(self.shown_type(f))) for f in self.schema]
-        return Summary(title, ("column", "type"), rows, where)
+        return Summary(title, ("column", "type"), rows, self.described_rows())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"

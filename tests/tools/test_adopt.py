@@ -176,7 +176,7 @@ def _single(folder: Path) -> Path:
 
 def test_errors_of_other_calls_lead_here(tmp_path: Path) -> None:
     spark_tree(tmp_path, {"": [pa.table({"x": [1]})]})
-    with pytest.raises(FileExistsError, match=r"tfrecord_io\.adopt"):
+    with pytest.raises(FileExistsError, match=r"mode='append' needs a manifest .*; tfrecord_io\.adopt writes one"):
         tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/", mode="append")
     tfr.adopt(tmp_path)
     tfr.write_tfrecord({"x": [2]}, f"{tmp_path}/", mode="append")

@@ -308,8 +308,14 @@ class Scan(Configured):
         """Files, columns and the filter in a line, for display."""
         files = self.files
         more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
-        where = f", rows where {self.row_filter.condition.text}" if self.row_filter is not None else ""
-        return f"{printable(files[0]) if files else 'no files'}{more}: {counted(len(self.schema), 'column')}{where}"
+        shown = ", ".join([counted(len(self.schema), "column"), *self.described_rows()])
+        return f"{printable(files[0]) if files else 'no files'}{more}: {shown}"
+
+    def described_rows(self) -> list[str]:
+        """The condition, `offset` and `limit` of the rows, for display."""
+        where = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
+        offset, limit = self.options.offset, self.options.limit
+        return where + [f"offset {offset:,}"] * bool(offset) + ([] if limit is None else [f"limit {limit:,}"])
 
     # Narrowing ----------------------------------------------------------------------------------------------------
 

@@ -55,10 +55,9 @@ from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
 from tfrecord_io.write.frame_sink import FrameSink, with_prefix
 
 _MOST_FILES = 8  # that are read at a time
-_WITHOUT_MANIFEST = (
-    "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), in one step; tfr.adopt "
-    "writes the manifest of files that have none"
-)
+_WITHOUT_MANIFEST = say(
+    "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), in one step"
+) & say("{tfr.adopt|tfr adopt} writes a manifest for files that have none")
 
 
 @dataclass(frozen=True, repr=False)

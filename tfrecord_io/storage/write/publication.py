@@ -218,7 +218,7 @@ class Publication:
         text = "a sharded dataset of this name exists" & say("{mode='overwrite'} replaces it")
         if self._mode in ("append", "overwrite_partitions"):
             text = say("shards of this name exist without a manifest, which {mode=} needs", mode=self._mode)
-            text += "tfrecord_io.adopt writes one"
+            text &= say("{tfrecord_io.adopt|tfr adopt} writes one")
         return FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + name))
 
     def _name_of(self, entry: Entry) -> str:
@@ -259,12 +259,8 @@ class Publication:
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
         text += f"{and_more(len(foreign) - 1)})"
         if self._mode in ("append", "overwrite_partitions"):
-            text &= say(
-                "{mode=} adds to a manifest, and none of this dataset names them: tfrecord_io.adopt writes one, which "
-                "makes them a dataset",
-                mode=self._mode,
-            )
-            text &= "or name the dataset, as in name@*"
+            text &= say("{mode=} needs a manifest that names them", mode=self._mode)
+            text &= say("{tfrecord_io.adopt|tfr adopt} writes one") | "name the dataset, as in name@*"
         else:
             text &= say("reading the directory would mix them, and {mode='overwrite'} does not delete them") + (
                 f": choose another directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
