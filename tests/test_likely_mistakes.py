@@ -188,10 +188,12 @@ def test_a_name_of_another_library(name: str, meant: str) -> None:
         (lambda: tfr.write_tfrecord(FRAME, "a", "append"), "2 arguments by position (data, path), not 3: pass others"),
         (lambda: tfr.RecordWriter("a", "GZIP"), "RecordWriter() takes 1 argument by position (path), not 2"),
         (lambda: tfr.dataset("train.tfrecord").limit(1, 2), "limit() takes 1 argument by position (n), not 2"),
+        (lambda: tfr.split("train.tfrecord", "out", test_size=0.2), "did you mean fractions=?"),
+        (lambda: tfr.convert("a.csv", "b", sep=";"), "has no sep=; pass it in source_options={'delimiter': ';'}"),
         (lambda: tfr.dataset("train.tfrecord").filter(label=1), "filter() got an unexpected keyword argument 'label'"),
     ],
 )
-def test_arguments_by_position(call: Callable[[], object], advice: str) -> None:
+def test_arguments_of_another_form(call: Callable[[], object], advice: str) -> None:
     refused(TypeError, advice, by=call)
 
 

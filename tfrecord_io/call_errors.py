@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tfrecord_io.errors import within_message_limit
 from tfrecord_io.options import unknown_keyword
 from tfrecord_io.options.checked_options import WRITTEN
-from tfrecord_io.options.keyword_names import of_dataset, too_many_arguments
+from tfrecord_io.options.keyword_names import meant_keywords, of_dataset, too_many_arguments
 from tfrecord_io.remedies import Caller, address
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +32,9 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
             raise too_many_arguments(function, by_position, args)
         for name in keywords:
             if name not in parameters:
-                form = None if moved is None else moved().get(name)
+                options = {} if moved is None else moved()
+                meant = [] if any(own in parameters for own in meant_keywords(name)) else meant_keywords(name)
+                form = next((options[own] for own in (name, *meant) if own in options), None)
                 instead = form and form.format(within_message_limit(repr(keywords[name])))
                 raise unknown_keyword(name, parameters, function, keywords[name], instead)
         before = WRITTEN.set((function, keywords.keys()))

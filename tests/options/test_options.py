@@ -276,6 +276,7 @@ def test_infer_schema_takes_no_schema(path: Path) -> None:
         (tfr.tensor, "encodng", "encoding"),
         (tfr.image, "resise", "resize"),
         (tfr.convert, "overwrite", "mode"),
+        (tfr.convert, "nrows", "limit"),
         (tfr.formats.write_npy, "nrows", "limit"),
         (tfr.formats.write_npz, "compresed", "compressed"),
     ],
@@ -305,8 +306,9 @@ def test_an_unknown_keyword_suggests_the_one_that_is_meant(
 
 def test_other_names_of_keywords_are_no_keywords() -> None:
     names = {f.name for cls in (ReadOptions, IterOptions, WriteOptions, ArrayOptions) for f in fields(cls)}
+    of_calls = {"dtype_backend", "delimiter", "fraction", "fractions"}  # keywords of one call, or one format
     for name, others in keyword_names._OTHER_NAMES.items():
-        assert name in names | {"dtype_backend"}
+        assert name in names | of_calls
         assert not names & set(others.split()), name
 
 

@@ -28,5 +28,6 @@ def register_pandas() -> None:
         return api.write_tfrecord(self, path, **options)
 
     to_tfrecord.__doc__ = api.write_tfrecord.__doc__
+    to_tfrecord.__qualname__ = "DataFrame.to_tfrecord"  # in errors about its arguments
     pd.read_tfrecord = api.read_tfrecord
     pd.DataFrame.to_tfrecord = to_tfrecord
