@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
@@ -386,6 +387,17 @@ def test_a_folder_without_rows_is_replaced_in_a_bucket(bucket: Bucket) -> None:
     tfr.write_tfrecord(rows.slice(0, 0), bucket.url("d/"), **options)
     assert tfr.read_table(bucket.url("d/"), storage_options=bucket.storage_options)["x"].to_pylist() == [2]
     assert not [name for name in bucket.names() if "day=1" in name]
+
+
+def test_a_time_of_pandas_states_its_own_folder(tmp_path: Path) -> None:
+    times = pa.array([0, 1], pa.timestamp("ns"))
+    tfr.write_tfrecord({"time": times, "x": [0, 1]}, tmp_path / "d/", partition_by="time")
+    where = {"time": pd.Timestamp(1)}
+    rows = pa.table({"time": times, "x": [0, 2]})
+    for data, left in ((rows.slice(1), [0, 2]), (rows.slice(2), [0])):  # its row, and none
+        options: dict[str, Any] = {"partition_by": "time", "mode": "overwrite_partitions", "overwrite_where": where}
+        tfr.write_tfrecord(data, tmp_path / "d/", **options)
+        assert tfr.read_table(tmp_path / "d/").sort_by("time")["x"].to_pylist() == left
 
 
 def test_what_overwrite_where_does_not_take(tmp_path: Path) -> None:

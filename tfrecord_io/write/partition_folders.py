@@ -152,7 +152,8 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
         It is not a value of the column.
     """
     try:
-        array = pa.array([value]).cast(field.type)
+        is_exact = pa.types.is_temporal(field.type) and hasattr(value, "to_numpy")  # of pandas, with nanoseconds
+        array = pa.array([value], field.type) if is_exact else pa.array([value]).cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         reason = say("{overwrite_where=} states {}, and the column is {}", printable(repr(value), 100), field.type)
         raise EncodeError(reason, feature=field.name) from error
