@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -176,6 +177,12 @@ def test_lists_of_lists_are_feature_lists_by_default() -> None:
         lambda: scalar("int8", default=300),
         lambda: scalar("int64", default=1.5),
         lambda: scalar("int64", default=Decimal("1.5")),
+        lambda: scalar("date32", default=dt.datetime(2020, 1, 1, 5)),
+        lambda: list_("date32", 1, default=[dt.datetime(2020, 1, 1, 5)]),
+        lambda: scalar("timestamp[us]", default=dt.datetime(2020, 1, 1, tzinfo=dt.UTC)),
+        lambda: scalar("time64[us]", default=dt.time(5, tzinfo=dt.UTC)),
+        lambda: scalar("timestamp[us]", default=pd.Timestamp(1)),
+        lambda: scalar("duration[us]", default=pd.Timedelta(1)),
         lambda: list_("int32", 2, default=[1, 2.5]),
         lambda: list_("int64", -2),
         lambda: list_("int64", 2, default=[1, 2, 3]),

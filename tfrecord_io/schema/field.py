@@ -365,8 +365,8 @@ class Field:
         if t.is_fixed_size_list(storage) and not isinstance(default, list | tuple):
             default = [default] * storage.list_size
         array = pa.array([default], storage)
-        if _loses_fraction(default, storage):
-            raise ValueError("Arrow would drop the fraction")
+        if _loses_part(default, storage):
+            raise ValueError("Arrow would drop the fraction, the time of day or the zone")
         return pa.ExtensionArray.from_storage(type_, array) if isinstance(type_, pa.BaseExtensionType) else array
 
     def _key(self) -> tuple[Any, ...]:
@@ -480,12 +480,21 @@ def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:
                 yield printable(name, 40), tuple(value) if isinstance(value, list) else value
 
 
-def _loses_fraction(default: Any, type_: pa.DataType) -> bool:
-    """Whether Arrow would convert a float with a fraction to an integer, which it does silently."""
+def _loses_part(default: Any, type_: pa.DataType) -> bool:
+    """Whether Arrow would drop a part silently: a fraction, the time of day or nanoseconds, or a time zone."""
     while is_list_like(type_):
         type_ = type_.value_type
-    values = _flat(default) if isinstance(default, list | tuple) else (default,)
-    return t.is_integer(type_) and any(isinstance(v, float | Decimal) and v != v // 1 for v in values)
+    values = list(_flat(default)) if isinstance(default, list | tuple) else [default]
+    if t.is_integer(type_):
+        return any(isinstance(v, float | Decimal) and v != v // 1 for v in values)
+    if t.is_date(type_):
+        return any(isinstance(v, dt.datetime) and (v.tzinfo is not None or v.time() != dt.time()) for v in values)
+    has_unit = t.is_timestamp(type_) or t.is_time(type_) or t.is_duration(type_)
+    nanoseconds = (getattr(v, name, 0) for v in values for name in ("nanosecond", "nanoseconds"))  # of pandas
+    if has_unit and type_.unit != "ns" and any(nanoseconds):
+        return True
+    is_naive = t.is_time(type_) or (t.is_timestamp(type_) and type_.tz is None)
+    return is_naive and any(getattr(v, "tzinfo", None) is not None for v in values)
 
 
 def _flat(values: Any) -> Iterator[Any]:
