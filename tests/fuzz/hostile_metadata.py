@@ -14,7 +14,7 @@ import pyarrow as pa
 import tfrecord_io as tfr
 from tfrecord_io.arrow.output.to_python import json_value, record_dicts
 from tfrecord_io.cli import output
-from tfrecord_io.cli.commands import resolve_schema, schema_text
+from tfrecord_io.cli.schema_text import resolve_schema, schema_text
 
 Call = Callable[[Path], object]
 
