@@ -36,7 +36,7 @@ from forged_indexes import COLUMNS, forged
 from hostile_metadata import CALLS, NONSENSE, TABLES, Call, at_random, describe, metadata, mutated, mutated_schema
 from reading_modes import small_index_groups
 from records import example, floats, framed, int64s
-from tfrecord_io.cli.commands import schema_text
+from tfrecord_io.cli.schema_text import schema_text
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
