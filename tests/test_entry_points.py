@@ -1,4 +1,4 @@
-"""What plugins and other packages add: public names and commands; and what is said of a plugin that was removed."""
+"""What plugins and other packages add: public names and commands; and the error about a plugin that was removed."""
 
 from __future__ import annotations
 
@@ -118,17 +118,17 @@ for group, points in OWN.items():
     for name, value in points.items():
         if ".plugins.{plugin}." not in value:
             continue
-        said = f"'{{name}}' is of tfrecord_io.plugins.{plugin}, which this installation does not have"
+        reason = f"'{{name}}' is of tfrecord_io.plugins.{plugin}, which this installation does not have"
         if group in calls:
             try:
                 calls[group](name)
             except tfr.errors.MissingDependencyError as error:
-                assert said in str(error), error
+                assert reason in str(error), error
             else:
                 raise AssertionError(name)
         else:
             result = CliRunner().invoke(all_commands(), [name, "--help"])
-            assert result.exit_code != 0 and said in result.stderr, result.stderr
+            assert result.exit_code != 0 and reason in result.stderr, result.stderr
 assert CliRunner().invoke(all_commands(), ["--help"]).exit_code == 0
 tfr.write_tfrecord({{"x": [1]}}, "a.tfrecord")
 tfr.convert("a.tfrecord", "a.csv")

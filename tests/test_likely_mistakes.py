@@ -237,7 +237,7 @@ def test_a_misspelt_keyword() -> None:
 @pytest.mark.parametrize("keywords", [{"mode": "append"}, {"mode": "a"}, {"append": True}, {"if_exists": "append"}])
 def test_appending(keywords: dict[str, Any]) -> None:
     """Nothing that replaces the file is suggested."""
-    text = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
+    text = "nothing is appended to a file: write another one next to it, and read both by their directory or a glob"
     with pytest.raises((TypeError, ValueError)) as caught:
         tfr.RecordWriter("train.tfrecord", **keywords)
     assert text in str(caught.value)

@@ -26,7 +26,7 @@ def all_messages(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert all(record.levelno < logging.WARNING for record in caplog.records)
 
 
-def said(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+def logged(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     """The messages of a level since the last call."""
     found = [record.getMessage() for record in caplog.records if record.levelno == level]
     caplog.clear()
@@ -38,41 +38,41 @@ def test_what_is_written_appended_replaced_compacted_removed_and_copied(
 ) -> None:
     path, data = tmp_path / "a.tfrecord", tmp_path / "data"
     tfr.write_tfrecord(ROWS, path)
-    assert said(caplog, logging.INFO) == [f"written: {path}, 200 records, {path.stat().st_size} bytes"]
+    assert logged(caplog, logging.INFO) == [f"written: {path}, 200 records, {path.stat().st_size} bytes"]
     tfr.write_tfrecord(ROWS, f"{data}/", mode="append")
-    (text,) = said(caplog, logging.INFO)
+    (text,) = logged(caplog, logging.INFO)
     assert text.startswith("written: ")
     assert text.endswith("1 file with 200 records; 0 files removed")
     tfr.write_tfrecord(ROWS, f"{data}/", mode="append")
-    (text,) = said(caplog, logging.INFO)
+    (text,) = logged(caplog, logging.INFO)
     assert text.startswith("appended to: ")
     assert str(data) in text
     tfr.compact(data)
-    (text,) = said(caplog, logging.INFO)
+    (text,) = logged(caplog, logging.INFO)
     assert text.startswith("compacted: ")
     assert text.endswith("1 file with 400 records; 2 files removed")
     tfr.write_tfrecord(ROWS, f"{data}/", mode="overwrite")
-    (text,) = said(caplog, logging.INFO)
+    (text,) = logged(caplog, logging.INFO)
     assert text.startswith("replaced: ")
     assert text.endswith("with 200 records; 1 file removed")
     tfr.delete(data, filters=[("n", "<", 5)])
-    assert f"removed: {data}, 5 records" in said(caplog, logging.INFO)
+    assert f"removed: {data}, 5 records" in logged(caplog, logging.INFO)
     tfr.copy(data, tmp_path / "copied")
-    (text,) = said(caplog, logging.INFO)
+    (text,) = logged(caplog, logging.INFO)
     assert text.startswith(f"copied: {tmp_path / 'copied'}, 1 files, ")
     (tmp_path / ".b.tfrecord.0123456789abcdef.tmp").touch()
     clean(tmp_path, remove=True, older_than=timedelta(0))
-    (text,) = said(caplog, logging.INFO)
+    (text,) = logged(caplog, logging.INFO)
     assert text.startswith("removed: ")
     assert ".b.tfrecord" in text
     tfr.build_index(path, columns=["n"])
-    assert said(caplog, logging.INFO) == [f"written: {path}.column_index, the index of 200 records"]
+    assert logged(caplog, logging.INFO) == [f"written: {path}.column_index, the index of 200 records"]
 
 
 def test_a_dataset_with_a_number_of_shards(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for verb in ("written", "replaced"):
         tfr.write_tfrecord(ROWS, tmp_path / "train@3", mode="overwrite")
-        (text,) = said(caplog, logging.INFO)
+        (text,) = logged(caplog, logging.INFO)
         assert text.startswith(f"{verb}: ")
         assert "3 files with 200 records" in text
 
@@ -85,7 +85,7 @@ def test_whether_a_column_index_is_used_and_why_not(tmp_path: Path, caplog: pyte
     def searched(condition: Any, **keywords: Any) -> list[str]:
         caplog.clear()
         tfr.read_table(tfr.dataset(path, **keywords).filter(condition))
-        return [text for text in said(caplog, logging.DEBUG) if "column index" in text]
+        return [text for text in logged(caplog, logging.DEBUG) if "column index" in text]
 
     assert searched([("n", "==", 3)]) == [
         "column indexes are not used: no file has one with the columns that matches it"
@@ -104,15 +104,15 @@ def test_an_index_of_offsets_and_a_manifest(tmp_path: Path, caplog: pytest.LogCa
     path, data = tmp_path / "a.tfrecord", tmp_path / "data"
     tfr.write_tfrecord(ROWS, path, write_index=True)
     assert tfr.count(path) == 200
-    messages = said(caplog, logging.DEBUG)
+    messages = logged(caplog, logging.DEBUG)
     assert "1 of 1 files have an index" in messages
     assert f"index used: {path}.index" in messages
     assert tfr.count(tmp_path) == 200
-    assert any(text.startswith("no manifest among") for text in said(caplog, logging.DEBUG))
+    assert any(text.startswith("no manifest among") for text in logged(caplog, logging.DEBUG))
     tfr.write_tfrecord(ROWS, f"{data}/")
-    said(caplog, logging.DEBUG)
+    logged(caplog, logging.DEBUG)
     assert tfr.count(data) == 200
-    assert any(text.startswith("manifest read: ") and "1 files" in text for text in said(caplog, logging.DEBUG))
+    assert any(text.startswith("manifest read: ") and "1 files" in text for text in logged(caplog, logging.DEBUG))
 
 
 def test_a_request_that_is_made_again(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -125,11 +125,11 @@ def test_a_request_that_is_made_again(monkeypatch: pytest.MonkeyPatch, caplog: p
         return 1
 
     assert retries.retry(call) == 1
-    (text,) = said(caplog, logging.DEBUG)
+    (text,) = logged(caplog, logging.DEBUG)
     assert text.startswith("request made again in ")
     assert text.endswith("after ConnectionResetError: reset by peer")
     retries.note_retries({"ResponseMetadata": {"RetryAttempts": 2}})
-    assert said(caplog, logging.DEBUG) == ["request made again by botocore: 2 times"]
+    assert logged(caplog, logging.DEBUG) == ["request made again by botocore: 2 times"]
 
 
 def test_no_message_for_each_record(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""The mistakes of a first hour, in Python and in a shell, and what is said about each.
+"""The mistakes of a first hour, in Python and in a shell, and the response to each.
 
 ``tests/data/mistakes.txt`` has all of them with their messages, for those who judge whether a stranger would know what
 to do. ``python tests/test_mistakes.py`` writes it.
@@ -163,8 +163,8 @@ def prepare() -> None:
     Path("empty").mkdir()
 
 
-def said(mistake: str) -> str:
-    """What is said about a mistake: the error, or what a command prints."""
+def response(mistake: str) -> str:
+    """The response to a mistake: the error, or what a command prints."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if mistake.startswith("tfr "):
@@ -182,10 +182,10 @@ def said(mistake: str) -> str:
 
 
 def table() -> str:
-    """All mistakes, with what is said about each."""
+    """All mistakes, with the response to each."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         prepare()
-        return "".join(f"{mistake}\n    {said(mistake)}\n" for mistake in mistakes())
+        return "".join(f"{mistake}\n    {response(mistake)}\n" for mistake in mistakes())
 
 
 def test_the_messages_are_those_that_were_judged() -> None:

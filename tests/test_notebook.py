@@ -1,4 +1,4 @@
-"""The notebook runs, and shows what its cells give. ``python tests/test_notebook.py`` writes its outputs anew."""
+"""The notebook runs, and shows what its cells give. ``python tests/test_notebook.py`` writes its outputs again."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ _DAILY = ("columns", "filters", "schema", "limit", "on_error", "storage_options"
 
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the documentation is not installed")
 def test_calls_have_their_own_keywords_and_few_of_reading() -> None:
-    """What says how files are read is said once, to `tfrecord_io.dataset`: see dev/decisions/typed-calls.md."""
+    """How files are read is stated once, in `tfrecord_io.dataset`: see dev/decisions/typed-calls.md."""
     reference = runpy.run_path(str(REFERENCE))
     items = {name: reference["item_of"](name) for name in reference["FULL"]}
     calls = {name: [*inspect.signature(item).parameters] for name, item in items.items() if inspect.isfunction(item)}

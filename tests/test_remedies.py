@@ -51,7 +51,7 @@ def only(*names: str) -> Caller:
 def test_advice_is_left_out_where_a_keyword_is_missing(advice: Message, names: set[str], left: str | None) -> None:
     expected = Message(advice.clauses[:1]) if left is None else left
     expected = str(expected).partition(", or pass")[0] if left is None else expected
-    assert advice.said(only(*names), is_advice=True) == expected
+    assert advice.rendered(only(*names), is_advice=True) == expected
 
 
 def test_calls_and_values_have_the_words_of_the_caller() -> None:
@@ -59,7 +59,7 @@ def test_calls_and_values_have_the_words_of_the_caller() -> None:
     advice = say("{tfr.salvage(path, target)|tfr salvage PATH TARGET} keeps it") | say("call {tfr.image()}")
     text = "odd" & advice & say("pass {limit=}", limit=5) & say("see {seed=}")
     assert str(text) == "odd; tfr.salvage(path, target) keeps it, or call tfr.image(); pass limit=5; see seed="
-    assert text.said(command) == "odd; tfr salvage PATH TARGET keeps it; pass --limit 5"
+    assert text.rendered(command) == "odd; tfr salvage PATH TARGET keeps it; pass --limit 5"
 
 
 @given(st.text(), st.text(), VALUES, st.sets(st.sampled_from(NAMES)))
@@ -69,7 +69,7 @@ def test_no_text_and_no_value_is_altered(reason: str, path: str, value: Any, nam
     assert str(text) == f"{reason}; delete {path}, or pass limit={value!r}; see seed=, or {path}"
     limit = f", or pass limit={value!r}" if "limit" in names else ""
     seed = "see seed=, or " if "seed" in names else ""
-    assert text.said(only(*names)) == f"{reason}; delete {path}{limit}; {seed}{path}"
+    assert text.rendered(only(*names)) == f"{reason}; delete {path}{limit}; {seed}{path}"
     error = tfr.errors.SchemaError(reason, path=path, advice=text)
     assert Message(error.remedies) == text
     assert pickle.loads(pickle.dumps(text)).clauses == text.clauses

@@ -109,7 +109,7 @@ def test_each_job_of_the_release_has_the_rights_of_its_task_alone() -> None:
 
 
 def test_no_wheel_is_made_without_its_kernel() -> None:
-    """It would be for all platforms, and be installed in place of the sdist."""
+    """It would be for all platforms, and be installed instead of the sdist."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     build, wheels = settings["scikit-build"], settings["cibuildwheel"]
     assert "overrides" not in build

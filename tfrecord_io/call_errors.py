@@ -50,7 +50,7 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
 
 
 def rename_keywords(names: Mapping[str, str]) -> Callable[[F], F]:
-    """Make errors of the functions that a function calls name the keywords of its caller, in place of theirs."""
+    """Make errors of the functions that a function calls name the keywords of its caller, instead of theirs."""
 
     def rename(function: F) -> F:
         @wraps(function)

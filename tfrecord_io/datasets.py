@@ -849,7 +849,7 @@ def dataset(
     CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`, when the schema is found.
     TypeError
-        When the schema is found, in place of a call that takes the dataset: `source` is a file object or a pipe.
+        When the schema is found, instead of a call that takes the dataset: `source` is a file object or a pipe.
     """
     options = ReadOptions.of_call(dataset, locals(), source)
     source = as_list(source)

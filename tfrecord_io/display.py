@@ -114,7 +114,7 @@ def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = 
     """The question after a name that does not exist; empty if there is no similar one.
 
     Similar are a slip of the keyboard, and the only name that begins with `name` or has it after a slash. `shown`
-    is what to write in place of a name.
+    is what to write instead of a name.
 
     >>> did_you_mean("lable", ["label", "image"]), did_you_mean("x", ["label"])
     ("did you mean 'label'?", '')

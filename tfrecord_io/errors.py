@@ -142,27 +142,27 @@ class TFRecordError(Exception):
     @property
     def advice(self) -> str | None:
         """What the user can do about it."""
-        return Message(self.remedies).said(*self.speakers, is_advice=True) or None
+        return Message(self.remedies).rendered(*self.speakers, is_advice=True) or None
 
     @advice.setter
     def advice(self, text: str | None) -> None:
         self.remedies = () if text is None else clauses_of(text)
 
     def __str__(self) -> str:
-        return self.said(*self.speakers)
+        return self.rendered(*self.speakers)
 
     @property
     def full_message(self) -> Message:
         """The message as a text of parts, for a text that has it in it.
 
-        It is not named ``message``: torch makes errors that have that anew, by a keyword, in the process of a loader.
+        It is not named ``message``: torch makes such errors again, by a keyword, in the process of a loader.
         """
         return Message((((self._stated(),),), *self.remedies))
 
-    def said(self, *speakers: Speaker) -> str:
+    def rendered(self, *speakers: Speaker) -> str:
         """The message in the words of a caller."""
         text = self._stated(*speakers)
-        if advice := Message(self.remedies).said(*speakers, is_advice=True):
+        if advice := Message(self.remedies).rendered(*speakers, is_advice=True):
             text += f"; {printable(advice, 400)}"
         return within_message_limit(text)
 
@@ -188,8 +188,8 @@ class TFRecordError(Exception):
         return self._detail(*self.speakers)
 
     def _detail(self, *speakers: Speaker) -> str:
-        said = self.reason.said(*speakers) if isinstance(self.reason, Message) else self.reason
-        reason = printable(_without_traceback(said), 600)
+        text = self.reason.rendered(*speakers) if isinstance(self.reason, Message) else self.reason
+        reason = printable(_without_traceback(text), 600)
         return reason if self.feature is None else say("feature '{}': {}", printable(self.feature), reason)
 
     def in_piece(self, begin: int) -> Self:

@@ -1,4 +1,4 @@
-"""The functions of ``tf.io`` for records, under TensorFlow's names: ``tfr.io.`` in place of ``tf.io.``.
+"""The functions of ``tf.io`` for records, under TensorFlow's names: ``tfr.io.`` instead of ``tf.io.``.
 
 >>> import tfrecord_io as tfr
 >>> with tfr.io.TFRecordWriter("x.tfrecord") as writer:

@@ -63,7 +63,7 @@ Part = str | Keyword | Call
 Phrase = tuple[Part, ...]
 Clauses = tuple[tuple[Phrase, ...], ...]
 Speaker = Callable[[Keyword | Call], Part | None]
-"""What a caller has in place of a part; None if it has nothing."""
+"""What a caller has instead of a part; None if it has nothing."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Message(str):
         return self
 
     def __str__(self) -> str:
-        return self.said(*self.speakers)
+        return self.rendered(*self.speakers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Message, (self.clauses,), (None, {"speakers": self.speakers})
@@ -128,11 +128,11 @@ class Message(str):
     def __radd__(self, other: str) -> Message:
         return say("{}{}", other, self)
 
-    def said(self, *speakers: Speaker, is_advice: bool = False) -> str:
+    def rendered(self, *speakers: Speaker, is_advice: bool = False) -> str:
         """The text in the words of a caller, without the advice that it does not have; its reason stays.
 
         >>> text = "it is odd" & say("pass {limit=5}") | say("call {read_table(path)}") & say("see {on_error=}")
-        >>> text.said(lambda part: "-n 5" if part == Keyword("limit", "5") else None)
+        >>> text.rendered(lambda part: "-n 5" if part == Keyword("limit", "5") else None)
         'it is odd; pass -n 5'
         """
         clauses = self.clauses

@@ -1,4 +1,4 @@
-"""The messages of ``tf.train`` that records consist of: ``tfr.train.`` in place of ``tf.train.``.
+"""The messages of ``tf.train`` that records consist of: ``tfr.train.`` instead of ``tf.train.``.
 
 >>> import tfrecord_io as tfr
 >>> values = tfr.train.Int64List(value=[3])

@@ -25,7 +25,7 @@ from tfrecord_io.remedies import say
 def test_advice_names_options_of_the_command_or_is_left_out(command: click.Command, form: str) -> None:
     options = {param.name: param for param in command.params if isinstance(param, click.Option)}
     for name in ALL_KEYWORDS:
-        text = ("it is odd" & say(f"pass {{{name}={form}}}") & "rename it").said(option_names(command))
+        text = ("it is odd" & say(f"pass {{{name}={form}}}") & "rename it").rendered(option_names(command))
         assert foreign_options(text, command) == []
         if not form and name in options:
             assert text == f"it is odd; pass {max(options[name].opts, key=len)}; rename it"
@@ -49,8 +49,8 @@ def test_advice_names_options_of_the_command_or_is_left_out(command: click.Comma
 def test_values_are_written_as_they_are_typed(name: str, text: str, shown: str) -> None:
     command = group.commands[name]
     expected = shown.replace("--limit", "-n")
-    assert ("it is odd" & say(text)).said(option_names(command)) == f"it is odd; {expected}"
-    assert say(text).said(option_names(command)) == expected
+    assert ("it is odd" & say(text)).rendered(option_names(command)) == f"it is odd; {expected}"
+    assert say(text).rendered(option_names(command)) == expected
 
 
 # Calls that fail, or warn, for as many reasons as possible: the fixture `run` looks at what their messages name.

@@ -37,9 +37,9 @@ def test_text_is_that_of_the_slots(values: list[str | None], dtype: type) -> Non
 def test_arrays_of_text_own_their_memory() -> None:
     values: list[str | None] = ["short", None, "longer than an item of sixteen bytes"] * 1000
     array = texts(values, np.int32, valid=True)
-    array[1] = "a longer text in place of a missing one"
+    array[1] = "a longer text instead of a missing one"
     array[2] = None
     copy, again = array.copy(), texts(values, np.int32, valid=True)
     del array
-    assert copy[:4].tolist() == ["short", "a longer text in place of a missing one", None, "short"]
+    assert copy[:4].tolist() == ["short", "a longer text instead of a missing one", None, "short"]
     assert again.tolist() == values

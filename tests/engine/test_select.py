@@ -1,4 +1,4 @@
-"""Which engine is used, and what is said where the compiled one is missing."""
+"""Which engine is used, and the warnings and errors without the compiled one."""
 
 from __future__ import annotations
 

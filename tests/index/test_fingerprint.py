@@ -1,4 +1,4 @@
-"""An index is used beside the content that it was written for, wherever and whenever that was copied, and no other."""
+"""An index is used next to the content that it was written for, wherever and whenever that was copied, and no other."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def void(_: object) -> None:
 
 
 def put_with_index(place: Place, content: bytes, of: bytes, kinds: str, order: int) -> None:
-    """A file beside the indexes of some content, which are written before it (-1), after it, or by it."""
+    """A file next to the indexes of some content, which are written before it (-1), after it, or by it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.tfrecord")
         path.write_bytes(of)

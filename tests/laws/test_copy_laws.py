@@ -30,7 +30,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 class Killed(BaseException):
-    """In place of the end of the process: whatever follows fails, too."""
+    """Instead of the end of the process: whatever follows fails, too."""
 
 
 @dataclass

@@ -139,8 +139,8 @@ def checked(write: Callable[[], Any]) -> Exception | None:
 
 
 def says_published(error: Exception) -> bool:
-    said = "; ".join([str(error), *getattr(error, "__notes__", [])])
-    return any(message in said for message in MESSAGES)
+    text = "; ".join([str(error), *getattr(error, "__notes__", [])])
+    return any(message in text for message in MESSAGES)
 
 
 def write_old(target: str, **keywords: Any) -> None:

@@ -40,7 +40,7 @@ def at(value: Any, zone: Any) -> pd.Timestamp:
     return pd.Timestamp(value, tz=zone) if getattr(value, "tzinfo", None) is None else pd.Timestamp(value)
 
 
-# The type, the values, the literals, and what pandas compares in place of a literal.
+# The type, the values, the literals, and what pandas compares instead of a literal.
 CASES: dict[str, tuple[pa.DataType, list[Any], list[Any], Any]] = {
     "float32": (pa.float32(), [*FLOATS, math.nan], [*FLOATS, 0, 1, -1, 0.1 + 1e-12], lambda value: value),
     "float64": (pa.float64(), [*FLOATS, math.nan], [*FLOATS, 0, 1, -1, 0.1 + 1e-12], lambda value: value),

@@ -137,7 +137,7 @@ def test_a_complete_one_that_is_made_anew(
             Path(folder, name).write_bytes(content)
         before = Path(folder, "_MANIFEST-x.json").read_bytes()
         error = converted(prepared, Path(folder), first=first, mode="overwrite")
-        if error is None and Path(folder, "_MANIFEST-x.json").read_bytes() != before:  # made anew
+        if error is None and Path(folder, "_MANIFEST-x.json").read_bytes() != before:  # made again
             check(Path(folder), first)
 
 

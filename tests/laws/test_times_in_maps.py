@@ -40,7 +40,7 @@ def columns(draw: st.DrawFn, rows: int) -> pa.Array:
 
 
 def nanoseconds(value: Any) -> Any:
-    """The same with times as nanoseconds, and with lists in place of arrays and pairs."""
+    """The same with times as nanoseconds, and with lists instead of arrays and pairs."""
     if isinstance(value, pd.Timestamp | pd.Timedelta):
         return value.value
     if isinstance(value, np.datetime64 | np.timedelta64):
@@ -53,7 +53,7 @@ def nanoseconds(value: Any) -> Any:
 
 
 def as_numbers(type_: pa.DataType) -> pa.DataType:
-    """A type with int64 in place of times."""
+    """A type with int64 instead of times."""
     if pa.types.is_map(type_):
         return pa.map_(as_numbers(type_.key_type), as_numbers(type_.item_type))
     if pa.types.is_list(type_):

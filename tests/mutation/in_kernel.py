@@ -108,7 +108,7 @@ class KernelMutants:
 
 
 def _numbered(mutants: Iterable[Mutant]) -> Iterable[tuple[int, Mutant]]:
-    """Mutants of equal lines are told apart by a number."""
+    """Mutants of equal lines are distinguished by a number."""
     counts: dict[str, int] = {}
     for mutant in mutants:
         counts[mutant.key] = counts.get(mutant.key, 0) + 1

@@ -548,8 +548,8 @@ def test_compression_and_limits_beside_a_path_belong_to_a_call_or_are_named(call
         call("a.tfrecord", **{name: value})
     refused = name in REFUSED.get(call.__name__, ())
     assert f"{name}=" in str(error.value) or f"'{name}'" in str(error.value)
-    said = "source_options=" if call is tfr.convert else "tfr.dataset("
-    assert refused or said in str(error.value)
+    named = "source_options=" if call is tfr.convert else "tfr.dataset("
+    assert refused or named in str(error.value)
 
 
 @pytest.mark.parametrize("call", [tfr.merge, tfr.shuffle, tfr.dedupe, tfr.split, tfr.sample, tfr.convert])

@@ -440,5 +440,5 @@ def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
 
 
 def installed() -> Any:
-    """Put the disk in place of the system's calls during a block, for actors."""
+    """Substitute the disk for the system's calls during a block, for actors."""
     return replaced(_replacements())

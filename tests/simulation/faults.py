@@ -38,7 +38,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def edited(owner: Any, name: str, old: str, new: str) -> Patch:
-    """Put another text in the place of one in a function."""
+    """Replace a text in a function."""
 
     def patch(monkey: pytest.MonkeyPatch) -> None:
         function = getattr(owner, name)

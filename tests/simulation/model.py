@@ -34,7 +34,7 @@ class Call:
     seen : list of int, int or None
         The rows, or their number, that it returned; None: it did not return any.
     absent : bool
-        It said that there is no such dataset, or none with rows.
+        It reported that there is no such dataset, or none with rows.
     """
 
     actor: int

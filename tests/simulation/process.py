@@ -172,7 +172,7 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
 
 @contextmanager
 def replaced(replacements: Iterator[tuple[Any, str, Any]]) -> Iterator[None]:
-    """Put others in place of attributes during a block."""
+    """Substitute others for attributes during a block."""
     before: list[tuple[Any, str, Any]] = []
     try:
         for owner, name, function in list(replacements):

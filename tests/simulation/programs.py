@@ -123,7 +123,7 @@ class Target:
         return self.path + (f"a@{1 + rows[0] // 10 % 3}" if self.form == "fixed" else "")
 
     def copy(self) -> str:
-        """A new file beside the dataset."""
+        """A new file next to the dataset."""
         self.world.copies += 1
         return f"{self.world.path[:-2]}copy-{self.world.copies}.tfrecord"
 
@@ -132,7 +132,7 @@ class Target:
         return f"{self.world.path[:-2]}{name}-{self.actor + 1}/"
 
     def source(self, rows: Batch) -> Target:
-        """A dataset of these rows beside the other one, of which `Run` writes those that a program copies."""
+        """A dataset of these rows next to the other one, of which `Run` writes those that a program copies."""
         return replace(self, below=f"source-{rows[0]}/")
 
     @property
@@ -567,7 +567,7 @@ class Run:
         return None if manifest.get("complete") is False else rows
 
     def _left(self) -> list[str]:
-        """What is there beside the manifests, the files that they name, and the indexes of those."""
+        """What is there next to the manifests, the files that they name, and the indexes of those."""
         names = self.world.names()
         used = set[str]()
         for name in names:

@@ -33,7 +33,7 @@ FOUND = {
     "an index that is written again while it is verified": "gcs grown append:1 index ; verify | index @ 3>1",
     "a copied folder whose names were not synced": "disk folders ; copy_in:2 table @ 130p",
     "two first appends": "s3 grown ; append:1 | append:2 @ 3>1",
-    "an append beside the first one of folders": "s3 folders ; append:1 | folders:3 @ 1>1 3>0",
+    "an append next to the first one of folders": "s3 folders ; append:1 | folders:3 @ 1>1 3>0",
     "two new datasets": "s3 fixed ; write_indexed:1 | write:2 @ 2>1 15>0",
     "a new dataset beside one published since": "s3 fixed ; write:2 | dataset | write_indexed:3 @ 6>2 25>1",
     "a staged shard that is gone": "s3 fixed write:2 ; index | write_indexed:4 | write:6 @ 28>2 43>0",

@@ -28,7 +28,7 @@ class World(ABC):
     path : str
         Of its directory, with its slash.
     copies : int
-        Files that were made beside it.
+        Files that were made next to it.
     takes_parts : bool
         Whether a file is stored in parts if it has more bytes than a limit.
     """

@@ -1,4 +1,4 @@
-"""Call what reads files with any keywords of reading: those that it does not have are said to `dataset`."""
+"""Call what reads files with any keywords of reading: those that it does not have are passed to `dataset`."""
 
 from __future__ import annotations
 

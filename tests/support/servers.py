@@ -162,7 +162,7 @@ def gcs(gcs_endpoint: str) -> Bucket:
 
 @pytest.fixture(scope="session")
 def azure_endpoint() -> Iterator[str]:
-    """Azurite, in memory; ``make test`` installs it with npm beside the Python packages."""
+    """Azurite, in memory; ``make test`` installs it with npm next to the Python packages."""
     pytest.importorskip("adlfs")
     beside = Path(sys.prefix, "azurite", "node_modules", ".bin", "azurite-blob")
     program = shutil.which("azurite-blob") or shutil.which(beside)

@@ -136,7 +136,7 @@ def check_program(
         old, new = ([each for each in table["id"].to_pylist() if each in stay] for table in (before, after))
         assert new == old, "the order stays"
         assert tfr.verify(url, storage_options=storage).ok
-        for name in indexes:  # also by the indexes that were made anew
+        for name in indexes:  # also by the indexes that were made again
             wanted = 1 if name == "user" else "u1"
             found = tfr.read_table(url, filters=[(name, "==", wanted)], storage_options=storage)["id"]
             expected = everything.filter(pc.equal(everything[name], wanted))["id"]

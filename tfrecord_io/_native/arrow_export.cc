@@ -7,7 +7,7 @@
 namespace tfr {
 namespace {
 
-alignas(64) const u8 kZeros[64] = {};  // in place of a buffer without memory, which has no items, or one offset
+alignas(64) const u8 kZeros[64] = {};  // instead of a buffer without memory, which has no items, or one offset
 
 Value value_of(const Form& form) { return static_cast<Value>(form.value); }
 Nesting nesting_of(const Form& form) { return static_cast<Nesting>(form.nesting); }

@@ -1,4 +1,4 @@
-// Columns of numbers of several Arrow batches as one array each, with zeros in place of nulls.
+// Columns of numbers of several Arrow batches as one array each, with zeros instead of nulls.
 #pragma once
 
 #include <vector>

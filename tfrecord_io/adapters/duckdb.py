@@ -332,7 +332,7 @@ def _for_duckdb(scan: Scan) -> Scan:
 
 
 def _wider(type_: pa.DataType) -> pa.DataType:
-    """The type with float32 in place of float16, but for parts that are stored as the bytes of their own type."""
+    """The type with float32 instead of float16, but for parts that are stored as the bytes of their own type."""
     if pa.types.is_struct(type_):
         return pa.struct([f if encoding_of(f) else f.with_type(_wider(f.type)) for f in type_])
     if is_list_like(type_):

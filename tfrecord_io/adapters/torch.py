@@ -40,7 +40,7 @@ _LOW = 2**_BITS - 1
 _FIRST_BITS = 16  # of the number of the first process of an iteration; the other bits are of its loader
 _FIRST = 2**_FIRST_BITS - 1
 _LOADERS = 2**15 - 1
-# What of accelerate, or of older versions of transformers, deals out among the ranks: batches that rank 0 gets, or rows
+# What of accelerate, or of older versions of transformers, distributes among ranks: batches that rank 0 gets, or rows
 # that each rank gets.
 _DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
 
@@ -74,7 +74,7 @@ def to_torch(
         makes the batches: many times slower.
     rank : tuple of int, optional
         The index of this process, and the number of processes; by default those that ``torch.distributed`` has when an
-        iteration begins, or (0, 1) if it is not initialized then, or if accelerate deals out among the processes what
+        iteration begins, or (0, 1) if it is not initialized then, or if accelerate distributes among the processes what
         the stream yields.
     workers : int, optional
         The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
@@ -215,9 +215,9 @@ class _Place:
     rank : tuple of int
         The index of the part, and the number of parts.
     dealer : str, optional
-        The class that deals out among the ranks what this process reads.
+        The class that distributes among the ranks what this process reads.
     block : int, optional
-        How many rows it deals out at a time, which it completes at the end; -1 times that if it omits the rest.
+        How many rows it distributes at a time, which it completes at the end; -1 times that if it omits the rest.
     """
 
     rank: tuple[int, int] = (0, 1)
@@ -242,7 +242,7 @@ class _Place:
 
 
 def _dealer() -> tuple[str, int]:
-    """The class that deals out among the ranks what it gets from a stream, or its length, and its block; "" if none.
+    """The class that distributes among the ranks what it gets from a stream, or its length, and its block; "" if none.
 
     Neither tells the stream anything. Workers that are forked have the frames of the process that began them.
     """
@@ -255,7 +255,7 @@ def _dealer() -> tuple[str, int]:
             if name == _DISPATCHER:
                 return name, 0
             if loader.batch_size is None:
-                reason = say("{} of accelerate (dispatch_batches is off) deals out rows", _SHARD)
+                reason = say("{} of accelerate (dispatch_batches is off) distributes rows", _SHARD)
                 advice = say("omit {batch_size=} in to_torch and give it to the DataLoader")
                 raise ValueError(say("{}, and a loader with {batch_size=None} has none: {}", reason, advice))
             is_split = getattr(loader, "split_batches", False)
@@ -443,7 +443,7 @@ def _stream_class() -> type[Any]:
                 )
             parts = ((rank * workers + i, ranks * workers) for i in range(workers))
             counts = [len(iteration.begun_at(0, epochs=1, worker=part)) for part in parts]
-            if place.block:  # each worker deals out by itself
+            if place.block:  # each worker distributes by itself
                 counts = [count // -place.block * -place.block for count in counts]
             return sum(counts)
 

@@ -95,7 +95,7 @@ def read_arrays(
         Truncate longer lists, and tensors along their first axis, to their first values, or with "left" to their last
         ones; also by column: ``{"tokens": 512}``.
     pad_to : int, (int, "multiple") or dict, optional
-        Pad to this length, or with "multiple" to the next multiple of it, in place of the longest list of a batch; also
+        Pad to this length, or with "multiple" to the next multiple of it, instead of the longest list of a batch; also
         by column: ``{"tokens": 512}``. A longer list is an error, also with ``on_error="skip"``, as no data is damaged;
         `max_length` truncates it.
     missing : {"error", "mask"}

@@ -276,7 +276,7 @@ def collide_as_float32(categories: pa.Array) -> bool:
     exact = np.asarray(categories.drop_null())
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         keys = exact.astype(np.float32)
-    exact, keys = exact[np.isfinite(keys)], keys[np.isfinite(keys)].view(np.int32)  # 0.0 and -0.0 are told apart
+    exact, keys = exact[np.isfinite(keys)], keys[np.isfinite(keys)].view(np.int32)  # 0.0 and -0.0 are distinguished
     order = np.lexsort((exact, keys))
     return bool(((np.diff(keys[order]) == 0) & (np.diff(exact[order]) != 0)).any())
 

@@ -43,7 +43,7 @@ def image_encodings(encodings: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def arrays_schema(schema: Schema, encodings: Mapping[str, str] | None) -> Schema:
-    """What the data of a schema is cast to before it is encoded: arrays, in place of the images that it declares.
+    """What the data of a schema is cast to before it is encoded: arrays, instead of the images that it declares.
 
     >>> arrays_schema(Schema({"x": image(mode="L")}), {"x": "png"})["x"].type_name
     'tensor<uint8>[?,?,1]'
@@ -84,7 +84,7 @@ def with_image_fields(schema: pa.Schema, encodings: Mapping[str, str] | None) ->
 def encoded_images(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, encodings: Mapping[str, str] | None, begin: int
 ) -> Iterator[pa.RecordBatch]:
-    """The batches with images in place of arrays, of the schema by `with_image_fields`; `begin` is the first row."""
+    """The batches with images instead of arrays, of the schema by `with_image_fields`; `begin` is the first row."""
     encoders = []
     for column, name in image_encodings(encodings).items():
         kind, options, possible = _SAVED[name]

@@ -70,16 +70,18 @@ def report_exit_code(files: Sequence[FileCheck]) -> int:
 def error_line(error: BaseException, speaker: Speaker = lambda part: part) -> str:
     """The message of an error, or of a warning, in one line, in the words of a command, control characters escaped."""
     if isinstance(error, TFRecordError):
-        return error.said(*error.speakers, speaker)
+        return error.rendered(*error.speakers, speaker)
     text = error.args[0] if len(error.args) == 1 else error
     if isinstance(error, MemoryError):
         text = "out of memory" + (f" ({error})" if str(error) else "") & _LESS_MEMORY
     elif isinstance(error, OSError) and error.strerror:
         text = error.strerror
-    said = text.said(*text.speakers, speaker) if isinstance(text, Message) else str(error if text is error else text)
+    message = (
+        text.rendered(*text.speakers, speaker) if isinstance(text, Message) else str(error if text is error else text)
+    )
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        said = f"{error.filename}: {said}"
-    return within_message_limit(printable(said, 1024))
+        message = f"{error.filename}: {message}"
+    return within_message_limit(printable(message, 1024))
 
 
 def print_error(text: str) -> None:
@@ -88,14 +90,14 @@ def print_error(text: str) -> None:
 
 
 def option_names(command: click.Command) -> Speaker:
-    """The options of a command in place of keywords, and commands in place of calls; it does not have others.
+    """The options of a command instead of keywords, and commands instead of calls; it does not have others.
 
     >>> options = [click.Option(["--float64"]), click.Option(["--type", "schema_overrides"])]
     >>> command = option_names(click.Command("convert", params=options))
     >>> text = "odd" & say('{float64="raw"} keeps the bits') | say("pass {embed_schema=False}") & say("see {on_error=}")
-    >>> text.said(command)
+    >>> text.rendered(command)
     'odd; --float64 raw keeps the bits'
-    >>> say("pass {schema_overrides=}", schema_overrides={"id": "string"}).said(command)
+    >>> say("pass {schema_overrides=}", schema_overrides={"id": "string"}).rendered(command)
     'pass --type id=string'
     """
     options = {param.name: param for param in command.params if isinstance(param, click.Option)}

@@ -33,7 +33,7 @@ OTHER_MESSAGE = (
 NO_VALUES = say("declare it with {tfr.scalar(…, empty='null')} to read null") | "declare it as a list: tfr.list_"
 
 
-_NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages in the place of features
+_NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages instead of features
 _TFRECORD = "TFRecord"  # what is expected where a file looks like another format
 _INSIDE = "the file ends inside the record's {part} (expected {{f.expected}} bytes, got {{f.got}})"
 _CRC = "{part} CRC mismatch (stored 0x{{f.got:08x}}, computed 0x{{f.expected:08x}}{{length}})"

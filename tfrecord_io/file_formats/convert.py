@@ -119,7 +119,7 @@ def convert(
         of TFRecord, a name without one, or a directory is written as TFRecord; any other suffix (``x.xlsx``) is an
         error unless `target_format` is stated. Output is atomic.
     source_format, target_format : str, optional
-        In place of what names and content say, for names without a suffix and pipes. The formats, their suffixes, and
+        Instead of what names and content say, for names without a suffix and pipes. The formats, their suffixes, and
         their options:
 
         - ``tfrecord``: TFRecord files, in every form that `read_table` accepts
@@ -170,7 +170,7 @@ def convert(
         Write a shard for each source file, and go on where an earlier call with the same keywords was stopped: files
         that were converted by then, and have the same size and ETag or times and inode, are not read again. `target` is
         a directory, or a name as ``train`` or ``train@*``; until all files are converted, no reader sees one. If files
-        were changed, added or removed since, ``mode="overwrite"`` makes the dataset anew and copies the shards of the
+        were changed, added or removed since, ``mode="overwrite"`` makes the dataset again and copies the shards of the
         others. For TFRecord, tables and WebDataset archives.
 
     Returns

@@ -34,7 +34,7 @@ class Format:
 
     ``open(path, **keywords, storage_options=…)`` returns a stream of Arrow, such as `ArrayStream`;
     ``plan(paths, options, **keywords)`` a `TableSource`, of files that can be read each by itself;
-    ``records(paths, keywords)`` what is read in the place of TFRecord files, and with which keywords. It is written by
+    ``records(paths, keywords)`` what is read instead of TFRecord files, and with which keywords. It is written by
     ``writer(file, schema, **keywords)``, a context manager with ``write_batch``, or by ``write(paths, target,
     **keywords)``, which makes a file or a folder of TFRecord files and returns a `WriteReport`.
     """
@@ -44,7 +44,7 @@ class Format:
     help: str  # a line for people who choose
     aliases: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()  # of its paths, in lower case
-    pattern: str = ""  # of file names, in place of suffixes
+    pattern: str = ""  # of file names, instead of suffixes
     folders: tuple[str, ...] = ()  # a folder with all of these is of this format
     open: Code | None = None
     several: bool = False  # `open` takes a list of paths, too
@@ -103,7 +103,7 @@ class FormatOptions(Options):
     """The keywords of `tfrecord_io.convert` that few formats of the core have, and what ``tfr convert --help`` says."""
 
     column: str | None = field(
-        default=None, metadata=option_help("The column to write to a .npy file, in place of all.", "NAME")
+        default=None, metadata=option_help("The column to write to a .npy file, instead of all.", "NAME")
     )
     compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz, HDF5 or NetCDF file."))
     delimiter: str | None = field(

@@ -323,7 +323,7 @@ class PickedSource:
 
 
 def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[PickedSource]:
-    """The files, with the records that match in place of all.
+    """The files, with the records that match instead of all.
 
     Of a file without such records nothing is read. One of which most is needed, or whose matches are unknown, stays as
     it is.

@@ -423,7 +423,7 @@ class IndexWriter:
     def finish(self) -> None:
         """Write a local index, after its file was completed, so that only its name is missing when that is published.
 
-        In a bucket it is uploaded after the file: an index beside the old content would not match it.
+        In a bucket it is uploaded after the file: an index next to the old content would not match it.
         """
         if is_local(self.path, self._storage):
             self._output = self._written()

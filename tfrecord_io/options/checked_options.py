@@ -108,7 +108,7 @@ class Configured:
         raise NotImplementedError
 
 
-# Keywords of a call in place of those of a dataset.
+# Keywords of a call instead of those of a dataset.
 OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
 OF_PLACES = frozenset({"storage_options", "filesystem"})
 _OF_FILES = frozenset({"split", "allow_missing_shards"}) | OF_PLACES  # by which they were found
@@ -232,22 +232,22 @@ class Options:
         names -= OF_SELECTION | (_OF_TARGETS if writes else frozenset())
         if writes and issubclass(cls, FrameOptions):
             names |= {"compression"}  # that of what is read
-        said = {name: getattr(first.stated, name) for name in names}
+        held = {name: getattr(first.stated, name) for name in names}
         reads = "reading" in cls.__dataclass_fields__
-        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else said.keys()
+        compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else held.keys()
         for other in others:
             for name in sorted(compared - OF_CALLS):
                 if getattr(other.stated, name) != getattr(first.stated, name):
                     raise ValueError(f"the datasets differ in {name}=: open them with the same, {_remedy(name)}")
         if writes:
-            said["source_storage"] = first.stated.storage
+            held["source_storage"] = first.stated.storage
         if reads:
-            said["reading"] = first.stated
-        options = cls(**{**said, **own, **keywords})
+            held["reading"] = first.stated
+        options = cls(**{**held, **own, **keywords})
         is_fixed = not all(each.is_as_stated and not (is_list and each.chooses_rows) for each in datasets)
-        for name in sorted(keywords.keys() & said.keys() - OF_CALLS):
-            is_binding = is_fixed or name in _OF_FILES or said[name] != getattr(type(first.stated), name)
-            if getattr(options, name) != said[name] and is_binding:
+        for name in sorted(keywords.keys() & held.keys() - OF_CALLS):
+            is_binding = is_fixed or name in _OF_FILES or held[name] != getattr(type(first.stated), name)
+            if getattr(options, name) != held[name] and is_binding:
                 raise differing(name, call)
         return options
 

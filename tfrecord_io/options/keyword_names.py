@@ -92,7 +92,7 @@ _METHODS = {  # by attribute of datasets and readers of other libraries: what do
     "skip": "tfr.dataset(path, offset=n) leaves out the first rows",
     **dict.fromkeys(("concat", "concatenate", "union"), "a + b joins two datasets"),
 }
-_OF_READERS = {  # what a reader has in place of it
+_OF_READERS = {  # what a reader has instead of it
     **dict.fromkeys(("to_pandas", "to_df", "df", "collect"), "call read_pandas()"),
     **dict.fromkeys(("read", "to_table", "to_arrow", "read_table", "fetchall"), "call read_all()"),
     "to_polars": "call polars.from_arrow(reader)",
@@ -145,7 +145,7 @@ _MODES = {  # by keyword of another library and its value
 }
 OF_DATASETS: set[str] = set()  # the keywords of reading, which `tfrecord_io.options.read` adds
 _SOURCE = re.compile("InputPath|FilesLike|OpenedDataset")  # the types of a parameter that a dataset is passed to
-NO_APPEND = "nothing is appended to a file: write another one beside it, and read both by their directory or a glob"
+NO_APPEND = "nothing is appended to a file: write another one next to it, and read both by their directory or a glob"
 
 
 def _meant_mode(name: str, value: object, call: Callable[..., Any] | None) -> str | None:
@@ -158,7 +158,7 @@ def _meant_mode(name: str, value: object, call: Callable[..., Any] | None) -> st
 
 
 def _instead(call: Callable[..., Any] | None, name: str) -> str | None:
-    """What to use in place of a keyword that a call does not have: another call, or the library that it is for."""
+    """What to use instead of a keyword that a call does not have: another call, or the library that it is for."""
     if call is not None and call.__name__ == "open_writer" and name in ("record_dim", "overwrite_where"):
         return "write_tfrecord has it, and takes an iterable of tables, too"
     return _OF_LIBRARIES.get(call.__name__) if call is not None and name in _OF_TRAINING else None
@@ -316,9 +316,9 @@ def unknown_keyword(
     elif elsewhere:
         hint = f": {elsewhere[0]};"
     elif moved := [own for own in (meant or _close_in_dataset(name, close, call)) if _for_dataset(own, value, call)]:
-        said = (_for_dataset(moved[0], ..., call) or "").replace("…", limit, 1) if moved[0] == "limits" else None
-        said = said or _for_dataset(moved[0], value, call)
-        return TypeError(f"{where}unexpected keyword argument {name!r}: pass {moved[0]}= {said}")
+        advice = (_for_dataset(moved[0], ..., call) or "").replace("…", limit, 1) if moved[0] == "limits" else None
+        advice = advice or _for_dataset(moved[0], value, call)
+        return TypeError(f"{where}unexpected keyword argument {name!r}: pass {moved[0]}= {advice}")
     elif before := next((_BEFORE[own] for own in [name, *meant] if _is_method(call) and own in _BEFORE), None):
         hint = f": call dataset.{before} before;"
     elif instead := _instead(call, name):

@@ -129,7 +129,7 @@ def parse_split(value: Any) -> Split:
     Raises
     ------
     TypeError, ValueError
-        It is no such value.
+        It is not such a value.
     """
     if isinstance(value, Split):
         return value

@@ -29,7 +29,7 @@ class FilePlan:
     ----------
     path : str
     read : {"whole", "records", "index", "left out"}
-        "records": only those that a column index names. "index": its column index in place of the file.
+        "records": only those that a column index names. "index": its column index instead of the file.
     why : str
         The condition on folders, or the index, that leaves out the file or other records; empty for a whole file.
     records : int or None

@@ -102,7 +102,7 @@ def narrowed(scan: AnyScan, options: ReadOptions) -> AnyScan:
 
 
 def _of_call(options: ReadOptions) -> dict[str, Any]:
-    """The options that a call may state in place of those of a dataset."""
+    """The options that a call may state instead of those of a dataset."""
     return {name: getattr(options, name) for name in OF_CALLS}
 
 

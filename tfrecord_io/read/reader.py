@@ -115,7 +115,7 @@ def open_as_it_is(scan: Scan, absent: AbsentColumns | None = None, *, whole: boo
 
 
 def chunk_reader(scan: Scan, *, whole: bool = False) -> ChunkReader | IndexedChunks:
-    """What reads the files of a scan, or what indexes have in place of them."""
+    """What reads the files of a scan, or what indexes have instead of them."""
     if not scan.has_values:
         return ChunkReader(scan.sources, scan.decode_options, whole=whole)
     files = [file for file in scan.picked or () if file.source is not None]

@@ -138,7 +138,7 @@ def plan_scan(
         raise
     conflicts = planned.scan.conflicts() if options.inspects else {}
     for error in conflicts.values():
-        warn(error.said(Caller(frozenset())), SchemaWarning)
+        warn(error.rendered(Caller(frozenset())), SchemaWarning)
     if not conflicts or keeps_conflicts:
         return planned
     planned.close()

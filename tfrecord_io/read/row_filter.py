@@ -206,7 +206,7 @@ class RowFilter:
             typed = [with_typed_literals(part, types_of).expression for part in parts]
             condition = reduce(operator.and_, typed, pc.scalar(True))
             return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(condition)))
-        except (pa.ArrowException, SchemaError):  # such as null in place of a feature, whose type is not known
+        except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
             return True
 
 

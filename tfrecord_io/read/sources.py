@@ -81,7 +81,7 @@ def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
 
 
 def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
-    """What a call reads: in place of a dataset without a schema yet its files, and the options with its selection.
+    """What a call reads: instead of a dataset without a schema yet its files, and the options with its selection.
 
     So what it reads is what it would read of the path. The same holds for a dataset that has one, if the call states
     more of how it is read, or its types are inferred and the read is `whole`, as they are those of all rows then.
@@ -334,7 +334,7 @@ class ChosenRecords:
                     raise walker.fail(error)
 
     def _first(self, frame: Array) -> Array:
-        """The first record, with the schema of the files in place of its own."""
+        """The first record, with the schema of the files instead of its own."""
         own = embedded_content(frame)
         payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
         return np.frombuffer(get_engine().frame([self._schema + payload.removeprefix(_field(own))]), np.uint8)

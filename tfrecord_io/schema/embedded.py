@@ -192,7 +192,7 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
 
 
 def without_orders(schema: pa.Schema, is_lost: Callable[[str], bool]) -> pa.Schema:
-    """The schema with plain values in place of ordered categories whose order `is_lost`, by feature."""
+    """The schema with plain values instead of ordered categories whose order `is_lost`, by feature."""
 
     def plain(field: pa.Field, feature: str) -> pa.Field:
         type_ = field.type

@@ -402,7 +402,7 @@ class Schema:
 
 
 def _name_and_type(field: Field) -> tuple[str, pa.DataType] | None:
-    """What `pa.schema` takes in place of a pa.Field in a third of the time; None if there is more to the field."""
+    """What `pa.schema` takes instead of a pa.Field in a third of the time; None if there is more to the field."""
     is_more = not field.is_common or field.required or field.metadata or field.feature != field.column
     return None if is_more else (field.column, field.type)
 

@@ -1,4 +1,4 @@
-"""Columns of serialized Examples to tables and back: what logs, messages and databases hold in place of files.
+"""Columns of serialized Examples to tables and back: what logs, messages and databases hold instead of files.
 
 A column is decoded as a file is whose records are its values: `RecordColumn` is that file, of which a part is made when
 it is read. So types are inferred, values checked and threads used as in `tfrecord_io.read_table`.
@@ -172,7 +172,7 @@ class RecordColumn(OpenPlainFile):
     arrays : iterable of pyarrow.Array
         Of binary or large_binary.
     name : str
-        In place of the path.
+        Instead of the path.
     """
 
     can_be_read_again = False

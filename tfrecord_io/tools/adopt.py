@@ -226,7 +226,7 @@ def _schema(
 def _inferred(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
     """The schema that is inferred from all records, of one file after the other, so that no more is in memory.
 
-    None where features are tensors by their companions, or described beside the files: each read finds that.
+    None where features are tensors by their companions, or described next to the files: each read finds that.
     """
     seen: dict[str, Observation] = {}
     inferring, is_plain = replace(options, sample="all", progress=False), True

@@ -1,4 +1,4 @@
-"""Take rows out of a dataset: files without such rows stay, the others are dropped or written anew without these rows.
+"""Take rows out of a dataset: files without such rows stay, the others are dropped or rewritten without these rows.
 
 The rows are found by the names of folders, then by column indexes; of the other files, the columns of the condition are
 read. Records that stay are copied as bytes.
@@ -72,13 +72,13 @@ class DeleteReport(Report):
     kept : int
         The rows that remain.
     bytes : int
-        The bytes of the files that were removed: dropped, or written anew.
+        The bytes of the files that were removed: dropped, or rewritten.
     written_bytes : int
         The bytes of the files that were written; 0 with `dry_run`.
     dropped : tuple of str
         Files that had no other rows.
     rewritten : tuple of str
-        Files that were written anew without the rows, under the names that they had.
+        Files that were rewritten without the rows, under the names that they had.
     folders : tuple of str
         Folders of the dataset in which no file remains.
     dry_run : bool
@@ -146,7 +146,7 @@ def delete(
     dry_run : bool, default False
         Report the rows that would be removed, and change nothing.
     storage_options, progress
-        As for `dataset`, to which all else is said.
+        As for `dataset`, which takes all other options of reading.
 
     Returns
     -------
@@ -214,7 +214,7 @@ class _Deletion:
     replacement : Replacement or None
         None: `sources` is one file without a manifest.
     meter : ProgressMeter
-        A file that is to be written anew is counted then, all others once they were searched.
+        A file that is to be rewritten is counted then, all others once they were searched.
     dry_run : bool
     """
 
@@ -310,7 +310,7 @@ class _Deletion:
     # ---- the files
 
     def apply(self) -> None:
-        """Drop files and write others anew, in one step; then make the indexes that these had."""
+        """Drop files and rewrite others, in one step; then make the indexes that these had."""
         if not self._dropped and not self._rewritten:
             return
         removed = sum(len(each.rows) for each in (*self._dropped, *self._rewritten))
@@ -342,7 +342,7 @@ class _Deletion:
         return files[self._replacement.path_of(found.source)]
 
     def _write(self, undo: ExitStack) -> tuple[list[FrameSink], list[WrittenShard]]:
-        """Write the files anew, one after the other."""
+        """Rewrite the files, one after the other."""
         sinks: list[FrameSink] = []
         shards: list[WrittenShard] = []
         has_index = [index is not None for index in find_sidecars([f.source for f in self._rewritten], (SUFFIX,))]

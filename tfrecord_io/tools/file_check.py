@@ -403,7 +403,7 @@ class FileChecker:
                     if self.stopped.is_set():
                         raise Stopped
                     end = self._check_segments(walker, walk) or self._check_block(walker, checker)
-        except TFRecordError as error:  # of a file that is not compressed as it is said to be
+        except TFRecordError as error:  # of a file that is not compressed as stated
             self._add("compression", error)
             self._before = 0, 0
         finally:

@@ -72,7 +72,7 @@ def merge(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As for `dataset`. The ``schema=`` of a dataset is embedded in place of those of the files, whose records are
+        As for `dataset`. The ``schema=`` of a dataset is embedded instead of those of the files, whose records are
         read with it first: it has to name all their features, with types that fit the values. Its
         ``schema_overrides=`` are types of some columns, where the files disagree or have others.
     target : str, PathLike or binary file object

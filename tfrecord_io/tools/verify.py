@@ -106,7 +106,7 @@ class VerifyReport(Report):
                         error.advice = None
                     else:
                         named.append(error.remedies)
-                own = error.said(caller) if isinstance(error, TFRecordError) else str(error)
+                own = error.rendered(caller) if isinstance(error, TFRecordError) else str(error)
                 text = own if text_of is None else text_of(error)
                 lines.append(printable(f"{type(error).__name__}: {text}", LINE_WIDTH))
             if file.problem_count > len(file.problems):

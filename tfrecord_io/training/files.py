@@ -198,7 +198,7 @@ class FileEpochs(Epochs):
         return reader
 
     def _dealt(self, epoch: int, begin: int) -> EpochReader:
-        """The rows that fulfil the filter, dealt out to the workers: each reads all of them, from the first on."""
+        """The rows that fulfil the filter, distributed to the workers: each reads all of them, from the first on."""
         scan = self._scan.over([self._sources[i] for i in self.order(epoch)])
         if self._counts is None:
             limit, expected, times = self._limit, None, 1

@@ -150,7 +150,7 @@ class Mixture(RowSource):
     stop : {"first", "all", "never"}
     source_column : str or None
     classes : Classes or None
-        What rows are drawn from in place of the parts.
+        What rows are drawn from instead of the parts.
     worker : tuple of int
         The part of the rows that this is, and how many there are.
     """

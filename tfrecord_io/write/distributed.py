@@ -49,7 +49,7 @@ class WrittenPart:
     schema, partition_schema : bytes or None
         The embedded schema, and that of the partition columns.
     shards : tuple of WrittenShard
-        With partition columns: the files in place of the one, whose totals the other fields have.
+        With partition columns: the files instead of the one, whose totals the other fields have.
     columns, index : tuple of str
         As in `WriteReport`.
     """

@@ -45,7 +45,7 @@ from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTar
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
 
-_STORED = 8  # parts in a bucket, beside the one that is made; as many wait
+_STORED = 8  # parts in a bucket, next to the one that is made; as many wait
 _REST_BYTES = 8 << 10  # that are read at a time after the end of the records
 _SHOWN = 60  # characters of a setting, in a message
 

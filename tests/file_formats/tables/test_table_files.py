@@ -50,7 +50,7 @@ def _record_file(table: pa.Table, path: Path) -> str:
 
 @pytest.fixture(params=WRITERS)
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A folder of tables, and beside it ``records``, one of TFRecord files with their rows."""
+    """A folder of tables, and next to it ``records``, one of TFRecord files with their rows."""
     for n, folder in enumerate(FOLDERS):
         table = pa.Table.from_pandas(FRAME[n : n + 1], preserve_index=False)
         for kind in ("records", "tables"):

@@ -1,4 +1,4 @@
-"""``storage_options=`` takes a filesystem in every call, in place of options for one."""
+"""``storage_options=`` takes a filesystem in every call, instead of options for one."""
 
 from __future__ import annotations
 

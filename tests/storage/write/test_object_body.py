@@ -120,7 +120,7 @@ def test_an_upload_that_is_discarded_stores_nothing(s3: Bucket, signed: bool, wr
 def test_an_upload_of_another_size_or_of_other_bytes_stores_nothing(s3: Bucket, signed: bool) -> None:
     output = opened(s3, "a", signed=signed)
     output.write(CONTENT[:HALF])
-    with pytest.raises(OSError, match=f"{HALF} bytes in place of {len(CONTENT)}"):
+    with pytest.raises(OSError, match=f"{HALF} bytes instead of {len(CONTENT)}"):
         output.commit()
     output = opened(s3, "a", signed=signed, size=HALF)
     with pytest.raises(OSError, match=f"more than the {HALF} bytes"), output:

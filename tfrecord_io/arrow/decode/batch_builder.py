@@ -415,7 +415,7 @@ def _as_read(field: Field) -> Field:
 
 
 def fill(array: pa.Array, default: pa.Array) -> pa.Array:
-    """`array` with the one value of `default` in place of its nulls."""
+    """`array` with the one value of `default` instead of its nulls."""
     if not array.null_count:
         return array
     import pyarrow.compute as pc

@@ -210,7 +210,7 @@ def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
                 values = dictionary_at(batch.column(number), leaf.path)
                 refuse_invalid_categories(values, leaf.feature)
                 if leaf.encoding == LIST and collide_as_float32(values):
-                    reason = "two of its categories are equal as float32, so that their rows could not be told apart"
+                    reason = "two of its categories are equal as float32, so that their rows could not be distinguished"
                     raise EncodeError(reason, feature=leaf.feature, advice=say('{float64="raw"} keeps their bits'))
                 categories[leaf.feature] = values.cast(restored_type(values.type))
     return categories

@@ -49,7 +49,7 @@ PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a tim
 class BatchSource:
     """A schema and its batches, which can be iterated over once. Errors of the input are raised as they are.
 
-    If all rows are in memory anyway, `part` makes the batches of rows [begin, end), to be used in place of `batches`.
+    If all rows are in memory anyway, `part` makes the batches of rows [begin, end), to be used instead of `batches`.
     """
 
     schema: pa.Schema  # with its metadata, pandas' among it
@@ -135,7 +135,7 @@ def open_input(
 
 
 def _with_images(source: BatchSource, encodings: Mapping[str, str] | None, row_base: int) -> BatchSource:
-    """The source with encoded images in place of arrays."""
+    """The source with encoded images instead of arrays."""
     schema, part = with_image_fields(source.schema, encodings), source.part
 
     def encoded_part(begin: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -163,9 +163,7 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
         source = _of_one(table, options, row_base) if labelled is None else _of_labelled(labelled, options, row_base)
     except EncodeError as error:
         if _is_row(data):
-            error.advice = (
-                "a row of a DataFrame has its dtypes as a DataFrame: pass df.iloc[[0]] in place of df.iloc[0]"
-            )
+            error.advice = "a row of a DataFrame has its dtypes as a DataFrame: pass df.iloc[[0]] instead of df.iloc[0]"
         raise
     if source is not None and labelled is None and options.record_dim is not None:
         raise TypeError(say("{record_dim=} is for objects of xarray, and this is {}", _type_name(data)))

@@ -105,7 +105,7 @@ def _found_columns(
 
 
 def _with_arrow(frame: pd.DataFrame, columns: Mapping[int, Tensors | pa.Array]) -> pd.DataFrame:
-    """The frame with columns of Arrow, which are not converted again, and with nulls in place of tensors."""
+    """The frame with columns of Arrow, which are not converted again, and with nulls instead of tensors."""
     if not columns:
         return frame
     import pandas as pd

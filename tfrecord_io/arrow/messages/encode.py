@@ -464,7 +464,7 @@ def _children(node: MessageNode, column: pa.Array) -> list[tuple[MessageField, p
 
 
 def _without_nulls(column: pa.Array) -> pa.Array:
-    """Any value in the place of nulls, whose message is left out."""
+    """Any value instead of nulls, whose message is left out."""
     if not column.null_count:
         return column
     empty: object = b"" if t.is_binary(column.type) else "" if t.is_string(column.type) else 0

@@ -494,7 +494,7 @@ def joined(parts: list[Rows], threads: int = 1) -> Rows:
 
 
 def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
-    """The columns that arrays are made of: those of a schema, with ``outer/inner`` in place of structs."""
+    """The columns that arrays are made of: those of a schema, with ``outer/inner`` instead of structs."""
     fields = list(schema)
     if not any(type_.num_fields for type_ in schema.types):
         return fields

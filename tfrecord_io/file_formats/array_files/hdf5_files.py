@@ -55,7 +55,7 @@ _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
 SINGLE = "convert them one by one"
 _COPY = "copy it into the file" | say("exclude it with {columns=}")
-_NONE = np.dtype(object)  # in place of a dtype that is not known
+_NONE = np.dtype(object)  # instead of a dtype that is not known
 _OTHER_FILE = "its values are in another file, which is not opened"
 
 

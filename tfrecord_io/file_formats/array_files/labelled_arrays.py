@@ -83,7 +83,7 @@ def stream_of_group(
 
 
 def plain_attribute(value: Any) -> Any:
-    """An attribute as Python and NumPy have it: text, one number in place of an array of one."""
+    """An attribute as Python and NumPy have it: text, one number instead of an array of one."""
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind != "V":
         value = value.reshape(())[()]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

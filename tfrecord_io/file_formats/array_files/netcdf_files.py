@@ -230,7 +230,7 @@ def _attribute(name: str, key: str, value: Any, dtype: np.dtype[Any]) -> Any:
     if items and all(isinstance(item, str) and "\0" not in item for item in items):
         return value
     if any(type(item) not in (int, float) for item in items) or (array := np.array(value)).dtype.str[1:] not in _STORED:
-        reason = f"its attribute '{printable(key)}' is no text, no number, and no list of these, which NetCDF has"
+        reason = f"its attribute '{printable(key)}' is neither text nor a number nor a list of these, which NetCDF has"
         raise EncodeError(reason, feature=name, got=value, advice=EXCLUDE)
     return array.astype(dtype) if key in FILLS and dtype.kind in "iuf" else array
 

@@ -46,7 +46,7 @@ _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion e
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 _LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 _HEADER_BYTES = 64 << 10
-_THREADS = 2  # parse at a time: the records are encoded beside them
+_THREADS = 2  # parse at a time: the records are encoded next to them
 _LINE_ENDS = tuple(b"\r\n")
 
 

@@ -491,7 +491,7 @@ class _Number(str):
 
 
 def with_numbers(lines: bytes, schema: pa.Schema, *, inferring: bool) -> Iterator[bytes]:
-    """JSON lines with bare NaN and Infinity, which pyarrow parses as numbers, in place of text, and text for numbers.
+    """JSON lines with bare NaN and Infinity, which pyarrow parses as numbers, instead of text, and text for numbers.
 
     First NaN in all places, if the types are known; then by type: text becomes a number in columns of floats and, while
     `inferring`, in unknown ones that hold numbers; numbers become text in columns of text. None if a number is beyond

@@ -194,7 +194,7 @@ def _datasink(writer: DistributedWriter) -> Any:
 
 
 def _columns(block: Any) -> Any:
-    """A block with NumPy arrays in place of Ray's own tensor types."""
+    """A block with NumPy arrays instead of Ray's own tensor types."""
     if not isinstance(block, pa.Table):
         return block
     own = {field.name for field in block.schema if _extension_name(field.type).startswith("ray.")}

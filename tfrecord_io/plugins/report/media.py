@@ -166,7 +166,7 @@ def _sound(row: Row, name: str, value: Any, note: str) -> MediaSample:
 
 
 def _captions(row: Row, name: str) -> tuple[tuple[str, str], ...]:
-    """The labels of a record: those beside the feature first."""
+    """The labels of a record: those next to the feature first."""
     folder = name.rpartition("/")[0]
     wanted = [f"{folder}/{ending}" for ending in CAPTIONS if folder] + list(CAPTIONS)
     found: list[tuple[str, str]] = []

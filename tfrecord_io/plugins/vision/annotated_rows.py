@@ -247,7 +247,7 @@ class AnnotatedRecords:
                 text = f"{len(values)} values, 'keypoint/x' has {total}"
                 raise _error(reader, self.count, text, f"{OBJECT}{name}")
         if not count or total % count:
-            text = f"{total} key points cannot be dealt out to {count} objects"
+            text = f"{total} key points cannot be distributed among {count} objects"
             raise _error(reader, self.count, text, f"{OBJECT}keypoint/x")
         if not y or not all(map(math.isfinite, (*x, *y))):
             raise _error(reader, self.count, "a key point is not finite", f"{OBJECT}keypoint/x")

@@ -202,7 +202,7 @@ def _find(path: str, storage: StorageOptions) -> _Folder:
 
 
 def _read(fs: FileSystem, files: Sequence[Entry], threads: int | None) -> list[AnnotatedImage]:
-    """The annotations, with the names of classes in place of labels."""
+    """The annotations, with the names of classes instead of labels."""
 
     def checked() -> Iterator[tuple[str, FileSystem, Entry]]:
         for entry in files:

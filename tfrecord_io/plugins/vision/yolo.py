@@ -81,7 +81,7 @@ def open_yolo(
         ``class x y x y x y …`` with the corners of a polygon, or, if ``data.yaml`` has ``kpt_shape``, a box and key
         points. An image without this file has no objects.
     images : str or PathLike, optional
-        The folder of the images, in place of ``images`` in `path`. Unless it is in `path` and itself in a folder
+        The folder of the images, instead of ``images`` in `path`. Unless it is in `path` and itself in a folder
         ``images``, the labels are in ``labels``, or in `path` itself.
     image_set : str, optional
         ``"train"``, ``"val"`` or ``"test"``: the images that ``data.yaml`` names so, a folder or a text file with

@@ -11,9 +11,9 @@ A chain inside a payload ends with the payload at the latest, and a checksum of 
 enough records that breaks is rejected if it is followed by a checksum and the next header: at once, or after fields of
 the message that holds it, or where the damaged record's own checksum is. If the length of the damaged record is known,
 a chain must lead beyond its end, and if the file ends before that end, nothing is searched: whether what is left are
-the records behind lost bytes, or those of a file inside a payload that was cut off, cannot be told apart. What remains
-is a file of more records inside a payload, truncated or followed by other bytes than fields, where both the header and
-bytes of the payload are damaged.
+the records behind lost bytes, or those of a file inside a payload that was truncated, cannot be distinguished. What
+remains is a file of more records inside a payload, truncated or followed by other bytes than fields, where both the
+header and bytes of the payload are damaged.
 
 A record in which each LF became CRLF, as by a transfer in text mode, is recognized by its checksums. If its payload had
 CRLF of its own, only the checksum of the header fits: then its length is known.
@@ -164,7 +164,7 @@ class BoundarySearch:
         return end if found is None else found
 
     def _behind_text(self) -> int | None:
-        """The boundary behind a record that is intact but for CRLF in the place of LF."""
+        """The boundary behind a record that is intact but for CRLF instead of LF."""
         header = self._text_header()
         text = None if header is None else self._as_text(frame_size(header))
         if text is None:
@@ -174,7 +174,7 @@ class BoundarySearch:
         return end if fault is None and len(content) < end - self._begin else None
 
     def _behind_text_header(self) -> tuple[bool, int | None]:
-        """Whether the header is intact but for CRLF in the place of LF, and if so, the boundary behind its record.
+        """Whether the header is intact but for CRLF instead of LF, and if so, the boundary behind its record.
 
         Some CRLF of the payload may be its own, so that its end is not known exactly.
         """
@@ -190,14 +190,14 @@ class BoundarySearch:
         return True, self._search(stop, None) if found is None else found
 
     def _text_header(self) -> bytes | None:
-        """The header with LF in the place of CRLF, if it is intact then."""
+        """The header with LF instead of CRLF, if it is intact then."""
         text = self._as_text(HEADER_BYTES)
         if text is None or not is_record_header(text[0]):
             return None
         return text[0] if frame_size(text[0]) <= self._walker.max_record_bytes + FRAME_BYTES else None
 
     def _as_text(self, size: int) -> tuple[bytes, int] | None:
-        """`size` bytes from the begin on, with LF in the place of CRLF, and where they end; None if they are fewer."""
+        """`size` bytes from the begin on, with LF instead of CRLF, and where they end; None if they are fewer."""
         begin, end = self._begin, self._begin + size
         while self._holds(end):
             base = self._walker.offset

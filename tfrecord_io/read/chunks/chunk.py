@@ -86,7 +86,7 @@ class DecodedChunk:
     new_names : sequence of FeatureName
         The names that the plan does not have, and that the decoder met first in these rows.
     batch : pa.RecordBatch or None
-        The rows in place of `columns`, where an index has them.
+        The rows instead of `columns`, where an index has them.
     """
 
     path: str

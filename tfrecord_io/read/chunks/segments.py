@@ -318,7 +318,7 @@ class Segments(Closing, Generic[P]):
         position = self._bounds[0]
         for end in self._bounds[1:]:
             ahead = None if self._ahead is None else next(self._ahead, None)
-            self.submit()  # in place of the one that was taken, before this thread is busy with that
+            self.submit()  # instead of the one that was taken, before this thread is busy with that
             while position < end:
                 if ahead is None or ahead.begin != position or not self.is_exact(ahead.part):
                     ahead = self._work.segment(self.make_part(False), position, end, is_boundary=True)

@@ -13,7 +13,7 @@ from typing import Any
 from tfrecord_io.storage.filesystem.os_errors import azure_code, raise_os_errors, replaced_error
 
 AZURE = ("az", "abfs", "abfss")  # protocols of adlfs
-MISSING = "*"  # in place of a version: no blob must have the name
+MISSING = "*"  # instead of a version: no blob must have the name
 MOST_DELETED = 256  # blobs in a request
 _COPY_SECONDS = 0.5  # between two looks at a copy that the store has not made at once
 _DELETED = (202, 404)
@@ -46,7 +46,7 @@ class Blob:
                 raise
 
     async def put(self, body: bytes, version: str | None = None) -> str:
-        """Store a small blob, in place of this version or, with None, of any; returns its version."""
+        """Store a small blob, replacing this version or, with None, of any; returns its version."""
         condition = _condition(version)
         with raise_os_errors(self._path):
             answer = await self._client.upload_blob(body, overwrite=version != MISSING, max_concurrency=1, **condition)
@@ -58,7 +58,7 @@ class Blob:
             await self._client.stage_block(block, bytes(body), length=len(body))
 
     async def commit(self, blocks: Sequence[str], version: str | None = None) -> None:
-        """Make the blob of blocks, in place of this version or, with None, of any."""
+        """Make the blob of blocks, replacing this version or, with None, of any."""
         from azure.storage.blob import BlobBlock
 
         with raise_os_errors(self._path):
@@ -88,7 +88,7 @@ class Blob:
             await self._client.delete_blob(**_condition(version))
 
     async def copy_to(self, other: Blob, version: str | None = None) -> None:
-        """Let the store copy the blob within its account, in place of this version or, with None, of any."""
+        """Let the store copy the blob within its account, replacing this version or, with None, of any."""
         target = other._client
         with raise_os_errors(other._path):
             status = (await target.start_copy_from_url(self._client.url, **_condition(version)))["copy_status"]

@@ -64,7 +64,7 @@ async def google_info(fs: Any, name: str, *, is_file: bool = False) -> dict[str,
 
 
 async def rewrite(fs: Any, source: str, target: str, generation: str | None) -> dict[str, Any]:
-    """Let the store copy an object, in place of this generation ("0": of none) or, with None, of any.
+    """Let the store copy an object, replacing this generation ("0": of none) or, with None, of any.
 
     Returns what the store states of the copy.
     """

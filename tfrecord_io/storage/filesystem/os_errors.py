@@ -91,7 +91,7 @@ async def answer_of(request: Callable[[], Awaitable[T]], path: str) -> T:
 def refused_option(
     error: BaseException, options: Mapping[str, Any], path: str, known: Iterable[str] = ()
 ) -> ValueError | None:
-    """The error for an option of the storage that is no such option; None if `error` is about something else.
+    """The error for an unknown option of the storage; None if `error` is about something else.
 
     `known` are names of options, of which one may have been meant. No message shows a value.
     """

@@ -1,6 +1,6 @@
 """The rules for file names: which ones are TFRecord files, which shard of which family, and what writers call theirs.
 
-Each kind of name that a writer makes has one maker, and beside it one parser, which accepts whatever the maker makes:
+Each kind of name that a writer makes has one maker, and next to it one parser, which accepts whatever the maker makes:
 a manifest that names a file by a name that its parser refuses could not be read any more.
 """
 
@@ -136,7 +136,7 @@ def dataset_of(path: str) -> tuple[str, str] | None:
 def shard_name(base: str, index: int, count: int | None, id: str = "") -> str:
     """The name of shard `index` of `count`, as TensorFlow names it; without a count if it is not known yet.
 
-    A shard that is added to a dataset has the id of its writing in place of the count.
+    A shard that is added to a dataset has the id of its writing instead of the count.
 
     >>> shard_name("out/train", 0, 8), shard_name("out/train", 0, None)
     ('out/train-00000-of-00008', 'out/train-00000')
@@ -148,7 +148,7 @@ def shard_name(base: str, index: int, count: int | None, id: str = "") -> str:
     return f"{base}-{index:05d}" if count is None else f"{base}-{index:05d}-of-{count:05d}"
 
 
-# ---- what writers make beside the shards; all of these names are hidden (`is_hidden`), except for claims and indexes
+# ---- what writers make next to the shards; all of these names are hidden (`is_hidden`), except for claims and indexes
 
 
 def new_id() -> str:

@@ -70,7 +70,7 @@ from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Sour
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
 
-_KEYS = dict.fromkeys(("path", "records", "bytes", "crc32c")).keys()  # of a file about which nothing else is said
+_KEYS = dict.fromkeys(("path", "records", "bytes", "crc32c")).keys()  # of a file without further entries
 _CRC = re.compile("[0-9a-f]{8}")
 _COUNTS = range(2**63)
 _MOST_READERS = 16
@@ -366,7 +366,7 @@ class Manifests:
         """List files, and apply the manifests among them: the files are those that these name.
 
         `wanted` selects the names that the path asks for: files of a manifest that the listing lacks are looked up.
-        `whole`: directories are read, where all files are those of their manifests; else others may stand beside them.
+        `whole`: directories are read, where all files are those of their manifests; else others may stand next to them.
         """
         self.datasets, self._in, self._owner, self._damaged = [], {}, {}, {}
         entries: dict[str, Entry] = {}
@@ -594,7 +594,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
 
 def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry] | None) -> Source | None:
     if source.shard is not None and source.shard.staged is not None:
-        return None  # its name is not certain yet: what is beside it may be the index of the shard that it replaces
+        return None  # its name is not certain yet: what is next to it may be the index of the shard that it replaces
     fs, name = _location(source)
     front, record_suffix, compression_suffix = split_suffixes(name)
     stems = (name, front) if record_suffix and not compression_suffix else (name,)

@@ -181,7 +181,7 @@ class Source:
     _prefetched: Any = field(default=None, repr=False, compare=False)  # a raw file that is open, as a RangeReader is
     pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
     origin: Origins | None = field(default=None, repr=False, compare=False)
-    derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # in place of the file's content
+    derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # instead of the file's content
     file_bytes: int | None = None  # of the file of a `byte_range`; None of other sources
     records: int | None = None  # of a piece, where it is known
     beside: Mapping[str, Entry] | None = field(default=None, repr=False, compare=False)  # the files of its directory
@@ -316,7 +316,7 @@ class Source:
 
     @property
     def info(self) -> Mapping[str, Any] | None:
-        """What fsspec said of a remote file when it was looked up, such as its ETag."""
+        """The info of fsspec about a remote file when it was looked up, such as its ETag."""
         return self._info
 
     def may_be_beside(self, name: str) -> bool:

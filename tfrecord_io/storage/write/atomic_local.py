@@ -256,7 +256,7 @@ class LocalPlace(ExclusivePlace):
         return True
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
-        if moved:  # the names beside the manifest are made durable with its next version, those in folders are not
+        if moved:  # the names next to the manifest are made durable with its next version, those in folders are not
             self._changed.discard(os.path.dirname(self.directory))
             self.sync()
 

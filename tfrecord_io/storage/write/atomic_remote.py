@@ -111,7 +111,7 @@ async def insert_object(
     kind: str = "octet-stream",
     **metadata: str,
 ) -> Any:
-    """Store a small object in Google Cloud Storage, in place of this generation ("0": none) or, with None, of any.
+    """Store a small object in Google Cloud Storage, replacing this generation ("0": none) or, with None, of any.
 
     The store refuses it if its `metadata` has another ``crc32c``. The request of gcsfs ends the body by a bare newline:
     an object that ends with a carriage return may lose it.
@@ -456,7 +456,7 @@ class S3Output(PartedOutput):
     def _complete_body(self, body: ObjectBody) -> None:
         """Let a request end that was begun before all was there, unless it has failed as its signature needs all."""
         if self.offset != len(body):
-            raise OSError(errno.EIO, f"{self.offset} bytes in place of {len(body)}", self.path)
+            raise OSError(errno.EIO, f"{self.offset} bytes instead of {len(body)}", self.path)
         body.complete()
         if self._put is not None:
             try:

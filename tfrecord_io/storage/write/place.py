@@ -25,7 +25,7 @@ def version_of(entry: Entry) -> str | None:
 
 
 Change = Callable[[Manifest | None], Manifest]
-"""Returns the manifest to write in place of another, or that itself if nothing is to be written."""
+"""Returns the manifest to write instead of another, or that itself if nothing is to be written."""
 
 
 class Place(ABC):
@@ -70,7 +70,7 @@ class Place(ABC):
     ) -> bool:
         """Give a staged shard of this many bytes its name; `again`, it may have it already.
 
-        With `version`, in a store with conditions: in place of this one only ("": of none). Returns whether it was.
+        With `version`, in a store with conditions: replacing only this one ("": of none). Returns whether it was.
         """
 
     def fence(self, id: str) -> str | None:

@@ -372,7 +372,7 @@ class GcsPlace(ConditionalPlace):
 
     async def _delete(self, keys: Sequence[str]) -> Collection[str]:
         paths = {f"{self._bucket}/{key}": key for key in keys}
-        deleted = await self._inner._rm_files(list(paths))  # has errors in place of those that it could not delete
+        deleted = await self._inner._rm_files(list(paths))  # has errors instead of those that it could not delete
         return set(keys).difference(paths[path] for path in deleted if path in paths)
 
 

@@ -430,7 +430,7 @@ class Publication:
         return Manifest(self._stem, self._id, tuple(files), compression, schema, sources_without_rows=without_rows)
 
     def _changed(self, own: Manifest, manifest: Manifest | None) -> Manifest:
-        """The manifest with the new shards, in place of `manifest`."""
+        """The manifest with the new shards, replacing `manifest`."""
         if self._grows:
             new = self._grown(own.files, own.schema, manifest)
         else:
@@ -577,7 +577,7 @@ class Publication:
                     raise error
 
     def _name_staged(self, files: Sequence[ManifestFile]) -> None:
-        """Give staged shards their names, each in place of the version that was there before a look at the manifest.
+        """Give staged shards their names, each replacing the version that was there before a look at the manifest.
 
         A writer that was overtaken replaces no shard of the other: its staged ones are gone before the other gives a
         name, and for a copy that is under way then, its target is another version.
