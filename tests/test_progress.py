@@ -176,7 +176,7 @@ WRITES: dict[str, Call] = {
     },
 }
 CALLS = {**READS, **WRITES}
-OF_LARGE_LIBRARIES = {"read_earth_engine", "write_earth_engine"}  # they read and write as `dataset` and others do
+OF_LARGE_LIBRARIES = {"write_earth_engine"}  # it writes as others do
 WITHOUT_TOTAL = {"report, two datasets", "write_tfds", "write_elwc"}
 
 

@@ -1,7 +1,7 @@
 # Written by docs/reference/stub.py.
 
-from tfrecord_io.format.tensor_proto import parse_tensor as parse_tensor
-from tfrecord_io.format.tensor_proto import serialize_tensor as serialize_tensor
+from tfrecord_io.format.serialized_tensor import parse_tensor as parse_tensor
+from tfrecord_io.format.serialized_tensor import serialize_tensor as serialize_tensor
 from tfrecord_io.schema.formats.tf_features import FixedLenFeature as FixedLenFeature
 from tfrecord_io.schema.formats.tf_features import FixedLenSequenceFeature as FixedLenSequenceFeature
 from tfrecord_io.schema.formats.tf_features import RaggedFeature as RaggedFeature

@@ -59,7 +59,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "tf_compat.example": "bytes_feature float_feature int64_feature",
         "tf_compat.decode_json": "decode_json_example",
         "tf_compat.decode_raw": "decode_raw",
-        "format.tensor_proto": "parse_tensor serialize_tensor",
+        "format.serialized_tensor": "parse_tensor serialize_tensor",
         "tf_compat.record_files": "TFRecordOptions TFRecordWriter",
     },
     "train": {

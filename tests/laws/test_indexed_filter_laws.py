@@ -253,19 +253,21 @@ def test_partition_columns_and_paths(tmp_path: Path) -> None:
         )
 
 
-def test_in_a_bucket(s3: Bucket, only_matching_records: list[int]) -> None:
-    keywords: dict[str, Any] = {"storage_options": s3.storage_options}
+@pytest.mark.parametrize("store", ["s3", "google", "azure"])
+def test_in_a_bucket(store: str, only_matching_records: list[int], request: pytest.FixtureRequest) -> None:
+    bucket: Bucket = request.getfixturevalue(store)
+    keywords: dict[str, Any] = {"storage_options": bucket.storage_options}
     rows = {
         "id": np.arange(300),
         "label": np.arange(300) % 50,
         "image": [bytes([i % 256]) * 10_000 for i in range(300)],
     }
-    tfr.write_tfrecord(rows, s3.url("a@3"), **keywords)
-    read_by(tfr.build_index, s3.url("a@3"), columns=["label"], **keywords)
-    with read_by(tfr.open_reader, s3.url("a@3"), filters=f("label") == 7, **keywords) as reader:
+    tfr.write_tfrecord(rows, bucket.url("a@3"), **keywords)
+    read_by(tfr.build_index, bucket.url("a@3"), columns=["label"], **keywords)
+    with read_by(tfr.open_reader, bucket.url("a@3"), filters=f("label") == 7, **keywords) as reader:
         assert reader.read_all()["id"].to_pylist() == list(range(7, 300, 50))
         assert reader.report.bytes < 100_000
-    dataset = tfr.dataset(s3.url("a@3"), **keywords).filter(f("label") == 7)
+    dataset = tfr.dataset(bucket.url("a@3"), **keywords).filter(f("label") == 7)
     assert dataset.count_rows() == 6
     del only_matching_records[:]
     for pieces in (dataset.pieces(7), pickle.loads(pickle.dumps(dataset.pieces(7)))):
@@ -273,3 +275,8 @@ def test_in_a_bucket(s3: Bucket, only_matching_records: list[int]) -> None:
     assert len(only_matching_records) == 14
     batches = dataset.iter_arrays(batch_size=4, worker=(0, 2))
     assert [n for batch in batches for n in batch["id"].tolist()] == [7, 57, 207, 257]
+    kept = pickle.dumps(dataset.pieces(7))
+    tfr.write_tfrecord({**rows, "id": np.arange(300)[::-1]}, bucket.url("a@3"), mode="overwrite", **keywords)
+    for piece in pickle.loads(kept):
+        with pytest.raises(tfr.errors.ReplacedError):
+            piece.read()

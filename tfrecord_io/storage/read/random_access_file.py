@@ -21,7 +21,7 @@ from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.source import INCOMPLETE, Source, open_raw
+from tfrecord_io.storage.read.source import INCOMPLETE, ONLY_TAG, Source, open_raw
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader
@@ -266,9 +266,10 @@ class RemoteRandomAccessFile(RandomAccessFile):
     def version(self) -> str:
         """See `RandomAccessFile.version`: a checksum or tag of the object."""
         _, info = self._source.current_name()
-        if info is None or INCOMPLETE in info:  # another key may have been the first
+        if info is None:
             return ""
-        return next((f"{key}={info[key]}" for key in _VERSION_KEYS if info.get(key)), "")
+        keys = (ONLY_TAG,) if INCOMPLETE in info else _VERSION_KEYS  # elsewhere another key may have been the first
+        return next((f"{key}={info[key]}" for key in keys if info.get(key)), "")
 
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
         """See `RandomAccessFile.read`; a large range is read by several requests at a time."""

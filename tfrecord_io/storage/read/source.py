@@ -40,6 +40,7 @@ MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files 
 T = TypeVar("T")
 _Opened = TypeVar("_Opened", bound=Raw)
 _PIECE = 1 << 20
+ONLY_TAG = "ETag"  # a key of the description of an object in S3, of which fsspec states no checksum
 INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
 
 
@@ -348,18 +349,24 @@ class Source:
         return replace(file, size=end - begin, span=span, file_bytes=file.size)
 
     def whole_file(self) -> Source:
-        """The file that this is a piece of, as it is now; a file as it is."""
+        """The file that this is a piece of, as it is now; a file as it is. ReplacedError if its version is another."""
         if self.span is None:
             return self
         if self.remote is None:
             status = os.stat(self.path) if self.shard is None else self.shard.by_name(self.path, os.stat)
             return replace(self, span=None, file_bytes=None, records=None, size=status.st_size)
         name, info = self.current_name()
-        if info is not None and info.get("size") is not None:
+        is_described = info is not None and (INCOMPLETE not in info or ONLY_TAG in info)
+        if info is not None and is_described and info.get("size") is not None:
             return replace(self, span=None, file_bytes=None, records=None, size=info["size"])
         entry = self._store.entry(name, is_file=True)
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
+        kept, now = dict(info or ()), entry.info or {}
+        if any(str(now[key]) != str(kept[key]) for key in kept.keys() & now.keys() - {"size"}):
+            from tfrecord_io.storage.filesystem.os_errors import replaced_error
+
+            raise replaced_error(self.path)
         return replace(self, span=None, file_bytes=None, records=None, size=entry.size, _info=entry.info)
 
     def check_unchanged(self) -> None:

@@ -1,4 +1,4 @@
-"""serialize_tensor writes what TensorFlow writes; see also tests/conformance and the tensors in test_tensor_proto."""
+"""serialize_tensor writes what TensorFlow writes; see also tests/conformance and test_serialized_tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from limited import set_limits
 from protos import NUMBERS, STRING, arrays, content, dtype, proto, texts
 from records import field
 from tfrecord_io.format.dtypes import text_dtype
-from tfrecord_io.format.tensor_proto import proto_prefix
+from tfrecord_io.format.serialized_tensor import proto_prefix
 
 
 @given(arrays())
