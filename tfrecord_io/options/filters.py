@@ -111,10 +111,9 @@ def _scalar(column: str, symbol: str, value: Any) -> pa.Scalar:
     if isinstance(value, pa.Scalar):
         return value
     value = _storable(value)
-    if _has_nanoseconds(value):
-        return _array([value])[0]
     with suppress(*_NO_VALUE):
-        return pa.scalar(value)
+        scalar = pa.scalar(value)
+        return _array([value])[0] if pa.types.is_temporal(scalar.type) else scalar
     try:
         return pa.array([value], from_pandas=True)[0]  # NumPy's and pandas' times, NA and NaT
     except _NO_VALUE as error:
