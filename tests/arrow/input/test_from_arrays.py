@@ -158,7 +158,7 @@ def test_what_is_not_a_table_is_named(data: Any, message: str) -> None:
 
 
 def test_a_row_of_a_frame_has_its_own_advice() -> None:
-    with pytest.raises(EncodeError, match=r"pass df.iloc\[\[0\]\] in place"):
+    with pytest.raises(EncodeError, match=r"pass df.iloc\[\[0\]\] instead"):
         open_input(FRAME.iloc[0])
     assert open_input(FRAME.iloc[[0]]).rows == 1
 

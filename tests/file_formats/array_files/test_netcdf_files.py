@@ -99,7 +99,7 @@ def test_stored_values_keep_their_fill_and_their_units(tmp_path: Path) -> None:
         ([[1], [1, 2]], {}, "feature 'x': its lists have several lengths"),
         ([1, None], {}, "record 1: feature 'x': it has no value"),
         (["a", "b\0"], {}, "record 1: feature 'x': a text has a NUL"),
-        ([1, 2], {"flag": True}, "feature 'x': its attribute 'flag' is no text, no number"),
+        ([1, 2], {"flag": True}, "feature 'x': its attribute 'flag' is neither text nor a number"),
         ([1, 2], {"none": None}, "its attribute 'none'"),
         ([1, 2], {"nested": [[1], [2]]}, "its attribute 'nested'"),
         ([1, 2], {"both": [1, "a"]}, "its attribute 'both'"),
