@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tfrecord_io as tfr
 from engine_comparison import NATIVE, compare
 from reference_engine import ENGINE as REFERENCE
 from rounds import near, rounds
@@ -364,6 +366,16 @@ def test_lists_and_long_values_decode_alike(seed: int) -> None:
     columns = tuple(PlanColumn(n.decode(), Kind(k), layout, random.choice(list(Text))) for n, k in features)
     for plan in (Plan(), Plan(select=lambda name: name in read), Plan(columns, unknown="skip"), Plan(splits=True)):
         compare(plan, frames, cuts)
+
+
+def test_an_entry_that_ends_behind_its_features_is_damage() -> None:
+    """The Features end before the entry does; what follows them is, by itself, an empty field of the record."""
+    entry = field(1, b"f0") + field(2, field(1, b""))
+    usual = example(field(1, entry))
+    broken = bytes([usual[0], usual[1] - 2]) + usual[2:]
+    with pytest.raises(DecodeError):
+        tfr.train.Example.FromString(broken)
+    compare(Plan(), REFERENCE.frame([*[usual] * 4, broken, usual, BALLAST]), [])
 
 
 @pytest.mark.parametrize("seed", range(rounds(80)))
