@@ -63,9 +63,10 @@ def table_of_frame(
     for i, dtype in enumerate(frame.dtypes):
         if i in found or not isinstance(dtype, np.dtype) or dtype.kind not in looked_at:
             continue
+        values = frame.iloc[:, i]
         if dtype.kind == "O" and i not in exact:
-            refuse_mixture(table.field(i).name, frame.iloc[:, i], table.field(i).type)
-        column = _better_column(frame.iloc[:, i], table.column(i))
+            refuse_mixture(table.field(i).name, values, table.field(i).type)
+        column = _better_column(values, table.column(i))
         if column is not None:
             table = table.set_column(i, table.field(i).with_type(column.type), column)
     _refuse_mixed_levels(frame, table)

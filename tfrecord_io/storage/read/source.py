@@ -18,7 +18,7 @@ import numpy as np
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.compression.stream import Stream
-from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -66,9 +66,7 @@ class ManifestVersion:
                 return
         entry = self.fs.entry(self.name, is_file=True)
         if entry is None or own.search(read_manifest(self.fs, entry)) is None:
-            from tfrecord_io.storage.filesystem.os_errors import replaced_error
-
-            raise replaced_error(self.path, "dataset")
+            raise _replaced(self.path, "dataset")
 
     def _start(self) -> bytes:
         """The first bytes; in a bucket all, by one request."""
@@ -364,9 +362,7 @@ class Source:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         kept, now = dict(info or ()), entry.info or {}
         if any(str(now[key]) != str(kept[key]) for key in kept.keys() & now.keys() - {"size"}):
-            from tfrecord_io.storage.filesystem.os_errors import replaced_error
-
-            raise replaced_error(self.path)
+            raise _replaced(self.path)
         return replace(self, span=None, file_bytes=None, records=None, size=entry.size, _info=entry.info)
 
     def check_unchanged(self) -> None:
@@ -381,9 +377,7 @@ class Source:
             entry = self._store.entry(self.current_name()[0])
             size = None if entry is None else entry.size
         if size != (self.size if self.span is None else self.file_bytes):
-            from tfrecord_io.storage.filesystem.os_errors import replaced_error
-
-            raise replaced_error(self.path)
+            raise _replaced(self.path)
 
     @property
     def begins_file(self) -> bool:
@@ -456,9 +450,14 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
             entry = latest
         if len(text) == entry.size:
             return text
+    raise _replaced(path)
+
+
+def _replaced(path: str, what: str = "file") -> ReplacedError:
+    """See `replaced_error`, whose module the first read of a local file does not need."""
     from tfrecord_io.storage.filesystem.os_errors import replaced_error
 
-    raise replaced_error(path)
+    return replaced_error(path, what)
 
 
 class SummedFile:
