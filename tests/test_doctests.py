@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -48,3 +49,9 @@ FUNCTIONS = [name for name in PUBLIC if name.islower()]
 def test_public_call_has_an_example(name: str) -> None:
     before = (inspect.getdoc(public(name)) or "").partition("\nParameters\n---")[0]
     assert ">>> " in before, f"tfrecord_io.{name} shows no example before its parameters"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_of_public_names_import_public_names(name: str) -> None:
+    imported = re.findall(r">>> from (tfrecord_io\.\w+)", inspect.getdoc(public(name)) or "")
+    assert set(imported) <= {"tfrecord_io.errors", "tfrecord_io.typing"}

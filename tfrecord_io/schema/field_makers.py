@@ -36,8 +36,8 @@ def scalar(
 ) -> Field:
     """A column of single values.
 
-    >>> from tfrecord_io.schema.schema import Schema
-    >>> Schema({"label": scalar("int32", default=0), "price": scalar("float32", feature="PRICE")})
+    >>> import tfrecord_io as tfr
+    >>> tfr.Schema({"label": tfr.scalar("int32", default=0), "price": tfr.scalar("float32", feature="PRICE")})
     Schema of 2 columns
       label  int32  default 0
       price  float  feature PRICE

@@ -26,8 +26,8 @@ def _form(name: str) -> Any:
 class Schema:
     """The columns to read, in order, with their types; other features of the records are ignored.
 
-    >>> from tfrecord_io.schema.field_makers import scalar
-    >>> Schema({"label": scalar("int32", required=True), "tokens": "list<int64>"})
+    >>> import tfrecord_io as tfr
+    >>> tfr.Schema({"label": tfr.scalar("int32", required=True), "tokens": "list<int64>"})
     Schema of 2 columns
       label   int32              required
       tokens  list<item: int64>
@@ -308,9 +308,9 @@ class Schema:
     ) -> Schema:
         """The schema of what TensorFlow's parsing would return.
 
-        >>> from tfrecord_io.schema.formats.tf_features import FixedLenFeature, VarLenFeature
-        >>> description = {"label": FixedLenFeature([], "int64", 0), "words": VarLenFeature("string")}
-        >>> Schema.from_feature_description(description)
+        >>> import tfrecord_io as tfr
+        >>> description = {"label": tfr.io.FixedLenFeature([], "int64", 0), "words": tfr.io.VarLenFeature("string")}
+        >>> tfr.Schema.from_feature_description(description)
         Schema of 2 columns
           label  int64               default 0
           words  list<item: binary>

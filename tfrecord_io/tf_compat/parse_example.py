@@ -60,10 +60,10 @@ def parse_example(
 ) -> dict[str, Parsed]:
     """Parse serialized Examples by a feature description, like ``tf.io.parse_example``.
 
-    >>> from tfrecord_io.tf_compat.example import encode_example
-    >>> from tfrecord_io.schema.formats.tf_features import FixedLenFeature, VarLenFeature
-    >>> batch = [encode_example({"label": 3, "name": b"cat"}), encode_example({"name": [b"a", b"dog"]})]
-    >>> parsed = parse_example(batch, {"label": FixedLenFeature([], "int64", -1), "name": VarLenFeature("string")})
+    >>> import tfrecord_io as tfr
+    >>> batch = [tfr.encode_example({"label": 3, "name": b"cat"}), tfr.encode_example({"name": [b"a", b"dog"]})]
+    >>> features = {"label": tfr.io.FixedLenFeature([], "int64", -1), "name": tfr.io.VarLenFeature("string")}
+    >>> parsed = tfr.io.parse_example(batch, features)
     >>> parsed["label"]
     array([ 3, -1])
     >>> parsed["name"].to_dense()
