@@ -74,7 +74,7 @@ class LocalOutput(OutputFile):
     ) -> None:
         super().__init__(path)
         self._after = after
-        self._open, self._fd = False, -1  # there is nothing to discard yet
+        self.is_open, self._fd = False, -1  # there is nothing to discard yet
         self._syncing = 0  # bytes that the system stores or has stored
         self._target, self._exclusive, self._process = target, exclusive, os.getpid()
         self._directory, name = os.path.split(target)
@@ -94,7 +94,7 @@ class LocalOutput(OutputFile):
             self._discard()
             raise
         try:
-            self._open = True
+            self.is_open = True
             self.replaces = replaced is not None
             if model is not None:
                 system.current.give_ownership(self._fd, model)
@@ -151,7 +151,7 @@ class LocalOutput(OutputFile):
 
     @quiet_at_exit
     def __del__(self) -> None:
-        if getattr(self, "_open", False) and self._process == os.getpid():  # not in a forked process
+        if getattr(self, "is_open", False) and self._process == os.getpid():  # not in a forked process
             self.discard()
 
 

@@ -511,9 +511,9 @@ class S3Output(PartedOutput):
 
     @quiet_at_exit
     def __del__(self) -> None:
-        alive = getattr(self, "_upload_id", None) is not None and self._open and not sys.is_finalizing()
+        alive = getattr(self, "_upload_id", None) is not None and self.is_open and not sys.is_finalizing()
         if alive and self._process == os.getpid():  # not in a forked process
-            self._open = False
+            self.is_open = False
             self._submit(self._cancel())  # not waited for: the garbage collector may run in fsspec's own thread
 
     async def _call(self, method: str, **arguments: Any) -> dict[str, Any]:

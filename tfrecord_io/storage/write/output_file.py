@@ -22,7 +22,7 @@ class OutputFile(NotCopied, ABC):
         self.path = path  # for messages: a local path or a URL
         self.offset = 0  # bytes written
         self.replaces = False  # whether there was a file of this name when it was opened
-        self._open = True
+        self.is_open = True  # neither published nor discarded
         self._failed = False
 
     def expect(self, size: int, crc32c: int | None) -> None:
@@ -59,11 +59,6 @@ class OutputFile(NotCopied, ABC):
             self._discard_after(error)
             raise
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the file is neither published nor discarded."""
-        return self._open
-
     def begin_commit(self) -> None:
         """Begin to publish a file whose `commit` is to follow: where requests can be under way, else by it."""
         self.commit()
@@ -81,16 +76,16 @@ class OutputFile(NotCopied, ABC):
         except BaseException as error:
             self._discard_after(error)
             raise
-        self._open = False
+        self.is_open = False
 
     def discard(self) -> None:
         """Drop what was written; the target stays unchanged. Does nothing after `commit`."""
-        if self._open:
-            self._open = False
+        if self.is_open:
+            self.is_open = False
             self._discard()
 
     def _check_open(self) -> None:
-        if not self._open:
+        if not self.is_open:
             raise ValueError(f"'{self.path}' is closed")
 
     def _discard_after(self, error: BaseException) -> None:
