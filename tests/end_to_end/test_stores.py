@@ -25,9 +25,9 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.atomic import open_output, place_of
+from tfrecord_io.storage.write.atomic_local import LocalPlace
 from tfrecord_io.storage.write.atomic_remote import S3Output
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.place import ExclusivePlace
 from tfrecord_io.storage.write.place_remote import ClaimedPlace, ConditionalPlace
 from tfrecord_io.tools.leftovers import clean
 
@@ -207,7 +207,7 @@ def appends_on_a_condition(store: Store, patch: pytest.MonkeyPatch) -> None:
 
 
 def appends_under_a_lock(store: Store, patch: pytest.MonkeyPatch) -> None:
-    appends(store, ExclusivePlace)
+    appends(store, LocalPlace)
 
 
 def appends_by_a_claim(store: Store, patch: pytest.MonkeyPatch) -> None:

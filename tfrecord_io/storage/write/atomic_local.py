@@ -15,7 +15,7 @@ from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.file_names import temporary_name
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
-from tfrecord_io.storage.write.place import ExclusivePlace
+from tfrecord_io.storage.write.place import Place
 
 _OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
 _SYNC_STEP = 2 << 20  # bytes that are stored while more are written, so that the sync at the end has little to do
@@ -182,7 +182,7 @@ def create_directories(directory: str) -> tuple[str, ...]:
 _NAMED = ", after the complete file got its name"  # which does not say whether the rows are published
 
 
-class LocalPlace(ExclusivePlace):
+class LocalPlace(Place):
     """A local directory, which is created if it is missing, and locked while its manifest is replaced."""
 
     side_by_side = stages_all = syncs = True
@@ -216,7 +216,7 @@ class LocalPlace(ExclusivePlace):
     def create(self, name: str = "") -> None:
         """Create the directory, or the folder of a shard, if it is missing."""
         created = create_directories(os.path.dirname(self.directory + name))
-        self._created += reversed(created)
+        self.created = created + self.created
         self._changed.update(os.path.dirname(each) for each in created)
 
     def model(self, names: Sequence[str]) -> os.stat_result | None:

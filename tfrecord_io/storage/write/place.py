@@ -6,7 +6,7 @@ import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from tfrecord_io.errors import CorruptRecordError, say
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -38,20 +38,15 @@ class Place(ABC):
     syncs = False  # whether a loss of power takes what was not synced
     is_conditional = False  # whether a shard can be stored only if no file has its name
     moves = 1  # shards that are stored or moved at a time
+    created: tuple[str, ...] = ()  # directories that were missing, the deepest first
 
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         self.fs, self.directory, self._name = fs, directory, name
         self.path = fs.display_path(name)
         self._formatted: tuple[Manifest, bytes] | None = None  # that was not asked for again
         self._found: tuple[object, Manifest | None] | None = None  # the last one that was found, and its version
-        self._created: list[str] = []  # directories that were missing, parents first
 
     # ---- shards
-
-    @property
-    def created(self) -> tuple[str, ...]:
-        """Directories that were missing, the deepest first."""
-        return tuple(reversed(self._created))
 
     def create(self) -> None:  # noqa: B027 — buckets have no directories
         """Create the directory, if it is missing."""
@@ -113,7 +108,18 @@ class Place(ABC):
     @contextmanager
     def alone(self, *, required: bool = True) -> Iterator[None]:
         """Keep other writers away during a block, where updates are not conditional."""
-        yield
+        if self.is_exclusive:
+            yield
+            return
+        with self._exclusion(required) as self.is_exclusive:
+            try:
+                yield
+            finally:
+                self.is_exclusive = False
+
+    def _exclusion(self, required: bool) -> AbstractContextManager[bool]:
+        """Keep other writers away during a block; False if that cannot be done and is not required."""
+        return nullcontext(False)
 
     def expect_none(self) -> None:  # noqa: B027 — only requests are saved
         """Take it that there is no manifest, until an update shows that there is one."""
@@ -164,12 +170,21 @@ class Place(ABC):
             entry = self.fs.entry(self._name, is_file=True)
         raise AssertionError("the second try returns or raises")
 
-    @abstractmethod
     def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
         """Replace the manifest by what `change` makes of it, in one step; returns the old one and the new one.
 
         If a response is lost, `is_done` tells whether a manifest has the change.
         """
+        with self.alone(required=False):
+            old = self.read()
+            new = change(old)
+            if new is not old:
+                self._write(new)
+            return old, new
+
+    def _write(self, manifest: Manifest) -> None:
+        """Replace the manifest by another, where `update` is not conditional."""
+        raise NotImplementedError
 
     def text_of(self, manifest: Manifest) -> bytes:
         """The text of a manifest, after its parser has read it back: one that it refuses would lose the dataset.
@@ -212,34 +227,3 @@ class Place(ABC):
 
     def _busy(self, text: str) -> OSError:
         return OSError(errno.EBUSY, f"{text}; nothing of this writing is left: write it again", self.path)
-
-
-class ExclusivePlace(Place):
-    """One whose manifest is replaced while other writers are kept away."""
-
-    @contextmanager
-    def alone(self, *, required: bool = True) -> Iterator[None]:
-        if self.is_exclusive:
-            yield
-            return
-        with self._exclusion(required) as self.is_exclusive:
-            try:
-                yield
-            finally:
-                self.is_exclusive = False
-
-    @abstractmethod
-    def _exclusion(self, required: bool) -> AbstractContextManager[bool]:
-        """Keep other writers away during a block; False if that cannot be done and is not required."""
-
-    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
-        with self.alone(required=False):
-            old = self.read()
-            new = change(old)
-            if new is not old:
-                self._write(new)
-            return old, new
-
-    @abstractmethod
-    def _write(self, manifest: Manifest) -> None:
-        """Replace the manifest by another."""

@@ -33,7 +33,7 @@ from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.place import Change, ExclusivePlace, Place, version_of
+from tfrecord_io.storage.write.place import Change, Place, version_of
 
 _TRIES = 40  # of a conditional put that others precede, or of a claim
 _LONGEST_PAUSE = 1.0  # seconds between two tries
@@ -92,7 +92,7 @@ class RemotePlace(Place):
                 raise OSError(errno.EIO, text, self.fs.display_path(self.directory + file.path))
 
 
-class ClaimedPlace(RemotePlace, ExclusivePlace):
+class ClaimedPlace(RemotePlace):
     """In a filesystem without conditional writes and locks."""
 
     def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
