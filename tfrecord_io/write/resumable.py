@@ -25,7 +25,6 @@ from tfrecord_io.display import and_more
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, say, warn
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, crc32c
-from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.record_types import takes_payloads
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.remedies import Keyword
@@ -127,7 +126,9 @@ class ResumableWriter:
                     _check_settings(begun.settings, now.settings, journal.path)
                     now = replace(now, id=begun.id)
             conversion = _digest(now.settings, digest)
-            existing = _whole_dataset(output, options.storage) if begun is None or overwrite else None
+            existing = None
+            if begun is None or overwrite:
+                existing = whole_dataset(place_of(*directory_of(output, options.storage), output.stem))
             if begun is None and existing is not None and _is_made_of(existing, sources, conversion):
                 target = DistributedTarget(output, options.storage, mode, existing.id, resumable=True)
                 writer = DistributedWriter(target, options)
@@ -287,11 +288,6 @@ def _digest(settings: Mapping[str, str], schema: str) -> str:
 def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
     """What the manifest says about the source of a shard."""
     return {**source, "conversion": conversion}
-
-
-def _whole_dataset(output: Output, storage: StorageOptions) -> Manifest | None:
-    fs, directory = directory_of(output, storage)
-    return whole_dataset(fs, directory, place_of(fs, directory, output.stem))
 
 
 def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:

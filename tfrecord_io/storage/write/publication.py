@@ -30,7 +30,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import add_remark, printable, say, warn
 from tfrecord_io.log import logger
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.file_names import (
     folders_of,
     id_in,
@@ -143,8 +143,7 @@ class Publication:
         self._others: set[str] = set()  # replaced files that another writer removes
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
-        self._is_durable = not place.syncs  # the manifest, if it is replaced
-        self._is_published = False  # and the store has confirmed it
+        self._is_published = False  # the manifest is replaced, and the store has confirmed it
         self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self.left: dict[str, OSError] = {}
@@ -370,7 +369,7 @@ class Publication:
                         self._begin(own)
                         self._put_all(named)
                     old, new = self._place.update(changed, self._has_own)
-                    self._is_durable = self._is_published = True
+                    self._is_published = True
                     self._settle(old, new)
                     self._log(own, old, new)
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
@@ -661,7 +660,7 @@ class Publication:
     def _remark_published(self, error: BaseException) -> None:
         """Let an error say that the manifest names what was written: rows that are added again are there twice."""
         appends = self._mode == "append" and self._verb is None
-        if not self._is_durable:
+        if self._place.syncs and not self._is_published:
             text = "the new dataset can be read, but a loss of power may take it; "
             text += "look for the rows before they are appended again" if appends else "write it again"
         elif appends:
@@ -785,12 +784,12 @@ class Publication:
             warn(say("{}: the new dataset is published, but {} ({})", path, reason, why) & advice, UserWarning)
 
 
-def whole_dataset(fs: FileSystem, directory: str, place: Place) -> Manifest | None:
+def whole_dataset(place: Place) -> Manifest | None:
     """The manifest of a dataset all of whose files exist and have the sizes that it states; None if there is none."""
     manifest = place.find()
     if manifest is None or not manifest.complete or any(file.staged is not None for file in manifest.files):
         return None
-    entries = fs.entries([directory + file.path for file in manifest.files], are_files=True)
+    entries = place.fs.entries([place.directory + file.path for file in manifest.files], are_files=True)
     sizes = [None if entry is None else entry.size for entry in entries]
     return manifest if sizes == [file.bytes for file in manifest.files] else None
 
