@@ -308,16 +308,11 @@ class _PartSink(FrameSink):
 
     def __init__(self, output: OutputFile, compression: str | None, threads: int) -> None:
         super().__init__(output.path, compression=compression, output=output, threads=threads)
-        self._old_index = None  # of a file that is not published here
         self.schema: bytes | None = None
 
     def begin(self, schema: bytes) -> bytes:
         self.schema = schema
         return super().begin(schema)
-
-    def _publish(self) -> tuple[WrittenFile, ...]:
-        self.finish()
-        return (self.file,)
 
 
 class _PartWriter(Writer):

@@ -216,7 +216,7 @@ class FrameSink(Sink):
         self.compression = None if codec is None else codec.name
         self._compressor = None if codec is None else codec.compressor(threads=threads)
         self._engine = get_engine()
-        self._with_crc = output is not None
+        self._is_handed_over = output is not None
         if write_index:
             check_indexable(path, self.compression)
         self._index = IndexWriter(path, self.compression, storage) if write_index is True else None
@@ -225,7 +225,8 @@ class FrameSink(Sink):
         self._finished = False
         # An index without its file is outdated too; in a bucket, removing one would take a request for each file.
         is_local = is_path and not is_url(path) and storage.filesystem is None
-        self._old_index = (path, storage) if is_path and (self.output.replaces or is_local) else None
+        is_outdated = is_path and output is None and (self.output.replaces or is_local)
+        self._old_index = (path, storage) if is_outdated else None
 
     @property
     def file(self) -> WrittenFile:
@@ -236,7 +237,7 @@ class FrameSink(Sink):
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
         sizes = None if self._index is None else frame_sizes(data, self._engine)
-        checked = self._with_crc and self._compressor is None
+        checked = self._is_handed_over and self._compressor is None
         return Piece(data, records, sizes, self._engine.crc32c(data) if checked else None)
 
     def write(self, piece: Piece) -> None:
@@ -256,7 +257,7 @@ class FrameSink(Sink):
         if size:
             self.output.write(data)
             self.bytes += size
-            if self._with_crc:
+            if self._is_handed_over:
                 crc32c = self._engine.crc32c(data) if crc32c is None else crc32c
                 self.crc32c = self._engine.crc32c_combine(self.crc32c, crc32c, size)
 
@@ -274,6 +275,8 @@ class FrameSink(Sink):
 
     def _publish(self) -> tuple[WrittenFile, ...]:
         self.finish()
+        if self._is_handed_over:
+            return (self.file,)
         if self._old_index is not None:
             remove_index(*self._old_index)
         self.output.commit()
