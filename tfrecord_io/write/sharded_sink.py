@@ -19,7 +19,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import IO, Any
@@ -64,11 +64,8 @@ class ShardedSink(Sink):
             check_uncompressed(self.compression)  # also that of the dataset that is appended to
         self.known_schema = dataset.known_schema
         self._engine = get_engine()
-        self._shard_options: dict[str, Any] = {
-            "write_index": options.write_index is True,
-            "threads": options.thread_count,
-        }
-        self._shard_options["storage"] = options.storage
+        self._storage, self._write_index = options.storage, options.write_index is True
+        self._threads = options.thread_count  # of each shard
         self._columns: PartitionFolders | None = None
         if options.partition_by:
             self._columns = PartitionFolders(options.partition_by, options.overwrite_where)
@@ -77,7 +74,7 @@ class ShardedSink(Sink):
         self._prefix = b""
         self._rows: int | None = None  # of all shards, if their number is announced
         self._ranges: Sequence[range] | None = None  # of the rows of shards that are written side by side
-        self._folders: dict[int, _Folder] = {}  # those that are written to
+        self._folders: dict[int, ShardAssigner] = {}  # those that are written to
         self._shards: dict[tuple[int, int], FrameSink] = {}  # by the numbers of folder and shard
         self._spool: FolderSpool | None = None  # of folders that have no open file
         self._stream: Spool | None = None  # of rows that are to be counted first
@@ -106,8 +103,7 @@ class ShardedSink(Sink):
         if self._rows is None or self._output.count is None or not self._dataset.side_by_side or self._columns:
             return None
         self._ranges = Contiguous(self._rows, self._output.count).ranges
-        at_a_time = open_at_a_time(len(self._ranges), threads)
-        self._shard_options["threads"] = -(-threads // at_a_time)
+        self._threads = -(-threads // open_at_a_time(len(self._ranges), threads))
         return self._ranges if len(self._ranges) > 1 else None
 
     def end(self, number: int) -> None:
@@ -125,7 +121,7 @@ class ShardedSink(Sink):
         frames = np.frombuffer(data, np.uint8)
         if not self._is_counted:
             return Piece(frames, records)
-        is_needed = self._ranges is None or self._shard_options["write_index"]
+        is_needed = self._ranges is None or self._write_index
         sizes = frame_sizes(data, self._engine) if is_needed else None
         if self._columns is not None:
             assert sizes is not None
@@ -162,24 +158,22 @@ class ShardedSink(Sink):
 
     def _distribute(self, piece: Piece) -> None:
         """Write the next frames of a folder to its shards, or keep them until it is its turn."""
-        if piece.number not in self._folders and not self._may_open():
+        most = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS
+        if piece.number not in self._folders and len(self._folders) >= most:
             self._spool = self._spool or FolderSpool()
             self._spool.write(piece.number, piece.data)
             return
-        folder = self._folders.setdefault(piece.number, _Folder(self._assigner()))
+        folder = self._folders.setdefault(piece.number, self._assigner())
         begin = 0
-        for shard, rows in folder.assigner.assign(piece.sizes):
-            if folder.shard not in (None, shard):
-                self._complete(piece.number, folder.shard)
-            folder.shard, part = shard, piece
+        for shard, rows in folder.assign(piece.sizes):
+            if folder.begun not in (None, shard):
+                self._complete(piece.number, folder.begun)
+            folder.begun, part = shard, piece
             if rows.stop - rows.start < piece.records:
                 assert piece.sizes is not None
                 end = begin + int(piece.sizes[rows].sum())
                 part, begin = Piece(piece.data[begin:end], rows.stop - rows.start, piece.sizes[rows]), end
             self._append(self._shard(piece.number, shard), part)
-
-    def _may_open(self) -> bool:
-        return len(self._folders) < (_MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS)
 
     def _assigner(self) -> ShardAssigner:
         if self._output.count is not None and self._rows is not None:
@@ -200,15 +194,21 @@ class ShardedSink(Sink):
     def _shard(self, folder: int, number: int) -> FrameSink:
         if (folder, number) not in self._shards:
             output = self._dataset.open(number, self._names[folder])
-            options = {**self._shard_options, "compression": self.compression, "output": output}
-            self._shards[folder, number] = FrameSink(output.path, **options)
+            self._shards[folder, number] = FrameSink(
+                output.path,
+                self._storage,
+                compression=self.compression,
+                write_index=self._write_index,
+                threads=self._threads,
+                output=output,
+            )
         return self._shards[folder, number]
 
     def _complete(self, folder: int, number: int) -> None:
         """Complete a shard: with several threads, while the next one is written; in a bucket, it is sent at once."""
         self._wait()
         shard = self._shard(folder, number)
-        if self._shard_options["threads"] > 1 and self._dataset.side_by_side and self._columns is None:
+        if self._threads > 1 and self._dataset.side_by_side and self._columns is None:
             self._finishing = in_background(shard.finish, "finish")
         else:
             shard.finish()
@@ -253,8 +253,8 @@ class ShardedSink(Sink):
 
     def _end_folders(self) -> None:
         for number, folder in self._folders.items():
-            if folder.shard is not None:
-                self._complete(number, folder.shard)
+            if folder.begun is not None:
+                self._complete(number, folder.begun)
         self._folders.clear()
 
     def _publish(self) -> tuple[WrittenFile, ...]:
@@ -272,7 +272,7 @@ class ShardedSink(Sink):
     def publish_indexes(self) -> None:  # the dataset is complete without them
         for shard in self._shards.values():
             shard.publish_indexes()
-        if self._shard_options["write_index"]:
+        if self._write_index:
             self._dataset.withdraw_indexes()
         self._dataset.warn_of_left()
 
@@ -287,14 +287,6 @@ class ShardedSink(Sink):
                 steps.callback(self._spool.close)
             if self._stream is not None:
                 steps.callback(self._stream.close)
-
-
-@dataclass(slots=True)
-class _Folder:
-    """A folder that is written to, and the number of its open shard."""
-
-    assigner: ShardAssigner
-    shard: int | None = None
 
 
 def unite_schemas(
@@ -367,9 +359,10 @@ def unite_schemas(
 
 
 class ShardAssigner(ABC):
-    """Assigns records to shards, in their order."""
+    """Assigns records of a folder to shards, in their order."""
 
     current = 0  # shards below this one receive no more records
+    begun: int | None = None  # the shard that was written to last
 
     @abstractmethod
     def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:
@@ -385,21 +378,16 @@ class Contiguous(ShardAssigner):
 
     def __init__(self, rows: int, shards: int) -> None:
         self._row = 0
-        self._ends = [rows * (i + 1) // shards for i in range(shards)]
-
-    @property
-    def ranges(self) -> list[range]:
-        """The rows of each shard."""
-        return [range(begin, end) for begin, end in pairwise([0, *self._ends])]
+        self.ranges = [range(rows * i // shards, rows * (i + 1) // shards) for i in range(shards)]  # of each shard
 
     def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:
-        begin, last = 0, len(self._ends) - 1
+        begin, last = 0, len(self.ranges) - 1
         while begin < len(sizes):
-            while self.current < last and self._row >= self._ends[self.current]:
+            while self.current < last and self._row >= self.ranges[self.current].stop:
                 self.current += 1
             count = len(sizes) - begin
             if self.current < last:
-                count = min(count, self._ends[self.current] - self._row)
+                count = min(count, self.ranges[self.current].stop - self._row)
             yield self.current, slice(begin, begin + count)
             begin += count
             self._row += count
