@@ -27,7 +27,7 @@ def encoded(batch: pa.RecordBatch, memory: Memory) -> list[bytes]:
     for task in tasks:
         part = task(memory, Piece)
         content.append(bytes(part.piece.data))
-        part.release()
+        memory.give_back(part.memory)
     return content
 
 

@@ -15,7 +15,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add, attrgetter, mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -241,15 +241,15 @@ class Writer(PublishingWriter):
         if part is None or ranges is None:
             with closing(ordered(self._tasks(source.batches, self._rows, plan, memory), threads)) as pieces:
                 for piece in pieces:
-                    self._write_piece(piece)
+                    self._write_piece(memory, piece)
                     yield piece
             return
         sequences = [self._tasks(_rows_of(part, rows), rows.start, plan, memory) for rows in ranges]
-        yield from side_by_side(sequences, self._write_piece, self._sink.end, threads)
+        yield from side_by_side(sequences, partial(self._write_piece, memory), self._sink.end, threads)
 
-    def _write_piece(self, part: EncodedPiece) -> None:
+    def _write_piece(self, memory: Memory, part: EncodedPiece) -> None:
         self._sink.write(part.piece)
-        part.release()
+        memory.give_back(part.memory)
 
     def _tasks(
         self, batches: Iterator[pa.RecordBatch], row: int, plan: WritePlan, memory: Memory
@@ -530,15 +530,12 @@ class Memory:
             self._free.append(memory)
 
 
-class EncodedPiece:
-    """A piece in memory that `release` gives back; `rounding` is that of its slice, with its first piece."""
+class EncodedPiece(NamedTuple):
+    """A piece, the memory that it is in, and, with the first piece of a slice, what was rounded in the slice."""
 
-    def __init__(self, piece: Piece, rounding: Rounding | None, memory: Any, pool: Memory) -> None:
-        self.piece, self.rounding = piece, rounding
-        self._memory, self._pool = memory, pool
-
-    def release(self) -> None:
-        self._pool.give_back(self._memory)
+    piece: Piece
+    memory: Any
+    rounding: Rounding | None
 
 
 class Slice:
@@ -563,7 +560,7 @@ class Slice:
             reason = f"the record would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
             advice = "write its large columns to separate files"
             raise EncodeError(reason, record=self._row + begin + rows, advice=advice)
-        return EncodedPiece(prepare(framed, rows, self._row + begin), None if begin else self._rounding, memory, pool)
+        return EncodedPiece(prepare(framed, rows, self._row + begin), memory, None if begin else self._rounding)
 
 
 class SliceEncoder:
