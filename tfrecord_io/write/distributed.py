@@ -154,7 +154,7 @@ class DistributedWriter:
         """
         if self.options.grows:
             part = self.write_part(0, [schema.empty_table()])  # `commit` and `abort` remove its file
-            self.target.check(part.schema, part.partition_schema, self._unite)
+            self.target.checked(self.target.output, part.schema, part.partition_schema, self._unite)
 
     @property
     def _unite(self) -> Unite:
@@ -247,7 +247,7 @@ class DistributedWriter:
             rounding.merge(part.rounding)
         if self.options.float64 is None:
             rounding.warn()  # the warning may be an error: then nothing is published
-        output, published = self.target.publish(shards, schema, empty, self._unite, types)
+        output, published = self.target.publish(shards, schema, types, self._unite, empty)
         files = tuple(WrittenFile(_path_of(shard, output), shard.records, shard.bytes) for shard in published)
         return self._report(files, filled, dict(rounding.counts))
 

@@ -21,7 +21,7 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import manifest_name
 from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
-from tfrecord_io.storage.write.atomic_local import create_directories, open_local, remove_directories
+from tfrecord_io.storage.write.atomic_local import LocalPlace, create_directories, open_local, remove_directories
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.write.place import Place
 from tfrecord_io.storage.write.publication import Publication
@@ -69,7 +69,7 @@ def open_named(
     from tfrecord_io.storage.write.atomic_remote import UploadMemory, open_remote  # imports fsspec
 
     memory = None if upload_bytes is None else UploadMemory(upload_bytes)
-    return open_remote(fs, name, exclusive=exclusive, path=path, is_new=not looks, memory=memory)
+    return open_remote(fs, name, exclusive=exclusive, path=path, looks=looks, memory=memory)
 
 
 def is_local(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> bool:
@@ -140,6 +140,4 @@ def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
         from tfrecord_io.storage.write.place_remote import remote_place  # imports fsspec
 
         return remote_place(fs, directory, manifest)
-    from tfrecord_io.storage.write.atomic_local import LocalPlace  # not on all systems
-
     return LocalPlace(fs, directory, manifest)

@@ -58,28 +58,28 @@ def open_remote(
     *,
     exclusive: bool,
     path: str | None = None,
-    is_new: bool = False,
+    looks: bool = True,
     memory: UploadMemory | None = None,
 ) -> OutputFile:
     """Open a remote file, published by the commit of its object store, or by moving a temporary file.
 
-    Messages name `path`, by default the file's own. With `is_new`, no file should have this name, and none is looked
-    for: if it is `exclusive`, the server refuses to replace one. Several files may share a `memory`.
+    Messages name `path`, by default the file's own. Unless it `looks`, no file should have this name, and none is
+    looked for: if it is `exclusive`, the server refuses to replace one. Several files may share a `memory`.
     """
     path = fs.display_path(name) if path is None else path
     check_writable(fs, name)
-    entry = None if is_new else fs.entry(name)
+    entry = fs.entry(name) if looks else None
     if entry is not None and entry.directory:
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if entry is not None and exclusive:
         raise exists_error(path)
-    output = _opened(fs, name, path, exclusive, memory, looks=not is_new)
+    output = _opened(fs, name, path, exclusive, memory, looks)
     output.replaces = entry is not None
     return output
 
 
 def _opened(
-    fs: FsspecFileSystem, name: str, path: str, exclusive: bool, memory: UploadMemory | None, *, looks: bool
+    fs: FsspecFileSystem, name: str, path: str, exclusive: bool, memory: UploadMemory | None, looks: bool
 ) -> OutputFile:
     inner, inner_name = unwrap(fs.fsspec, name)
     if isinstance(inner, AsyncFileSystem) and not inner.asynchronous:
@@ -92,12 +92,7 @@ def _opened(
     return MovedOutput(fs, name, path, exclusive)
 
 
-def base64_crc32c(data: bytes | bytearray) -> str:
-    """The CRC32C of data as stores state it."""
-    return base64_crc32c_of(crc32c(data))
-
-
-def base64_crc32c_of(value: int) -> str:
+def _as_stated(value: int) -> str:
     """A CRC32C as stores state it."""
     return b64encode(value.to_bytes(4, "big")).decode()
 
@@ -420,7 +415,7 @@ class S3Output(PartedOutput):
         """The checksum that the server compares with what arrives."""
         if not self.states_crc32c:
             return {}
-        return {"ChecksumCRC32C": base64_crc32c_of(crc32c(data) if known is None else known)}
+        return {"ChecksumCRC32C": _as_stated(crc32c(data) if known is None else known)}
 
     async def _put_whole(self) -> None:
         body = self._part if self._body is None else self._body
@@ -592,7 +587,7 @@ class GcsOutput(ObjectOutput):
                 mode = "create" if self._exclusive else "overwrite"
                 await self._fs._pipe_file(self._name, bytes(self._part), mode=mode)
             else:
-                stated = {"crc32c": base64_crc32c(self._part)} if self.states_crc32c else {}
+                stated = {"crc32c": _as_stated(crc32c(self._part))} if self.states_crc32c else {}
                 await insert_object(self._fs, bucket, key, self._part, "0" if self._exclusive else None, **stated)
 
     def _complete(self) -> None:
@@ -606,7 +601,7 @@ class GcsOutput(ObjectOutput):
     def _check_stored(self) -> None:
         """Remove the object of an upload if its store states another CRC32C than that of the bytes that were sent."""
         entry = self._outer.entry(self._outer_name, is_file=True)
-        stored, own = ({} if entry is None else entry.info or {}), base64_crc32c_of(self._crc)
+        stored, own = ({} if entry is None else entry.info or {}), _as_stated(self._crc)
         is_own = self._file.generation in (None, stored.get("generation"))  # and not one that another writer has put
         if is_own and stored.get("crc32c", own) != own:
             self._outer.remove(self._outer_name)

@@ -58,7 +58,7 @@ class RemotePlace(Place):
         path, memory = self.fs.display_path(self.directory + name), self._memory
         stored = self.directory + (staged or name)
         self._make_folder(stored)
-        return open_remote(self.fs, stored, exclusive=exclusive, path=path, is_new=True, memory=memory)
+        return open_remote(self.fs, stored, exclusive=exclusive, path=path, looks=False, memory=memory)
 
     def _make_folder(self, name: str) -> None:
         if (folder := name.rpartition("/")[0]) not in self._folders:

@@ -25,6 +25,7 @@ from tfrecord_io.storage.paths.file_names import new_id, staged_name
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import directory_of, open_named, open_publication, place_of, remove_file
+from tfrecord_io.storage.write.atomic_local import open_staged, remove_directories
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication, Unite, WrittenShard
 
@@ -93,13 +94,16 @@ class DistributedTarget:
         columns = self.partition_by
         return open_publication(output, self.storage, mode=self.mode, distributed_id=self.id, partition_by=columns)
 
-    def check(self, schema: bytes | None, partition_schema: bytes | None, unite: Unite) -> None:
-        """Raise SchemaError if shards of these schemas cannot be added to the dataset."""
-        writer = self._writer(self.output)
+    def checked(
+        self, output: Output, schema: bytes | None, partition_schema: bytes | None, unite: Unite
+    ) -> Publication:
+        """The writer that publishes shards of these schemas to `output`; SchemaError if they cannot be added."""
+        writer = self._writer(output)
         writer.unite = unite
         if partition_schema is not None:
             writer.set_partition_schema(partition_schema)
-        writer.check_schema(schema)
+        writer.check_schema(schema)  # before anything is moved
+        return writer
 
     def open(self, task: int) -> tuple[str, OutputFile]:
         """Open the file of a new attempt at a task, which ``commit`` makes appear; also returns its name."""
@@ -116,8 +120,6 @@ class DistributedTarget:
         if isinstance(fs, FsspecFileSystem):
             fs.make_directory(directory.rstrip("/"))
             return open_named(fs, directory + name, exclusive=False, path=path, looks=False)
-        from tfrecord_io.storage.write.atomic_local import open_staged  # not on all systems
-
         try:
             return open_staged(path, directory + name, self.model)
         except FileNotFoundError as error:
@@ -129,24 +131,18 @@ class DistributedTarget:
         self,
         shards: Sequence[WrittenShard],
         schema: bytes | None,
-        sources_without_rows: Iterable[Mapping[str, str | int]] = (),
-        unite: Unite | None = None,
-        partition_schema: bytes | None = None,
+        partition_schema: bytes | None,
+        unite: Unite,
+        sources_without_rows: Iterable[Mapping[str, str | int]],
     ) -> tuple[Output, Sequence[WrittenShard]]:
         """Publish the shards, one attempt of each task; afterwards, remove the files of all other attempts.
 
         Returns where they are, and those that were published: without records, a dataset that grows needs none.
         """
-        output = replace(self.output, count=len(shards))
-        writer = self._writer(output)
+        writer = self.checked(replace(self.output, count=len(shards)), schema, partition_schema, unite)
         writer.keeps_staged, writer.sources_without_rows = self.resumable, tuple(sources_without_rows)
-        if unite is not None:
-            writer.unite = unite
         shards = [shard for shard in shards if shard.records or writer.keeps_empty]
         try:
-            if partition_schema is not None:
-                writer.set_partition_schema(partition_schema)
-            writer.check_schema(schema)  # before anything is moved
             writer.publish(shards, schema)
         except BaseException:
             writer.discard()
@@ -175,10 +171,7 @@ class DistributedTarget:
         if manifest is not None and (manifest.id == self.id or manifest.has_shards_of(self.id)):
             return
         self._remove_attempts({})  # `clean` finds those that are left
-        if self.created:
-            from tfrecord_io.storage.write.atomic_local import remove_directories
-
-            remove_directories(self.created)
+        remove_directories(self.created)
 
     def _remove_attempts(self, left: dict[str, OSError]) -> None:
         """Remove the files of all attempts; those that are left are added to `left`, with the error.
