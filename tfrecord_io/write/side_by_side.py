@@ -63,7 +63,7 @@ class _Sequence(Generic[T]):
             call = partial(raise_error, error)
             self.has_more = False
         if call is None:
-            call, self.has_more = _nothing, False
+            call, self.has_more = (lambda: None), False
         task = Task(call)
         self.pending.append(task)
         return partial(self._run, task)
@@ -183,7 +183,3 @@ def _available(used: SimpleQueue[T | None], timeout: float | None = None) -> Gen
                 yield result
             if timeout is not None:
                 return
-
-
-def _nothing() -> None:
-    """The end of a sequence."""

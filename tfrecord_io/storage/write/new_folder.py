@@ -8,7 +8,7 @@ import posixpath
 import shutil
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
@@ -100,16 +100,13 @@ class _LocalFolder(NewFolder):
         self._made = {""}
 
     def write(self, name: str, content: Any) -> None:
-        with self._create(name) as file:
-            file.write(content)
-
-    def _create(self, name: str) -> BinaryIO:
         parent = os.path.dirname(name)
         path = os.path.join(self._temporary, *name.split("/"))
         if parent not in self._made:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             self._made.add(parent)
-        return open(path, "xb")
+        with open(path, "xb") as file:
+            file.write(content)
 
     def table(self, name: str) -> str:
         return os.path.join(self._temporary, name)
