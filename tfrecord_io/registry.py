@@ -300,11 +300,11 @@ class Registry(Generic[R]):
         return None
 
     def _added(self, points: Callable[[str], list[Point]]) -> tuple[R, ...]:
-        """The rows of plugins, or of other packages, which are loaded once."""
+        """The rows of plugins, or of other packages, which are loaded once.
+
+        No row can have a name or suffix of those before it: the core is added first, and those of other packages last.
+        """
         left_out: list[str] = []
-        self._add_core()  # whose names and suffixes no other row can have
-        if points is other_points:
-            self._added(own_points)  # nor those of plugins
         with self._lock:  # two threads would each find the rows of the other taken
             if points not in self._loaded:
                 self._loaded[points], left_out = self._load(points(self.group))
