@@ -14,7 +14,6 @@ import numpy as np
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
@@ -59,7 +58,9 @@ class RecordWriter(PublishingWriter):
         options = WriteOptions.of_call(RecordWriter, {**locals(), "mode": None})  # which the sink checks
         if isinstance(path, str | os.PathLike):
             check_suffix(os.fspath(path))
-        _refuse_shards(path, options.storage)
+            if parse_spec(os.fspath(path)) is not None and resolve_output(path, options.storage).sharded:
+                reason = "is a sharded dataset, but a RecordWriter writes one file: open one per shard"
+                raise ValueError(f"'{os.fspath(path)}' {reason}")
         self._engine = get_engine()
         # Any thread appends, without the lock, which is slow; only the thread that holds the lock removes.
         self._buffer: deque[bytes] = deque()
@@ -132,10 +133,3 @@ def _bytes_of(payload: Any) -> bytes:
         dicts = "tfr.encode_example(features) makes an Example of a dict, tfr.write_tfrecord writes tables"
         advice = "call write() for each record" if is_list else dicts
         raise TypeError(f"expected a bytes-like object, got {type(payload).__name__}; {advice}") from None
-
-
-def _refuse_shards(path: Any, storage: StorageOptions) -> None:
-    is_spec = isinstance(path, str | os.PathLike) and parse_spec(os.fspath(path)) is not None
-    if is_spec and resolve_output(path, storage).sharded:
-        reason = "is a sharded dataset, but a RecordWriter writes one file: open one per shard"
-        raise ValueError(f"'{os.fspath(path)}' {reason}")
