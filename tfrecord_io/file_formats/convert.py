@@ -111,7 +111,7 @@ def convert(
     Parameters
     ----------
     source : str, PathLike, Dataset or list of those
-        Files of one format; several are zipped by their leading axis (``.npy``, IDX) or concatenated (all others). Each
+        Files of one format; several become columns (``.npy``, IDX) or are concatenated (all others). Each
         file in a folder of ``.npz`` or ``.npy`` files is one row. Values in the names of folders of tables and
         WebDataset archives (``day=1/``) are columns. Any other source is TFRecord, as for `dataset`.
     target : str or PathLike
@@ -119,59 +119,59 @@ def convert(
         of TFRecord, a name without one, or a directory is written as TFRecord; any other suffix (``x.xlsx``) is an
         error unless `target_format` is stated. Output is atomic.
     source_format, target_format : str, optional
-        Instead of what names and content say, for names without a suffix and pipes. The formats, their suffixes, and
+        For pipes and names without a suffix; by default, names and content decide. The formats, their suffixes, and
         their options:
 
         - ``tfrecord``: TFRecord files, in every form that `read_table` accepts
-        - ``csv`` (``.csv``): with a header; no bytes and no lists; ``delimiter``, ``null_values``
-        - ``tsv`` (``.tsv``): CSV with tabs; ``delimiter``, ``null_values``
-        - ``jsonl`` or ``json`` (``.jsonl``, ``.ndjson``, ``.json``): JSON lines: an object in each line; bytes are
-          base64, ``{"base64": "AAE="}``
+        - ``csv`` (``.csv``): with a header row; bytes and lists cannot be stored; ``delimiter``, ``null_values``
+        - ``tsv`` (``.tsv``): tab-separated CSV; ``delimiter``, ``null_values``
+        - ``jsonl`` or ``json`` (``.jsonl``, ``.ndjson``, ``.json``): JSON lines: an object per line; bytes are base64,
+          ``{"base64": "AAE="}``
         - ``parquet`` (``.parquet``, ``.pq``): tables with types, compressed by column
         - ``arrow`` or ``feather`` (``.arrow``, ``.feather``, ``.ipc``): Arrow IPC files and streams, Feather
         - ``orc`` (``.orc``): tables with types, compressed by stripe; times are read in nanoseconds, zones as UTC
-        - ``npy`` (``.npy``): an array, with a record for each index of its first axis; several are zipped; ``column``
-        - ``npz`` (``.npz``): arrays of equal length, or a folder of archives with a record each; ``compressed``
-        - ``hdf5`` or ``h5`` (``.h5``, ``.hdf5``): datasets of equal length are columns, those of groups as
+        - ``npy`` (``.npy``): an array, with a record for each index of its first axis; several files become columns;
+          ``column``
+        - ``npz`` (``.npz``): arrays of equal length, or a folder of archives, one record each; ``compressed``
+        - ``hdf5`` or ``h5`` (``.h5``, ``.hdf5``): datasets of equal length become columns, those in groups as
           ``group/name``; ``compressed``, ``record_dim``, ``decode_cf``
-        - ``netcdf`` or ``nc`` (``.nc``, ``.nc4``, ``.cdf``): variables of one dimension are columns; packed values and
-          times are decoded by xarray; ``compressed``, ``record_dim``, ``decode_cf``
-        - ``zarr`` (``.zarr``): a folder with arrays of equal length, as columns; those of groups as ``group/name``;
-          ``record_dim``, ``decode_cf``
-        - ``idx`` (only a source): the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped
-        - ``tar`` (``.tar``): WebDataset archives: members with one name are a sample
-        - ``coco``, ``voc``, ``yolo``: images with boxes, as by `formats.open_coco` and others; ``class_names``,
+        - ``netcdf`` or ``nc`` (``.nc``, ``.nc4``, ``.cdf``): variables that share a dimension become columns; xarray
+          decodes packed values and times; ``compressed``, ``record_dim``, ``decode_cf``
+        - ``zarr`` (``.zarr``): a folder with arrays of equal length, which become columns, those in groups as
+          ``group/name``; ``record_dim``, ``decode_cf``
+        - ``idx`` (only a source): the format of MNIST, ``train-images-idx3-ubyte.gz``; several files become columns
+        - ``tar`` (``.tar``): WebDataset archives: members that share a name form a sample
+        - ``coco``, ``voc``, ``yolo``: images with boxes: `formats.open_coco` and others; ``class_names``,
           ``shuffle_seed``, ``images``, ``image_set``, ``invalid_boxes``, ``check_sizes``, ``orient``, ``masks``
-        - ``lerobot`` (only a target): a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; it needs
-          ``fps``; ``fps``, ``task``
-        - ``images``, ``files``: a folder of images, or of files of any kind, as by `formats.open_image_folder` and
+        - ``lerobot`` (only a target): a LeRobot 3.0 folder, from TFRecord files of episodes; needs ``fps``; ``task``
+        - ``images``, ``files``: a folder of images, or of files of any kind: `formats.open_image_folder`,
           `formats.open_file_folder`; ``class_names``, ``shuffle_seed``, ``filename``
-        - ``elwc`` (only a source): TFRecord files with lists of TensorFlow Ranking, as by `formats.open_elwc`
-        - ``array_record`` (``.array_record``, ``.arrayrecord``): of Grain and TFDS; its records are copied, and parsed
-          only for other formats; ``group_size``, ``record_compression``
-        - ``tfds``: a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.formats.write_tfds`;
+        - ``elwc`` (only a source): TFRecord files with lists of TensorFlow Ranking: `formats.open_elwc`
+        - ``array_record`` (``.array_record``, ``.arrayrecord``): files of Grain and TFDS; records are copied, and
+          parsed only for other formats; ``group_size``, ``record_compression``
+        - ``tfds``: a split of a TFDS dataset, in ``data_dir/name/1.0.0``: `tfrecord_io.formats.write_tfds`;
           ``target_split``
     source_options, target_options : dict, optional
         Options of the formats. Those of TFRecord are the other keywords of `dataset` and `write_tfrecord`, and
         ``embed``, ``embed_folder`` and ``missing_files`` (`columns`, `folder` and `missing` of `formats.embed_files`);
         those of folders are the keywords of their calls in `formats`. Tables have ``schema_overrides``,
-        and ``limits``. ``storage_options`` are of one side alone.
+        and ``limits``. ``storage_options`` here are those of one side only.
     columns, filters, schema, limit, on_error, progress
-        As for `dataset`, `limit` and `on_error` of sources that have them. `schema` is that of the target, and the
-        types of CSV and JSON lines, which are otherwise inferred from the first 8 MiB.
+        As for `dataset`, `limit` and `on_error` of sources that have them. `schema` is the schema of the target, and
+        the types of CSV and JSON lines, which are otherwise inferred from the first 8 MiB.
     storage_options : dict or filesystem, optional
         Options for fsspec, or the filesystem, of source and target.
     mode, compression, float64, shards
         As for `write_tfrecord`; other files have the modes "error" and "overwrite".
     files : {"images", "all"} or str, optional
-        Read a folder as by `formats.open_image_folder` or `formats.open_file_folder`; write one as by
-        `formats.write_image_folder` or `formats.write_file_folder`, of the column of that name.
+        Read a folder like `formats.open_image_folder` or `formats.open_file_folder`; write one like
+        `formats.write_image_folder` or, with the name of a column, `formats.write_file_folder`.
     resume : bool, default False
-        Write a shard for each source file, and go on where an earlier call with the same keywords was stopped: files
-        that were converted by then, and have the same size and ETag or times and inode, are not read again. `target` is
-        a directory, or a name as ``train`` or ``train@*``; until all files are converted, no reader sees one. If files
-        were changed, added or removed since, ``mode="overwrite"`` makes the dataset again and copies the shards of the
-        others. For TFRecord, tables and WebDataset archives.
+        Write a shard for each source file, and continue where an earlier call with the same keywords was stopped: files
+        that it converted, and that have the same size and ETag or times and inode, are not read again. `target` is a
+        directory, or a name such as ``train`` or ``train@*``; readers see the dataset when all files are converted. If
+        files were changed, added or removed since, ``mode="overwrite"`` writes the dataset again, and copies the shards
+        of unchanged files. For TFRecord, tables and WebDataset archives.
 
     Returns
     -------

@@ -107,31 +107,37 @@ class FormatOptions(Options):
     )
     compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz, HDF5 or NetCDF file."))
     delimiter: str | None = field(
-        default=None, metadata=option_help("Of CSV files; a comma by default, in .tsv files a tab.", "CHARACTER")
+        default=None,
+        metadata=option_help("Delimiter of CSV files; by default, a comma, in .tsv files a tab.", "CHARACTER"),
     )
     null_values: Sequence[str] | None = field(
         default=None,
         metadata=option_help(
-            "Cells of a CSV file that are missing values; empty ones by default; may be repeated.", "TEXT"
+            "Text of CSV cells that are missing values; by default, empty cells; may be repeated.", "TEXT"
         ),
     )
     record_dim: str | None = field(
-        default=None,
-        metadata=option_help("The dimension of NetCDF, HDF5 or Zarr whose positions are the rows.", "NAME"),
+        default=None, metadata=option_help("The dimension of NetCDF, HDF5 or Zarr that counts the rows.", "NAME")
     )
     decode_cf: bool | None = field(
-        default=None, metadata=option_help("Decode packed values and times of NetCDF, HDF5 or Zarr; the default.")
+        default=None,
+        metadata=option_help(
+            "Whether to decode packed values and times of NetCDF, HDF5 or Zarr; by default, they are decoded."
+        ),
     )
     embed: Mapping[str, str] | None = field(
         default=None,
         metadata=option_help(
-            "Add a column with the files whose paths or URLs COLUMN has; may be repeated.",
+            "Add a column with the content of the files whose paths or URLs are in COLUMN; may be repeated.",
             "NEW=COLUMN",
             example="image=image_uri",
         ),
     )
     embed_folder: Path | None = field(
-        default=None, metadata=option_help("The folder that these paths are relative to, and stay in.", "DIRECTORY")
+        default=None,
+        metadata=option_help(
+            "The folder that these paths are relative to; paths that leave it are errors.", "DIRECTORY"
+        ),
     )
     missing_files: MissingFiles | None = field(
         default=None,
@@ -162,7 +168,7 @@ TFRECORD = Format(
     writes=WRITING | {*EMBEDDING},
 )
 CSV = Format(
-    *("csv", "CSV", "with a header; no bytes and no lists"),
+    *("csv", "CSV", "with a header row; bytes and lists cannot be stored"),
     suffixes=(".csv",),
     plan=f"{_CODE}tables.csv_files:csv_source",
     writer=f"{_CODE}tables.csv_files:csv_writer",
@@ -179,7 +185,7 @@ CSV = Format(
     sql=(".csv",),
 )
 TSV = Format(
-    *("tsv", "TSV", "CSV with tabs"),
+    *("tsv", "TSV", "tab-separated CSV"),
     suffixes=(".tsv",),
     plan=CSV.plan,
     writer=CSV.writer,
@@ -193,7 +199,7 @@ TSV = Format(
     sql=(".tsv",),
 )
 JSON = Format(
-    *("jsonl", "JSON", 'JSON lines: an object in each line; bytes are base64, ``{"base64": "AAE="}``'),
+    *("jsonl", "JSON", 'JSON lines: an object per line; bytes are base64, ``{"base64": "AAE="}``'),
     aliases=("json",),
     suffixes=(".jsonl", ".ndjson", ".json"),
     plan=f"{_CODE}tables.json_files:json_source",
@@ -240,7 +246,7 @@ ORC = Format(
     magic=(b"ORC",),
 )
 NPY = Format(
-    *("npy", ".npy", "an array, with a record for each index of its first axis; several are zipped"),
+    *("npy", ".npy", "an array, with a record for each index of its first axis; several files become columns"),
     suffixes=(".npy",),
     open=f"{_CODE}array_files.from_numpy_files:open_npy",
     several=True,
@@ -252,7 +258,7 @@ NPY = Format(
     magic=(b"\x93NUMPY",),
 )
 NPZ = Format(
-    *("npz", ".npz", "arrays of equal length, or a folder of archives with a record each"),
+    *("npz", ".npz", "arrays of equal length, or a folder of archives, one record each"),
     suffixes=(".npz",),
     open=f"{_CODE}array_files.from_numpy_files:open_npz",
     several=True,
@@ -263,7 +269,7 @@ NPZ = Format(
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
 HDF5 = Format(
-    *("hdf5", "HDF5", "datasets of equal length are columns, those of groups as ``group/name``"),
+    *("hdf5", "HDF5", "datasets of equal length become columns, those in groups as ``group/name``"),
     aliases=("h5",),
     suffixes=(".h5", ".hdf5"),
     open=f"{_CODE}array_files.hdf5_files:open_hdf5",
@@ -277,7 +283,7 @@ HDF5 = Format(
     extra="hdf5",
 )
 NETCDF = Format(
-    *("netcdf", "NetCDF", "variables of one dimension are columns; packed values and times are decoded by xarray"),
+    *("netcdf", "NetCDF", "variables that share a dimension become columns; xarray decodes packed values and times"),
     aliases=("nc",),
     suffixes=(".nc", ".nc4", ".cdf"),
     open=f"{_CODE}array_files.netcdf_files:open_netcdf",
@@ -291,7 +297,7 @@ NETCDF = Format(
     extra="netcdf",
 )
 ZARR = Format(
-    *("zarr", "Zarr", "a folder with arrays of equal length, as columns; those of groups as ``group/name``"),
+    *("zarr", "Zarr", "a folder with arrays of equal length, which become columns, those in groups as ``group/name``"),
     suffixes=(".zarr",),
     folders=(".zgroup",),
     open=f"{_CODE}array_files.zarr_folders:open_zarr",
@@ -302,7 +308,7 @@ ZARR = Format(
     extra="zarr",
 )
 IDX = Format(
-    *("idx", "IDX", "the format of MNIST, ``train-images-idx3-ubyte.gz``; several are zipped"),
+    *("idx", "IDX", "the format of MNIST, ``train-images-idx3-ubyte.gz``; several files become columns"),
     pattern=r"[-_.]idx[0-9]+[-_.]u?(byte|short|int|float|double)(\.gz)?$|\.idx[0-9]$",
     open=f"{_CODE}array_files.from_numpy_files:open_idx",
     several=True,

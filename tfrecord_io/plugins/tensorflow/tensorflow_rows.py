@@ -13,25 +13,32 @@ class TensorflowOptions(Options):
     """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
 
     target_split: str | None = field(
-        default=None, metadata=option_help("The split of a dataset of TFDS to write; train by default.", "NAME")
+        default=None, metadata=option_help("The split of a TFDS dataset to write; by default, train.", "NAME")
     )
     group_size: int | None = field(
-        default=None, metadata=option_help("How many records of an ArrayRecord file are compressed together; 1.", "N")
+        default=None,
+        metadata=option_help(
+            "Number of records of an ArrayRecord file that are compressed together; by default, 1.", "N"
+        ),
     )
     record_compression: str | None = field(
-        default=None, metadata=option_help("Of an ArrayRecord file: zstd, the default; brotli, snappy.", "NAME[:LEVEL]")
+        default=None,
+        metadata=option_help(
+            "Compression within an ArrayRecord file: zstd (the default), brotli, snappy or uncompressed.",
+            "NAME[:LEVEL]",
+        ),
     )
 
 
 _CODE = "tfrecord_io.plugins.tensorflow."
 
 ELWC = Format(
-    *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking, as by `tfrecord_io.formats.open_elwc`"),
+    *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking: `tfrecord_io.formats.open_elwc`"),
     records=f"{_CODE}from_elwc:elwc_rows",
     reads=READING,
 )
 ARRAY_RECORD = Format(
-    *("array_record", "ArrayRecord", "of Grain and TFDS; its records are copied, and parsed only for other formats"),
+    *("array_record", "ArrayRecord", "files of Grain and TFDS; records are copied, and parsed only for other formats"),
     suffixes=(".array_record", ".arrayrecord"),
     records=f"{_CODE}array_record:array_record_rows",
     write=f"{_CODE}array_record:to_array_record",
@@ -44,11 +51,7 @@ ARRAY_RECORD = Format(
     extra="array_record",
 )
 TFDS = Format(
-    *(
-        "tfds",
-        "TFDS",
-        "a split of a dataset of TFDS, in ``data_dir/name/1.0.0``, as by `tfrecord_io.formats.write_tfds`",
-    ),
+    *("tfds", "TFDS", "a split of a TFDS dataset, in ``data_dir/name/1.0.0``: `tfrecord_io.formats.write_tfds`"),
     records=lambda paths, keywords: (paths, keywords),
     reads=READING,
     write=f"{_CODE}write_tfds:convert_to_tfds",

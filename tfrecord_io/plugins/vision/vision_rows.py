@@ -23,33 +23,41 @@ class VisionOptions(Options):
         ),
     )
     shuffle_seed: int | None = field(
-        default=None, metadata=option_help("Read a folder of images in a random order.", "N")
+        default=None, metadata=option_help("Read the images in a random order, with this seed.", "N")
     )
     fps: int | None = field(default=None, metadata=option_help("Frames per second of the episodes, for LeRobot.", "N"))
     task: str | None = field(
         default=None,
-        metadata=option_help("The column with the tasks, for LeRobot; language_instruction by default.", "NAME"),
+        metadata=option_help("The column with the tasks, for LeRobot; by default, language_instruction.", "NAME"),
     )
     images: Path | None = field(
-        default=None, metadata=option_help("The images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY")
+        default=None,
+        metadata=option_help("The folder of the images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY"),
     )
     image_set: str | None = field(
-        default=None, metadata=option_help("The image set of Pascal VOC or YOLO: train, val.", "NAME")
+        default=None, metadata=option_help("The image set of Pascal VOC or YOLO, such as train or val.", "NAME")
     )
     invalid_boxes: InvalidBoxes | None = field(
         default=None,
-        metadata=option_help("What becomes of boxes without area or beyond their image; left out by default."),
+        metadata=option_help(
+            "What to do with boxes without area or beyond their image; by default, they are left out."
+        ),
     )
     check_sizes: bool | None = field(
-        default=None, metadata=option_help("Fail if an image has another size than annotated; the default.")
+        default=None,
+        metadata=option_help("Whether an image of another size than annotated is an error; by default, it is."),
     )
     orient: bool | None = field(
         default=None,
-        metadata=option_help("Boxes are of pictures turned by EXIF, or of stored pixels; by the annotated size."),
+        metadata=option_help(
+            "Whether boxes refer to images rotated by EXIF, or to stored pixels; by default, the annotated size tells."
+        ),
     )
     masks: Masks | None = field(
         default=None,
-        metadata=option_help("Read masks of COCO or polygons of YOLO, as text or as PNG images; left out by default."),
+        metadata=option_help(
+            "Read COCO masks or YOLO polygons, as JSON text or PNG images; by default, they are left out."
+        ),
     )
     filename: str | None = field(
         default=None, metadata=option_help("The column with the names of the files that --files writes.", "COLUMN")
@@ -62,7 +70,7 @@ _ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes", "orient"}
 _CODE = "tfrecord_io.plugins.vision."
 
 TAR = Format(
-    *("tar", "WebDataset", "WebDataset archives: members with one name are a sample"),
+    *("tar", "WebDataset", "WebDataset archives: members that share a name form a sample"),
     suffixes=(".tar",),
     plan=f"{_CODE}webdataset:webdataset_source",
     writer=f"{_CODE}webdataset:TarWriter",
@@ -75,7 +83,7 @@ TAR = Format(
     magic_at=257,
 )
 COCO = Format(
-    *("coco", "COCO", "images with the boxes of a COCO file, as by `tfrecord_io.formats.open_coco`"),
+    *("coco", "COCO", "images with the boxes of a COCO annotation file: `tfrecord_io.formats.open_coco`"),
     open=f"{_CODE}coco:open_coco",
     write=f"{_CODE}to_annotated:to_coco",
     reads=_ANNOTATED | {"masks"},
@@ -85,7 +93,7 @@ COCO = Format(
     extra="image",
 )
 VOC = Format(
-    *("voc", "Pascal VOC", "images with boxes in a folder of this layout, as by `tfrecord_io.formats.open_voc`"),
+    *("voc", "Pascal VOC", "a Pascal VOC folder of images with boxes: `tfrecord_io.formats.open_voc`"),
     folders=("Annotations", "JPEGImages"),
     open=f"{_CODE}pascal_voc:open_voc",
     write=f"{_CODE}to_annotated:to_pascal_voc",
@@ -95,7 +103,7 @@ VOC = Format(
     extra="image",
 )
 YOLO = Format(
-    *("yolo", "YOLO", "images with boxes, polygons or key points in a folder, as by `tfrecord_io.formats.open_yolo`"),
+    *("yolo", "YOLO", "a YOLO folder of images with boxes, polygons or key points: `tfrecord_io.formats.open_yolo`"),
     folders=("images", "labels"),
     open=f"{_CODE}yolo:open_yolo",
     write=f"{_CODE}to_annotated:to_yolo",
@@ -105,14 +113,14 @@ YOLO = Format(
     extra="yolo",
 )
 LEROBOT = Format(
-    *("lerobot", "LeRobot", "a folder in the layout of LeRobot 3.0, of episodes of TFRecord files; it needs ``fps``"),
+    *("lerobot", "LeRobot", "a LeRobot 3.0 folder, from TFRecord files of episodes; needs ``fps``"),
     write=f"{_CODE}lerobot:convert_to_lerobot",
     writes=frozenset({"fps", "task"}),
     options=VisionOptions,
     extra="image",
 )
 IMAGES = Format(
-    *("images", "a folder of images", "a folder of images, as by `tfrecord_io.formats.open_image_folder`"),
+    *("images", "a folder of images", "a folder of images: `tfrecord_io.formats.open_image_folder`"),
     open=f"{_CODE}from_folder:open_image_folder",
     write=f"{_CODE}to_folder:to_image_folder",
     reads=_IMAGES | {"class_names"},
@@ -123,7 +131,7 @@ IMAGES = Format(
     extra="image",
 )
 FILES = Format(
-    *("files", "a folder of files", "a folder of files of any kind, as by `tfrecord_io.formats.open_file_folder`"),
+    *("files", "a folder of files", "a folder of files of any kind: `tfrecord_io.formats.open_file_folder`"),
     open=f"{_CODE}from_folder:open_file_folder",
     write=f"{_CODE}to_folder:to_file_folder",
     reads=_FILES | {"class_names"},
