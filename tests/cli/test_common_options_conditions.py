@@ -111,10 +111,18 @@ def test_commands_keep_the_rows(run, path: Path, tmp_path: Path) -> None:
         assert not (tmp_path / "d.tfrecord").exists()
 
 
-def test_the_help_shows_an_example() -> None:
-    option = next(param for param in group.commands["cat"].params if param.name == "filters")
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("cat", 'Only rows that meet a condition, such as "label == 3"'),
+        ("delete", 'Remove rows that meet a condition, such as "label == 3"'),
+        ("copy", 'Only partition folders that meet a condition, such as "day >= 2024-05-01"'),
+    ],
+)
+def test_the_help_says_what_it_selects_with_an_example(command: str, words: str) -> None:
+    option = next(param for param in group.commands[command].params if param.name == "filters")
     assert isinstance(option, click.Option)
-    assert "label == 3" in (option.help or "")
+    assert (option.help or "").startswith(words)
 
 
 @pytest.mark.parametrize(

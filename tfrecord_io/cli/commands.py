@@ -140,7 +140,8 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
 def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **keywords: Any) -> None:
     """Write an index of record offsets for each file, FILE.index.
 
-    Random access and counting use the index. With --columns, filters also use it, and reads of only these columns.
+    Random access and counting use the index. With --columns, filters also use it, as do reads of only these
+    columns.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.index_files import build_index, check_indexes, write_indexes
@@ -195,7 +196,7 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
 @write_modes
 @options("compression", "split", "allow_missing_shards", "storage_options", "json")
 def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
-    """Run an SQL query by DuckDB, whose tables are quoted PATHs.
+    """Run an SQL query with DuckDB; its tables are quoted PATHs.
 
     Only the columns and rows that the query needs are decoded: tfr sql "SELECT count(*) FROM 'train-*.tfrecord'"
     """
@@ -228,7 +229,7 @@ def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
     from tfrecord_io.file_formats.format_of_path import format_of_target
 
     if writing and target is None:
-        raise click.UsageError("--mode, --partition-by and --evolve are for -o TARGET, which is missing")
+        raise click.UsageError("--mode, --partition-by and --evolve need -o TARGET, which is missing")
     of_files = {**writing, "mode": None} if writing.get("mode") in get_args(FileMode) else writing
     if target is not None and any(of_files.values()) and format_of_target(target) is not None:
         text = f"--append, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
@@ -296,7 +297,7 @@ def clean(path: str, as_json: bool, **keywords: Any) -> None:
 def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> None:
     """Print records as JSON lines.
 
-    Bytes are base64. --json changes nothing.
+    Bytes are written as base64. --json has no effect.
     """
     import pyarrow as pa
 

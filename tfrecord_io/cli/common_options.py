@@ -90,15 +90,14 @@ def _conditions(
         raise click.BadParameter(str(error)) from None
 
 
-where = click.option(
-    "--where",
-    "filters",
-    multiple=True,
-    metavar="CONDITION",
-    callback=_conditions,
-    help='Only rows that meet a condition, such as "label == 3", "name in [\'a\', \'b\']", "tags contains cat" or '
-    '"label is not null". If repeated, all conditions must hold.',
-)
+def where_option(text: str) -> Callable[[Any], Any]:
+    """Declare --where; `text` says what it selects, with examples."""
+    text += " If repeated, all conditions must hold."
+    return click.option("--where", "filters", multiple=True, metavar="CONDITION", callback=_conditions, help=text)
+
+
+EXAMPLES = '"label == 3", "name in [\'a\', \'b\']", "tags contains cat" or "label is not null".'
+where = where_option(f"Only rows that meet a condition, such as {EXAMPLES}")
 
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"

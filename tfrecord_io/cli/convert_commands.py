@@ -101,14 +101,14 @@ def _shown(format: Format) -> str:
     "source_format",
     metavar="FORMAT",
     shell_complete=lambda _ctx, _param, text: [key for key in keys() if key.startswith(text)],
-    help="Format of SOURCE, if its name does not tell: one of the formats below.",
+    help="Format of SOURCE, one of those below; by default, its name decides.",
 )
 @click.option(
     "--to",
     "target_format",
     metavar="FORMAT",
     shell_complete=lambda _ctx, _param, text: [key for key in keys(written=True) if key.startswith(text)],
-    help="Format of TARGET, if its name does not tell: one of the formats below.",
+    help="Format of TARGET, one of those below; by default, its name decides.",
 )
 @columns
 @click.option(
@@ -123,7 +123,7 @@ def _shown(format: Format) -> str:
     multiple=True,
     metavar="NAME=ENCODING",
     callback=pairs("x=raw"),
-    help="NAMES; may be repeated.",
+    help="How to store a column: NAMES; may be repeated.",
 )
 @compression_option(help="NAMES; by default, from the name or content of the TFRecord file.")
 @write_modes
@@ -196,9 +196,9 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     a compression (.csv.gz). A SOURCE with another suffix is TFRecord, and so is a TARGET with a suffix of TFRecord or
     none; --to tfrecord writes to other names.
 
-    Folders of images, with a folder for each class, are read as such, and --files images writes one. --from and --to
-    coco, voc and yolo read and write images with annotated boxes. Several .npy or IDX files are zipped along their
-    first axis; in a directory of .npy or .npz files, each file becomes one record.
+    A folder of images, with a subfolder for each class, is read as images; --files images writes one. --from and --to
+    coco, voc and yolo read and write images with annotated boxes. Several .npy or IDX files become columns; in a
+    directory of .npy or .npz files, each file becomes one record.
 
     Use - as SOURCE or TARGET for standard input or output: TFRecord data, unless --from or --to names another format.
     The summary is then printed to stderr.
@@ -259,7 +259,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, **keywords: Any) -> None:
     """Write one record for each step of the episodes in files.
 
-    It has the columns of the episode, with the values of this step, and two more: the number of the episode (record)
+    Each has the columns of its episode, with the values of the step, and two more: the number of the episode (record)
     and of the step in it (step). Use - as SOURCE or TARGET for standard input or output.
     """
     from tfrecord_io.api import open_reader, write_tfrecord

@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import SourcesArgument, file_modes, options, read_from, with_stdin
+from tfrecord_io.cli.common_options import SourcesArgument, file_modes, options, read_from, where_option, with_stdin
 from tfrecord_io.cli.process import echo
 
 
 def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
     if "-" in paths:
-        raise click.BadParameter("standard input is not a file that can be looked up: copy a file")
+        raise click.BadParameter("standard input cannot be copied: pass the path of a file")
     return with_stdin(ctx, argument, paths)
 
 
@@ -26,7 +26,7 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
         type=click.Choice(["records", "bytes"]),
         default="records",
         show_default=True,
-        help="Check the checksums of all records, or only those of the files.",
+        help="Verify the checksums of all records, or only those of the files.",
     ),
     click.option(
         "--update",
@@ -35,7 +35,9 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
     ),
     file_modes,
     click.option("--all-files", is_flag=True, help="Copy all files of a directory, not only TFRecord files."),
-    "filters",
+    where_option(
+        "Only partition folders that meet a condition, such as \"day >= 2024-05-01\" or \"label in ['a', 'b']\"."
+    ),
     click.option("--dry-run", is_flag=True, help="Write nothing; print what would be copied and removed."),
     click.option("--limit-rate", metavar="RATE", help="Maximum bytes per second, such as 100MB."),
     click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of files copied at a time."),
@@ -48,7 +50,7 @@ def copy(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) 
     """Copy files or whole datasets, and check every record on the way.
 
     Files are copied unchanged. A dataset appears in one step, as one version; the same command continues a copy that
-    was killed. --where selects partition folders. Within one store, such as S3, the store copies the files.
+    was killed. Within one store, such as S3, the store copies the files.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.copy import copy as copy_files

@@ -38,8 +38,8 @@ def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
 def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Check checksums, records, schema, manifest and index.
 
-    Prints a table of the files and a line for each problem. Exit codes: 0 all files are good, 1 something is wrong with
-    a file, 2 there is no such file, 3 a file cannot be read.
+    Prints a table of the files and a line for each problem. Exit codes: 0 all files are good, 1 problems were found,
+    2 no such file, 3 a file cannot be read.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.verify import HEADINGS
@@ -66,8 +66,8 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the intact records of damaged files to new files.
 
-    What is lost is reported. TARGET is a file for one SOURCE file, or a directory, where files keep their names. Exit
-    codes: 0 nothing is lost, 1 something is.
+    Lost data is reported. TARGET is a file if SOURCE is one file, otherwise a directory, in which files keep their
+    names. Exit codes: 0 nothing was lost, 1 something was lost.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.salvage import HEADINGS
@@ -107,9 +107,9 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     "json",
 )
 def diff(a: str, b: str, as_json: bool, key: tuple[str, ...], **keywords: Any) -> None:
-    """Compare columns, numbers of records and values.
+    """Compare columns, record counts and values of two datasets.
 
-    Exit codes: 0 equal, 1 different, 2 a file is damaged or cannot be read, or a wrong usage.
+    Exit codes: 0 equal, 1 different, 2 usage error, or a file is damaged or cannot be read.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.diff import diff as compare

@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import options, pairs, read_from, where
+from tfrecord_io.cli.common_options import EXAMPLES, options, pairs, read_from, where_option
 from tfrecord_io.display import counted
 
 
 @tfr.declare("Write")
 @options(
     click.argument("path", metavar="PATH"),
-    where,
+    where_option(f"Remove rows that meet a condition, such as {EXAMPLES}"),
     click.option("--dry-run", is_flag=True, help="Change nothing; report what would be removed."),
     click.option(
         "--type",
@@ -49,7 +49,7 @@ def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
 def adopt(path: str, as_json: bool, **keywords: Any) -> None:
     """Write a manifest for files written by another tool.
 
-    PATH is a directory, with or without partition folders (day=1/). The files are read, and not changed. Afterwards,
+    PATH is a directory, with or without partition folders (day=1/). The files are read, but not changed. Afterwards,
     rows can be appended, deleted and replaced.
     """
     from tfrecord_io.cli import output

@@ -31,7 +31,7 @@ def report(paths: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
     """Write an HTML page about a dataset.
 
     The page shows statistics and histograms of each feature, images, sounds and the first records. Of large data it
-    shows a sample, and says which. --json prints the statistics, too, or without OUT.html alone.
+    shows a sample, and says which. --json also prints the statistics; without OUT.html it only prints them.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.display import byte_size
