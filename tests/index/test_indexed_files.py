@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -178,5 +180,89 @@ def test_file_replaced_meanwhile_is_an_error(bucket: str, options: dict[str, Any
     with tfr.open_random(name, storage_options=options) as records:
         assert records[0] == {"x": 1000}
         tfr.write_tfrecord({"x": [1007] * 100}, name, storage_options=options)
+        with pytest.raises(OSError, match="replaced"):
+            records[1]
+
+
+@pytest.fixture
+def made(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
+    """The requests, by their methods and by what is read: "data", "index" or "manifest"."""
+    counts: Counter[tuple[str, str]] = Counter()
+    real = type(s3.fs)._call_s3
+
+    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+        key = str(keywords.get("Key", ""))
+        counts[method, "index" if key.endswith("index") else "manifest" if "_MANIFEST" in key else "data"] += 1
+        return await real(self, method, *arguments, **keywords)
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    return counts
+
+
+@pytest.mark.parametrize("kept_open", [128, 2])
+@pytest.mark.parametrize("form", ["d/", "d/train-*-of-*", "files"])
+def test_each_small_file_and_index_is_read_once(
+    s3: Bucket,
+    options: dict[str, Any],
+    made: Counter[tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    kept_open: int,
+) -> None:
+    """However many they are, and whether a manifest states their schema."""
+    set_limits(monkeypatch, open_indexed_files=kept_open)
+    storage: dict[str, Any] = {"storage_options": options}
+    files, rows = 5, range(50)
+    if form == "files":
+        for at in range(files):
+            tfr.write_tfrecord({"id": rows[10 * at : 10 * at + 10]}, s3.url(f"d/{at}.tfrecord"), **storage)
+    else:
+        tfr.write_tfrecord({"id": rows}, s3.url(f"d/train@{files}"), **storage)
+    path = s3.url("d/*.tfrecord" if form == "files" else form)
+
+    def counted(call: Callable[[], Any]) -> tuple[int, int]:
+        made.clear()
+        call()
+        return made["get_object", "data"], made["get_object", "index"]
+
+    def opened(**keywords: Any) -> None:
+        with tfr.open_random(path, **storage, **keywords) as records:
+            assert len(records) == len(rows)
+
+    assert counted(opened) == (files, 0)
+    assert counted(lambda: opened(key="id")) == (files, 0)
+    assert counted(lambda: tfr.build_index(path, columns=["id"], **storage)) == (files, 0)
+    assert made["put_object", "index"] == files
+    assert counted(opened) == (files, files)
+    assert counted(lambda: opened(key="id")) == (files, files)
+    assert counted(lambda: tfr.verify(path, **storage)) == (files, files)
+
+
+def test_objects_beyond_the_memory_for_them_are_read_again(
+    s3: Bucket, options: dict[str, Any], made: Counter[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_limits(monkeypatch, open_indexed_files=2, held_bytes=1)
+    storage: dict[str, Any] = {"storage_options": options}
+    tfr.write_tfrecord({"id": range(50)}, s3.url("d/train@5"), **storage)
+    made.clear()
+    assert [index.records for index in tfr.build_index(s3.url("d/"), columns=["id"], **storage)] == [10] * 5
+    assert made["get_object", "data"] > 5
+
+
+@pytest.mark.parametrize("kept_open", [128, 1])
+@pytest.mark.parametrize("is_unpickled", [False, True])
+def test_a_file_replaced_after_it_was_read_is_an_error(
+    bucket: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, kept_open: int, is_unpickled: bool
+) -> None:
+    """Its content is held for the call that opens it, not longer, however many files there are."""
+    set_limits(monkeypatch, open_indexed_files=kept_open)
+    for at in range(3):
+        tfr.write_tfrecord({"x": [1000 + at] * 3}, f"{bucket}/{at}.tfrecord", storage_options=options)
+    with (
+        tfr.open_random(f"{bucket}/*.tfrecord", storage_options=options) as opened,
+        pickle.loads(pickle.dumps(opened)) if is_unpickled else nullcontext(opened) as records,
+    ):
+        assert records[0] == {"x": 1000}
+        tfr.write_tfrecord({"x": [2000] * 3}, f"{bucket}/0.tfrecord", storage_options=options)
         with pytest.raises(OSError, match="replaced"):
             records[1]

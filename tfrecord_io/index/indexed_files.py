@@ -18,6 +18,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.storage.read.held_content import hold, unheld
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access, read_local
 from tfrecord_io.storage.read.source import Source
 
@@ -29,7 +30,8 @@ class IndexedFiles:
 
     Threads and forked processes may share it. It can be pickled; unpickling opens the files again. `indexes` has the
     index of each file: read from its index file in `index_sources`, or computed from its headers. An index file that
-    does not match is skipped with a warning, or an error if it was `named` by the caller.
+    does not match is skipped with a warning, or an error if it was `named` by the caller. What is read of small objects
+    of a store is held until `forget`, so that those who plan a read, or read keys, do not read them again.
 
     Parameters
     ----------
@@ -51,7 +53,9 @@ class IndexedFiles:
         named: bool = False,
         recover: Callable[[Source, int], tuple[RecordIndex, Array]] | None = None,
     ) -> None:
-        self.sources = [source.whole_file() for source in sources]
+        held = hold([source.whole_file() for source in sources] + [each for each in index_sources if each is not None])
+        self.sources, indexes = held[: len(sources)], iter(held[len(sources) :])
+        self.index_sources: list[Source | None] = [each and next(indexes) for each in index_sources]  # until `forget`
         self._intact: dict[int, Array] = {}  # the entries that are read, of the files where others are not
         self._max_record_bytes, self._named = max_record_bytes, named
         self._open_files: dict[int, RandomAccessFile] = {}
@@ -59,7 +63,7 @@ class IndexedFiles:
         self._warned: set[str] = set()
         try:
             load = partial(self._load_index, recovers=recover is not None)
-            calls = (partial(load, *each) for each in enumerate(index_sources))
+            calls = (partial(load, *each) for each in enumerate(self.index_sources))
             loaded = list(ordered(calls, min(_THREADS, len(sources)), "index"))
             self.indexes = [index or RecordIndex.of_sizes([]) for index, _ in loaded]
             for file, (index, _) in enumerate(loaded):
@@ -77,6 +81,10 @@ class IndexedFiles:
         """Keep no content any more that opening has read, so that later reads find out if a file was replaced."""
         for opened in self._open_files.values():
             opened.forget()
+        for source in filter(None, [*self.sources, *self.index_sources]):
+            if source.held is not None:
+                source.held.drop()
+        self.sources, self.index_sources = list(map(unheld, self.sources)), []
 
     def warn_of_stale(self, texts: Iterable[str]) -> None:
         """Warn of indexes that are not used, of each once."""
@@ -239,7 +247,8 @@ class IndexedFiles:
 
     def __setstate__(self, state: tuple[PackedSources, list[RecordIndex], dict[int, Array]]) -> None:
         sources, self.indexes, self._intact = state
-        self.sources = list(sources.unpack())
+        self.sources = list(map(unheld, sources.unpack()))
+        self.index_sources = []
         self._open_files, self._versions, self._warned = {}, {}, set()
         self._number()
         if self._keeps_open:

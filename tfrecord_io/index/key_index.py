@@ -15,6 +15,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable, say
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.lookup import open_columns, unless_stale
@@ -173,7 +174,9 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
                 raise CorruptRecordError(f"the column index does not match its file: {reason}", path=columns.path)
             return list(columns.columns([field]).column(0).chunks)
 
-    indexes = enumerate(column_indexes(files.sources))
+    found_before = [index for index in files.index_sources if index is None or index.path.endswith(COLUMNS_SUFFIX)]
+    is_known = len(found_before) == len(files.sources)  # else a file has another index, and perhaps this one, too
+    indexes = enumerate(found_before if is_known else column_indexes(files.sources))
     calls = (partial(unless_stale, partial(of_file, *each)) for each in indexes)
     found = list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
     files.warn_of_stale(text for _, text in found)

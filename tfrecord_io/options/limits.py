@@ -38,6 +38,8 @@ class Limits:
     split_record_bytes: int = 1 << 16  # room before a block for the record that the end of the last one split
     picked_chunk_bytes: int = 64 * MIB  # of records that are read by number and decoded together
     open_indexed_files: int = 128  # if there are more, each is opened when it is read
+    whole_object_bytes: int = 256 << 10  # of a bucket that is read whole, which takes about as long as a request
+    held_bytes: int = 256 * MIB  # of such objects, so that a call reads each once
     parsed_bytes: int = MIB  # of payloads parsed at a time, so that records of many names take little memory
     shuffled_chunk_rows: int = 65_536  # that a shuffle buffer takes at a time
 

@@ -28,8 +28,9 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
-from tfrecord_io.storage.read.random_access_file import open_plain
-from tfrecord_io.storage.read.source import Source, SummedFile, checksum
+from tfrecord_io.storage.read.held_content import is_small
+from tfrecord_io.storage.read.random_access_file import open_plain, open_random_access
+from tfrecord_io.storage.read.source import HeldContent, Source, SummedFile, checksum
 from tfrecord_io.tools.index_files import compare_index
 
 MOST_PROBLEMS = 100  # that are kept for each file
@@ -340,6 +341,18 @@ class FileChecker:
         Stopped
             `stopped` was set.
         """
+        if self.index is None or not is_small(self.source):
+            return self._check()
+        held = HeldContent()  # as the index is compared with it, too
+        self.source = replace(self.source, held=held)
+        try:
+            with open_random_access(self.source) as file:
+                file.read(0, file.size)
+            return self._check()
+        finally:
+            held.drop()
+
+    def _check(self) -> FileCheck:
         source = self.source
         if source.shard is None and self.index is None:
             source.read_once()

@@ -21,14 +21,13 @@ from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.source import INCOMPLETE, ONLY_TAG, Source, open_raw
+from tfrecord_io.storage.read.source import INCOMPLETE, ONLY_TAG, HeldContent, Source, open_raw
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader
 
 _MOST_REQUESTS = 32  # under way at a time
 _JOINED_BYTES = 8 << 20  # limit of several ranges that are read as one
-_WHOLE_BYTES = 256 << 10  # an object up to this size is read whole, once: that takes about as long as a request
 _VERSION_KEYS = ("md5Hash", "content_md5", "ETag", "etag", "mtime")  # of fsspec; those that a copy keeps come first
 
 
@@ -230,13 +229,13 @@ def _open_descriptor(source: Source) -> int:
 
 def requests_for_ranges(size: int, ranges: int) -> int:
     """How many requests read so many ranges, which are not near each other, of an object of so many bytes."""
-    return min(1, ranges) if size <= _WHOLE_BYTES else ranges
+    return min(1, ranges) if size <= LIMITS.whole_object_bytes else ranges
 
 
 class RemoteRandomAccessFile(RandomAccessFile):
     """An object of a bucket: ranges near each other become one request, and several requests run at a time.
 
-    A small object is one request, and kept until the file is closed, or is to `forget` it.
+    A small object is one request, and kept until the file is closed or is to `forget` it, or as long as its source.
     """
 
     block_bytes = 4 * _JOINED_BYTES
@@ -259,8 +258,8 @@ class RemoteRandomAccessFile(RandomAccessFile):
             reason = f"{why}, so it can be read only from its start"
             raise ValueError(f"{printable(source.path)}: {reason}")
         self.size = int(size)
-        self._whole: Bytes | None = None  # of a small file, which is read by one request until `forget`
-        self._keeps = self.size <= _WHOLE_BYTES
+        self._held = source.held or HeldContent()
+        self._is_small = self.size <= LIMITS.whole_object_bytes
 
     @property
     def version(self) -> str:
@@ -278,16 +277,16 @@ class RemoteRandomAccessFile(RandomAccessFile):
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
-        if self._keeps and spans:
-            if self._whole is None:
-                (self._whole,) = self._request([(0, self.size)])
-            if max(end for _, end in spans) <= self.size:
-                return [self._whole[begin:end] for begin, end in spans]
+        if self._is_small and self._held.is_kept and spans and max(end for _, end in spans) <= self.size:
+            whole = self._held.content
+            if whole is None:
+                whole = self._held.content = self._request([(0, self.size)])[0].tobytes()
+            return [np.frombuffer(whole, np.uint8, end - begin, begin) for begin, end in spans]
         return self._request(spans)
 
     def forget(self) -> None:
         """See `RandomAccessFile.forget`."""
-        self._whole, self._keeps = None, False
+        self._held.drop()
 
     def _request(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         parts: list[Bytes] = []

@@ -184,6 +184,7 @@ class Source:
     file_bytes: int | None = None  # of the file of a `byte_range`; None of other sources
     records: int | None = None  # of a piece, where it is known
     beside: Mapping[str, Entry] | None = field(default=None, repr=False, compare=False)  # the files of its directory
+    held: HeldContent | None = field(default=None, repr=False, compare=False)  # of a small object, once it was read
 
     def open(self, window: Window | None = None) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
@@ -197,6 +198,8 @@ class Source:
         return open_file() if self.shard is None else self.shard.open_checked(open_file)
 
     def _open(self, window: Window | None) -> Raw:
+        if self.held is not None and self.held.content is not None:
+            return io.BytesIO(self.held.content)
         if self._prefetched is not None:
             self._prefetched.seek(self.begin)
             return BorrowedFile(self._prefetched)
@@ -231,7 +234,8 @@ class Source:
 
     def _remote_object(self) -> RemoteObject | None:
         """Where range requests are made; None if the filesystem's own file object is to be used, or it is open."""
-        if not self.remote or self._prefetched is not None:
+        is_open = self._prefetched is not None or (self.held is not None and self.held.content is not None)
+        if not self.remote or is_open:
             return None
         from tfrecord_io.storage.filesystem.remote import of_this_process
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
@@ -335,7 +339,7 @@ class Source:
 
     def piece(self, begin: int, end: int, records: int | None = None) -> Source:
         """A piece of this file, which must be plain, with so many records if that is known."""
-        return replace(self, size=end - begin, span=(begin, end), records=records)
+        return replace(self, size=end - begin, span=(begin, end), records=records, held=None)
 
     def byte_range(self, begin: int, end: int) -> Source:
         """The records of this file that begin at the bytes from `begin` to `end`; to be aligned before it is read.
@@ -344,7 +348,7 @@ class Source:
         """
         file = self.whole_file()
         span = self.begin + begin, self.begin + end
-        return replace(file, size=end - begin, span=span, file_bytes=file.size)
+        return replace(file, size=end - begin, span=span, file_bytes=file.size, held=None)
 
     def whole_file(self) -> Source:
         """The file that this is a piece of, as it is now; a file as it is. ReplacedError if its version is another."""
@@ -509,6 +513,18 @@ def read_whole(fs: FileSystem, entry: Entry, limit: int = -1) -> bytes:
         return b"".join(parts)
     finally:
         raw.close()
+
+
+class HeldContent:
+    """The content of a small object, from when it was first read until `drop`: other reads take it from here."""
+
+    def __init__(self) -> None:
+        self.content: bytes | None = None
+        self.is_kept = True
+
+    def drop(self) -> None:
+        """Keep no content any more, so that each read finds out whether the object was replaced."""
+        self.content, self.is_kept = None, False
 
 
 class Pipe:

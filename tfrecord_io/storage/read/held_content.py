@@ -1,0 +1,35 @@
+"""The content of small objects of a store, which a call reads once, and uses several times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tfrecord_io.options import LIMITS
+from tfrecord_io.storage.filesystem.google import is_encoded
+from tfrecord_io.storage.read.source import HeldContent, Source
+
+
+def is_small(source: Source) -> bool:
+    """Whether it is an object that is read whole, by one request, which takes about as long as one for a part of it."""
+    is_object = source.remote is not None and not is_encoded(source.info)
+    return is_object and source.span is None and source.size is not None and source.size <= LIMITS.whole_object_bytes
+
+
+def hold(sources: Iterable[Source]) -> list[Source]:
+    """The same sources; what is read of small objects is held, of all that share memory of `LIMITS.held_bytes`."""
+    held, room = [], LIMITS.held_bytes
+    for source in sources:
+        if is_small(source) and (room := room - (source.size or 0)) >= 0:
+            source = replace(source, held=HeldContent())
+        held.append(source)
+    return held
+
+
+_NOTHING = HeldContent()
+_NOTHING.drop()
+
+
+def unheld(source: Source) -> Source:
+    """The same source, of which nothing is held: each read finds out whether the object was replaced."""
+    return source if source.remote is None else replace(source, held=_NOTHING)
