@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -136,6 +137,18 @@ def test_pathlike_home_and_file_urls(tmp_path, monkeypatch):
     for path in (tmp_path / "a.tfrecord", "~/a.tfrecord", f"file://{tmp_path}/a.tfrecord", tmp_path):
         (source,) = resolve_inputs(path)
         assert (source.path, source.local, source.size) == (str(tmp_path / "a.tfrecord"), True, 3)
+
+
+@pytest.mark.parametrize("name", ["a b", "50%", "a%20b", "é#1?", "\udcff"])
+def test_file_urls_are_percent_encoded(tmp_path, name):
+    """As pathlib writes them; a plain path is not."""
+    path = tmp_path / f"{name}.tfrecord"
+    path.write_bytes(b"abc")
+    for given in (path, path.as_uri()):
+        (source,) = resolve_inputs(given)
+        assert (source.path, source.local, source.size) == (str(path), True, 3)
+    (source,) = resolve_inputs(path.as_uri(), StorageOptions(filesystem=fsspec.filesystem("file")))
+    assert source.path == str(path)
 
 
 def test_relative_paths(tmp_path, monkeypatch):

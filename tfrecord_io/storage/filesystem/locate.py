@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+_FILE = "file://"
 _NO_BUCKET = r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)"
 _S3 = "s3a?://"
 _BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
@@ -45,6 +46,10 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     if isinstance(text, bytes):
         raise TypeError(f"a path is str or PathLike, not bytes{IN_MEMORY}")
     _refuse_surrogates(text)
+    if text.startswith(_FILE):  # as `pathlib.Path.as_uri` writes it (RFC 8089); fsspec does not decode it
+        from urllib.parse import unquote_to_bytes
+
+        text = os.fsdecode(unquote_to_bytes(os.fsencode(text)))
     if storage.filesystem is not None:
         if storage.storage_options:
             raise ValueError(say("{storage_options=} is for URLs, and has no effect with {filesystem=}"))
