@@ -523,3 +523,38 @@ def test_the_same_call_completes_a_copy_within_a_store_that_was_killed(
             tfr.copy(source, target, **options)
         assert tfr.read_table(target, **options).equals(TABLE)
     assert 3 < killed_at < 11
+
+
+@pytest.mark.parametrize("target", ["x.tfrecord", "x.tfrecord.gz", "x@8", "x-00000-of-00001"])
+@pytest.mark.parametrize("form", ["d/", "d/*.tfrecord", "d"])
+def test_a_dataset_is_not_copied_to_the_name_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, form: str
+) -> None:
+    """It would be the name of a directory; one that exists, or is called one, is taken."""
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("d")
+    for name in "ab":
+        tfr.write_tfrecord({"x": [1]}, f"d/{name}.tfrecord")
+    with pytest.raises(ValueError, match=f"'{target}' is named like TFRecord files.*write '{target}/'"):
+        tfr.copy(form, target)
+    assert os.listdir() == ["d"]
+    assert tfr.copy(form, f"{target}/").records == 2
+    assert tfr.copy(form, target, update=True).kept == 2
+    assert sorted(os.listdir(target)) == ["a.tfrecord", "b.tfrecord"]
+
+
+def test_a_mirror_of_folders_of_an_emptied_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = pa.table({"x": [1, 2], "k": ["a", "b"]})
+    tfr.write_tfrecord(rows, "d/", partition_by="k")
+    tfr.copy("d/", "mirror/")
+    for value in "ab":
+        options: dict[str, Any] = {"mode": "overwrite_partitions", "overwrite_where": {"k": value}}
+        tfr.write_tfrecord(rows.slice(2), "d/", partition_by="k", **options)
+    report = tfr.copy("d/", "mirror/", update=True, filters=[("k", "==", "a")])
+    assert (len(report.copied), len(report.removed)) == (0, 1)
+    assert tfr.read_table("mirror/").to_pylist() == [{"x": 2, "k": "b"}]
+    assert tfr.copy("d/", "mirror/", update=True).removed
+    tfr.write_tfrecord(rows, "e/", partition_by="k")
+    with pytest.raises(FileNotFoundError, match="no folder fulfils"):
+        tfr.copy("e/", "f/", filters=[("k", "==", "c")])

@@ -29,7 +29,7 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFil
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.filesystem.retries import counting_retries
-from tfrecord_io.storage.paths.file_names import index_names, manifest_name
+from tfrecord_io.storage.paths.file_names import index_names, is_record_file, manifest_name, parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve import list_directory, record_files
 from tfrecord_io.storage.paths.resolve_output import check_outside, identity
@@ -324,8 +324,9 @@ class _Copy:
     def _filter(self, found: Found) -> None:
         if found.files or not found.datasets:
             raise ValueError(say("{filters=} selects folders of datasets with a manifest, and these files have none"))
+        has_files = any(each.manifest.files for each in found.datasets)  # an emptied dataset has no folder
         found.datasets = [each.matching(self.filters) for each in found.datasets]
-        if not any(each.manifest.files for each in found.datasets):
+        if has_files and not any(each.manifest.files for each in found.datasets):
             raise FileNotFoundError(errno.ENOENT, say("no folder fulfils {filters=}"), found.datasets[0].version.path)
 
     def _place(self, found: Found, name: str) -> None:
@@ -340,9 +341,21 @@ class _Copy:
             found.files = [(base, source)]
             found.others = [(base + other.removeprefix(old), each) for other, each in found.others]
             return
+        self._check_directory(name, text)
         self.directory = f"{name.rstrip('/')}/" if name else ""
         if name.startswith("/") and not name.rstrip("/"):
             self.directory = "/"
+
+    def _check_directory(self, name: str, text: str) -> None:
+        """Refuse a target that is named like TFRecord files, and is no directory: the files keep their names in it."""
+        base = name.rpartition("/")[2]
+        if text.endswith("/") or not (is_record_file(base) or parse_spec(base)):
+            return
+        entry = self.fs.entry(name)
+        if entry is None or not entry.directory:
+            reason = "is named like TFRecord files, and several files, or a dataset, are copied to a directory"
+            advice = say("write '{}/' for one of this name; {tfr.merge|tfr merge} writes other files", printable(text))
+            raise ValueError(f"'{printable(text)}' {reason}" & advice)
 
     def _check_apart(self, found: Found) -> None:
         """Refuse a target in a directory that is copied, and files that would replace themselves."""

@@ -144,8 +144,8 @@ def test_file_urls_are_percent_encoded(tmp_path, name):
     """As pathlib writes them; a plain path is not."""
     path = tmp_path / f"{name}.tfrecord"
     path.write_bytes(b"abc")
-    for given in (path, path.as_uri()):
-        (source,) = resolve_inputs(given)
+    for form in (path, path.as_uri()):
+        (source,) = resolve_inputs(form)
         assert (source.path, source.local, source.size) == (str(path), True, 3)
     (source,) = resolve_inputs(path.as_uri(), StorageOptions(filesystem=fsspec.filesystem("file")))
     assert source.path == str(path)
