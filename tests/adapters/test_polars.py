@@ -114,6 +114,48 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         tfr.scan_polars(tmp_path / "a.tfrecord")
 
 
+# ---- columns
+
+ZONED = pa.array([1, None], pa.timestamp("us", "+05:30"))
+ABSENT = {
+    "interval": pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
+    "union": pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])]),
+    "empty lists": pa.array([[], []], pa.list_(pa.int8(), 0)),
+    "decimal256": pa.array([10**60, None], pa.decimal256(70, 0)),
+    "offset": ZONED,
+    "nested": pa.StructArray.from_arrays([pa.array([[(1, 2, 3)], []], pa.list_(pa.month_day_nano_interval()))], ["k"]),
+}
+
+
+@pytest.mark.parametrize("column", ABSENT.values(), ids=ABSENT)
+def test_columns_that_polars_cannot_hold_are_named_where_they_are_used(tmp_path: Path, column: pa.Array) -> None:
+    tfr.write_tfrecord({"x": column, "y": [1, 2], "z": [3, 4]}, tmp_path / "a.tfrecord")
+    lazy = tfr.scan_polars(tmp_path / "a.tfrecord")
+    assert lazy.filter(pl.col("y") > 1).select("y").collect()["y"].to_list() == [2]
+    assert lazy.select(pl.len()).collect().item() == 2
+    assert lazy.drop("x").collect().to_dict(as_series=False) == {"y": [1, 2], "z": [3, 4]}
+    error: Any = pl.exceptions.ComputeError if POLARS_1 else tfr.errors.SchemaError
+    for query in (lazy, lazy.select("x"), lazy.filter(pl.col("x").is_null()).select("y")):
+        with pytest.raises(error, match="feature 'x': polars has no type for this column of"):
+            query.collect()
+
+
+def test_a_column_in_a_zone_that_polars_cannot_hold_can_be_declared(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": ZONED}, tmp_path / "a.tfrecord")
+    error: Any = pl.exceptions.ComputeError if POLARS_1 else tfr.errors.SchemaError
+    with pytest.raises(error, match="declare it in UTC by schema_overrides="):
+        tfr.scan_polars(tmp_path / "a.tfrecord").collect()
+    declared = tfr.dataset(tmp_path / "a.tfrecord", schema_overrides={"x": pa.timestamp("us", "UTC")})
+    assert declared.to_polars().collect().schema == {"x": pl.Datetime("us", "UTC")}
+
+
+def test_a_column_without_a_name_and_one_of_null_categories(tmp_path: Path) -> None:
+    none = pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), pa.nulls(1))
+    tfr.write_tfrecord({"x": [1, 2], "": [3, 4], "none": none}, tmp_path / "a.tfrecord")
+    frame = tfr.scan_polars(tmp_path / "a.tfrecord").filter(pl.col("") > 3).collect()
+    assert frame.to_dict(as_series=False) == {"x": [2], "": [4], "none": [None]}
+
+
 # ---- conditions
 
 LITERALS: dict[str, list[Any]] = {

@@ -13,14 +13,15 @@ from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, without_excluded
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.types import is_bytes, is_text
+from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.schema.types import is_bytes, is_text, types_within
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
@@ -74,8 +75,49 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
     with needs("polars"):
         import polars as pl
         from polars.io.plugins import register_io_source
-    schema = pl.DataFrame(scan.schema.empty_table()).schema
+    absent = [field.name for field in scan.schema if _is_absent(field.type)]
+    held = pa.schema([field for field in scan.schema if field.name not in absent])
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, type_) for type_ in held.types], schema=held)
+    others = dict.fromkeys(absent, pl.Unknown())  # last: pl.len() reads the first
+    schema = pl.Schema(dict(pl.DataFrame(empty).schema) | others)
     return register_io_source(partial(_frames, read), schema=schema)
+
+
+def _is_absent(type_: pa.DataType) -> bool:
+    """Whether polars has no such type, or panics at its values: a query that uses the column fails."""
+    return any(
+        t.is_interval(each)
+        or t.is_union(each)
+        or t.is_decimal256(each)
+        or (t.is_decimal(each) and each.scale < 0)
+        or (t.is_fixed_size_list(each) and not each.list_size)
+        or (t.is_fixed_size_binary(each) and not each.byte_width)
+        or (t.is_timestamp(each) and each.tz is not None and not _has_zone(each.tz))
+        for each in types_within(type_, storage=True)
+    )
+
+
+def _has_zone(name: str) -> bool:
+    """Whether polars knows a time zone; it knows no offset such as +05:30."""
+    import polars as pl
+
+    try:
+        pl.Series(dtype=pl.Datetime("us", name))
+    except pl.exceptions.PolarsError:
+        return False
+    return True
+
+
+def _refuse_absent(schema: pa.Schema) -> None:
+    """Refuse columns of types that polars does not have."""
+    for field in schema:
+        if _is_absent(field.type):
+            type_name = short_type_name(field.type, field.metadata)
+            reason = f"polars has no type for this column of {type_name}"
+            is_zoned = t.is_timestamp(field.type)
+            declare = say("declare it in UTC by {schema_overrides=}")
+            advice = ("leave it out of the query" | declare) if is_zoned else "leave it out of the query"
+            raise SchemaError(reason, feature=field.name, got=type_name, advice=advice)
 
 
 def _frames(
@@ -91,6 +133,7 @@ def _frames(
     scan = read.current() if isinstance(read, LiveScan) else read
     if columns is not None:
         scan = scan.only(columns)
+    _refuse_absent(scan.schema)
     if predicate is not None and rows is None and scan.options.limit is None:
         condition = _translated(predicate, scan.schema)
         scan = scan if condition is None else without_excluded(scan, condition)
