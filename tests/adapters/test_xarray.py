@@ -125,6 +125,19 @@ def test_a_missing_integer_is_named_with_its_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="not a source tree")
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_null_in_a_list_is_named_with_its_record(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.tfrecord{suffix}"
+    tfr.write_tfrecord({"x": pa.array([[1, 2], [3, None], [4, 5]])}, path)
+    opened = opened_by_xarray(path)
+    assert opened["x"][:1].values[0].tolist() == [1, 2]
+    with pytest.raises(tfr.errors.DecodeError, match="feature 'x': one of its steps has no value") as caught:
+        _ = opened["x"][[2, 1]].values
+    assert caught.value.record == 1
+    with pytest.raises(tfr.errors.DecodeError, match="feature 'x': one of its steps has no value"):
+        tfr.dataset(path).filter([("x", "!=", None)]).to_xarray()
+
+
 def test_the_entry_point_is_the_backend() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     ((name, value),) = project["entry-points"]["xarray.backends"].items()

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, say
+from tfrecord_io.errors import say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ReadOptions
@@ -57,7 +58,7 @@ def to_xarray(scan: Scan) -> xr.Dataset:
     sizes = {RECORD: len(rows)}
     for column in scan.schema.names:
         field = scan.schema.field(column)
-        for name, empty in _arrays(rows.table(column, np.empty(0, np.int64)), scan, None).items():
+        for name, empty in _arrays(rows.table(column, np.empty(0, np.int64)), scan).items():
             shape = (len(rows), *empty.shape[1:])
             inner = dimension_names(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
             array = _backend_array()(_Column(rows, scan, column, name), shape, empty.dtype)
@@ -147,20 +148,26 @@ def _is_compressed(source: Source) -> bool:
 # ---- arrays
 
 
-def _arrays(table: pa.Table, scan: Scan, missing: Any) -> dict[str, Array]:
-    """The arrays of a column, by name: several for a struct. `missing` makes the error for a row without a value."""
+def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
+    """The arrays of a column, by name: several for a struct."""
     options = representation_options(scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)
     arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
     for column in representation.images & {*arrays}:
-        without = arrays.pop(f"{column}/{MASK}", np.zeros(0, np.bool_))
-        if without.any():
-            raise missing(column, int(without.argmax()), arrays[column].dtype)
-    return {name: _filled(array, name, missing) for name, array in arrays.items()}
+        _refuse_missing(arrays.pop(f"{column}/{MASK}", np.zeros(0, np.bool_)), column, arrays[column].dtype)
+    return {name: _filled(array, name) for name, array in arrays.items()}
 
 
-def _filled(array: Any, name: str, missing: Any) -> Array:
+def _refuse_missing(without: Array, name: str, dtype: Any) -> None:
+    """RowFault for the first row without a value."""
+    if without.any():
+        declared = say("declare a default, as in {schema=}", schema=Written("{'x': tfr.scalar('int64', default=-1)}"))
+        reason = f"it has no value, which an array of {dtype} cannot represent"
+        raise RowFault(int(without.argmax()), reason, feature=name, advice=declared | "leave it out")
+
+
+def _filled(array: Any, name: str) -> Array:
     """An array with its missing values as xarray has them."""
     if array.dtype.kind == "T":
         array = array.astype(object)
@@ -172,9 +179,8 @@ def _filled(array: Any, name: str, missing: Any) -> Array:
         values = array.data.copy()
         values[array.mask] = "NaT" if array.dtype.kind in "mM" else np.nan
         return values
-    without = array.mask.reshape(len(array), -1).any(axis=1) if array.size else np.zeros(0, np.bool_)
-    if without.any():
-        raise missing(name, int(without.argmax()), array.dtype)
+    without: Any = array.mask.reshape(len(array), -1).any(axis=1) if array.size else np.zeros(0, np.bool_)
+    _refuse_missing(without, name, array.dtype)
     return array.data
 
 
@@ -188,16 +194,11 @@ class _Column:
     name: str
 
     def read(self, numbers: Array) -> Array:
-        def missing(name: str, row: int, dtype: Any) -> DecodeError:
-            path, record = self.rows.origin(int(numbers[row]))
-            reason = f"it has no value, which an array of {dtype} cannot represent"
-            advice = (
-                say("declare a default, as in {schema=}", schema=Written("{'x': tfr.scalar('int64', default=-1)}"))
-                | "leave it out"
-            )
-            return DecodeError(reason, path=path, record=record, feature=name, advice=advice)
-
-        return _arrays(self.rows.table(self.column, numbers), self.scan, missing)[self.name]
+        try:
+            return _arrays(self.rows.table(self.column, numbers), self.scan)[self.name]
+        except RowFault as fault:
+            error = fault.to_error(*self.rows.origin(int(numbers[fault.row])))
+            raise error from fault.__cause__
 
 
 @cache
