@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import operator
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,31 @@ def test_a_column_in_a_zone_that_polars_cannot_hold_can_be_declared(tmp_path: Pa
         tfr.scan_polars(tmp_path / "a.tfrecord").collect()
     declared = tfr.dataset(tmp_path / "a.tfrecord", schema_overrides={"x": pa.timestamp("us", "UTC")})
     assert declared.to_polars().collect().schema == {"x": pl.Datetime("us", "UTC")}
+
+
+def test_decimals_of_few_bits(tmp_path: Path) -> None:
+    """polars reads the numbers of any decimals of Arrow as such of 128 bits, with what is behind them in memory."""
+    values = [Decimal("1.25"), None, Decimal("-3.50")]
+    small, medium = pa.array(values, pa.decimal32(5, 2)), pa.array(values, pa.decimal64(12, 2))
+    table = pa.table(
+        {
+            "x": small,
+            "list": pa.ListArray.from_arrays([0, 2, 3, 3], medium),
+            "fixed": pa.FixedSizeListArray.from_arrays(pa.concat_arrays([small, small]), 2),
+            "struct": pa.StructArray.from_arrays([medium, small], ["k", "m"]),
+            "map": pa.MapArray.from_arrays([0, 1, 2, 3], pa.array(["a", "b", "c"]), small),
+            "category": pa.DictionaryArray.from_arrays(pa.array([0, 2, None], pa.int8()), small),
+        }
+    )
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    lazy = tfr.scan_polars(tmp_path / "a.tfrecord")
+    frame = lazy.collect()
+    assert frame.schema == lazy.collect_schema()
+    for name in set(table.column_names) - {"map"}:
+        assert frame[name].to_list() == table[name].to_pylist()
+    maps = frame["map"].cast(pl.List(pl.Struct({"key": pl.String, "value": pl.Decimal(5, 2)})))
+    assert [item["value"] for row in maps for item in row] == values
+    assert lazy.filter(pl.col("x") > 0).select("x").collect()["x"].to_list() == [Decimal("1.25")]
 
 
 def test_a_column_without_a_name_and_one_of_null_categories(tmp_path: Path) -> None:

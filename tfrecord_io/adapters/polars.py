@@ -21,7 +21,7 @@ from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, withou
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.schema.types import is_bytes, is_text, types_within
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_text, relist, types_within
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
         import polars as pl
         from polars.io.plugins import register_io_source
     absent = [field.name for field in scan.schema if _is_absent(field.type)]
-    held = pa.schema([field for field in scan.schema if field.name not in absent])
+    held = pa.schema([field.with_type(_held(field.type)) for field in scan.schema if field.name not in absent])
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, type_) for type_ in held.types], schema=held)
     others = dict.fromkeys(absent, pl.Unknown())  # last: pl.len() reads the first
     schema = pl.Schema(dict(pl.DataFrame(empty).schema) | others)
@@ -92,9 +92,23 @@ def _is_absent(type_: pa.DataType) -> bool:
         or (t.is_decimal(each) and each.scale < 0)
         or (t.is_fixed_size_list(each) and not each.list_size)
         or (t.is_fixed_size_binary(each) and not each.byte_width)
+        or (isinstance(each, pa.BaseExtensionType) and _held(each.storage_type) != each.storage_type)
         or (t.is_timestamp(each) and each.tz is not None and not _has_zone(each.tz))
         for each in types_within(type_, storage=True)
     )
+
+
+def _held(type_: pa.DataType) -> pa.DataType:
+    """The type with wider decimals: polars takes all for such of 128 bits, also where Arrow has fewer."""
+    if t.is_decimal32(type_) or t.is_decimal64(type_):
+        return pa.decimal128(type_.precision, type_.scale)
+    if t.is_dictionary(type_):
+        return pa.dictionary(type_.index_type, _held(type_.value_type), type_.ordered)
+    if t.is_map(type_):
+        return pa.map_(_held(type_.key_type), type_.item_field.with_type(_held(type_.item_type)), type_.keys_sorted)
+    if t.is_struct(type_):
+        return pa.struct([field.with_type(_held(field.type)) for field in type_])
+    return relist(type_, type_.value_field.with_type(_held(type_.value_type))) if is_list_like(type_) else type_
 
 
 def _has_zone(name: str) -> bool:
@@ -142,8 +156,10 @@ def _frames(
         size = max(1, min(scan.options.batch_size, batch_size or rows, rows))
         scan = scan.over(batch_size=size)
     with open_scan(scan, whole=rows is None) as reader:
+        held = pa.schema([field.with_type(_held(field.type)) for field in scan.schema])
+        is_held = held.equals(scan.schema)
         for batch in reader:
-            frame = pl.DataFrame(batch)
+            frame = pl.DataFrame(batch if is_held else batch.cast(held))
             yield frame if predicate is None else frame.filter(predicate)
 
 
