@@ -342,8 +342,13 @@ def _wider(type_: pa.DataType) -> pa.DataType:
 
 def _is_absent(type_: pa.DataType) -> bool:
     """Whether DuckDB has no such type: a query that uses the column fails."""
-    inner = types_within(type_, storage=True)
-    return any(pa.types.is_float16(each) or pa.types.is_decimal256(each) for each in inner)
+    return any(
+        pa.types.is_float16(each)
+        or pa.types.is_decimal256(each)
+        or (pa.types.is_decimal(each) and each.scale < 0)
+        or (pa.types.is_union(each) and (each.mode == "dense" or each.type_codes != list(range(each.num_fields))))
+        for each in types_within(type_, storage=True)
+    )
 
 
 @cache
