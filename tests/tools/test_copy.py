@@ -249,6 +249,40 @@ def test_an_update_of_a_directory_without_a_manifest_removes_what_is_gone(tmp_pa
     assert set(os.listdir(tmp_path / "e")) == {"a.tfrecord", "a.tfrecord.index", "notes.txt"}
 
 
+@pytest.mark.parametrize("store", STORES, indirect=True)
+def test_files_without_a_manifest_are_not_copied_into_a_dataset(store: Store, tmp_path: Path) -> None:
+    """Its readers would not see them, and an update would remove the files that its manifest names."""
+    (tmp_path / "files").mkdir()
+    source = Store(str(tmp_path), None)
+    source.write("files/b.tfrecord")
+    store.write("d/", max_shard_bytes=9000)
+    before = store.files("d")
+    for path, into, update in [("files", "d", False), ("files/", "d/", True), ("files/b.tfrecord", "d/", True)]:
+        with pytest.raises(FileExistsError, match=r"manifest would not name|update=True would remove"):
+            copied(source, path, store, into, update=update)
+        assert store.files("d") == before
+    assert store.read("d").equals(TABLE)
+
+
+def test_an_update_removes_no_file_that_another_dataset_of_the_directory_has(tmp_path: Path) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "d/train@2")
+    (tmp_path / "files").mkdir()
+    tfr.write_tfrecord(TABLE, tmp_path / "files/a.tfrecord")
+    with pytest.raises(FileExistsError, match=r"'train-00000-of-00002'.*update=True would remove"):
+        tfr.copy(tmp_path / "files", tmp_path / "d", update=True)
+    assert tfr.copy(tmp_path / "files", tmp_path / "d").copied == ("a.tfrecord",)
+    assert tfr.read_table(tmp_path / "d/train@2").equals(TABLE)
+
+
+def test_a_shard_is_restored_from_a_copy(tmp_path: Path) -> None:
+    tfr.write_tfrecord(TABLE, f"{tmp_path}/d/", max_shard_bytes=9000)
+    name = min(name for name in os.listdir(tmp_path / "d") if name.startswith("part"))
+    (tmp_path / "backup").mkdir()
+    (tmp_path / "d" / name).replace(tmp_path / "backup" / name)
+    tfr.copy(tmp_path / "backup", tmp_path / "d", mode="overwrite")
+    assert tfr.read_table(tmp_path / "d").equals(TABLE)
+
+
 def test_filters_select_folders(pair: tuple[Store, Store]) -> None:
     source, target = pair
     source.write("d/", partition_by="day")

@@ -29,10 +29,17 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFil
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.filesystem.retries import counting_retries
-from tfrecord_io.storage.paths.file_names import index_names, is_record_file, manifest_name, parse_spec
+from tfrecord_io.storage.paths.file_names import (
+    DIRECTORY_STEM,
+    index_names,
+    is_record_file,
+    manifest_name,
+    parse_spec,
+    stem_of,
+)
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve import list_directory, record_files
-from tfrecord_io.storage.paths.resolve_output import check_outside, identity
+from tfrecord_io.storage.paths.resolve_output import check_outside, identity, unnamed_error
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import open_named
 from tfrecord_io.storage.write.atomic_local import create_directories
@@ -290,6 +297,7 @@ class _Copy:
         datasets = [self._planned(each) for each in found.datasets]
         files = self._changed(found.files)
         gone = self._gone(found)
+        self._check_datasets(found, gone)
         if self.dry_run:
             return self._dry_report(datasets, files, self._changed(found.others), gone, found)
         total = sum(self._bytes_of(each) for each in datasets)
@@ -373,7 +381,7 @@ class _Copy:
     def _listed(self, found: Found) -> Mapping[str, Entry]:
         """What the target has, by the name below it; of a single file, which may be one of many there, only its own."""
         if not (found.directories or found.datasets) and len(found.files) == 1:
-            names = [name for name, _ in (*found.files, *found.others)]
+            names = [*(name for name, _ in (*found.files, *found.others)), manifest_name(DIRECTORY_STEM)]
             entries = self.fs.entries([self.directory + name for name in names])
             return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
         try:
@@ -459,6 +467,24 @@ class _Copy:
         named = {entry.name[len(self.directory) :] for entry in record_files(self.listing.values())}
         gone = sorted(named - names)
         return [*gone, *(index for name in gone for index in index_names(name) if index in self.listing)]
+
+    def _check_datasets(self, found: Found, gone: Sequence[str]) -> None:
+        """Refuse files that readers of a dataset in the target would not see, and to remove files that it has."""
+        if not found.files or found.datasets:
+            return
+        for manifest in filter(stem_of, self.listing):
+            known, _ = known_manifest(self.fs, self.listing, manifest)
+            named = () if known is None else {*known.paths}
+            lost = next((name for name in gone if name in named), None)
+            if lost is not None:
+                text = say(
+                    "the dataset has '{}', which the source has not: {update=True} would remove it", printable(lost)
+                )
+                path = self.fs.display_path(self.directory + manifest)
+                raise FileExistsError(errno.EEXIST, text & "choose another directory", path)
+            new = next((name for name, _ in found.files if name not in named), None)
+            if new is not None and stem_of(manifest) == DIRECTORY_STEM:
+                raise unnamed_error(os.fspath(self.target), self.fs.display_path(self.directory + new))
 
     # ---- moving
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
@@ -38,7 +37,7 @@ from tfrecord_io.storage.paths.file_names import (
     parse_shard,
     parse_spec,
 )
-from tfrecord_io.storage.paths.resolve_output import Output, check_suffix, identity
+from tfrecord_io.storage.paths.resolve_output import Output, check_suffix, identity, unnamed_error
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
 from tfrecord_io.storage.write.publication import WrittenShard
@@ -246,8 +245,7 @@ def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage
         if own & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
         if has_manifest and target.dataset is None:
-            reason = f"a dataset, whose manifest would not name '{printable(target.path)}'; choose another directory"
-            raise FileExistsError(errno.EEXIST, reason, text)
+            raise unnamed_error(text, target.path)
     return targets
 
 

@@ -226,6 +226,12 @@ def check_outside(
             raise ValueError(f"'{printable(os.fspath(target))}' {reason}; choose another directory")
 
 
+def unnamed_error(directory: str, path: str) -> FileExistsError:
+    """The error for a file that would be put into the directory of a dataset, whose readers would not see it."""
+    reason = f"a dataset, whose manifest would not name '{printable(path)}'; choose another directory"
+    return FileExistsError(errno.EEXIST, reason, directory)
+
+
 def identity(fs: FileSystem, name: str) -> tuple[Any, str]:
     """What distinguishes filesystems, and the name of a file or directory there, without a slash at its end."""
     if not isinstance(fs, FsspecFileSystem):
