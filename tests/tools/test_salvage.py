@@ -219,6 +219,18 @@ def test_the_report_is_written_as_json(tmp_path: Path) -> None:
     assert "CRC mismatch" in region["reason"]
 
 
+@pytest.mark.parametrize("name", ["a", "link", "b"])
+def test_the_report_replaces_no_file_that_is_read_or_written(tmp_path: Path, name: str) -> None:
+    path = flip(written(tmp_path / "a", PAYLOADS), SIZE + 14)
+    before = path.read_bytes()
+    (tmp_path / "link").hardlink_to(path)
+    for dry_run in (True, False):
+        with pytest.raises(ValueError, match="choose another file for the report"):
+            salvage(path, tmp_path / "b", report=tmp_path / name, dry_run=dry_run)
+    assert path.read_bytes() == before
+    assert not (tmp_path / "b").exists()
+
+
 def test_existing_files(tmp_path: Path) -> None:
     path = written(tmp_path / "a", PAYLOADS)
     target = written(tmp_path / "b", [b"old"])

@@ -179,7 +179,7 @@ def salvage(
     FileNotFoundError
         Nothing matches `source`.
     ValueError
-        `target` is a file that is read.
+        `target` is a file that is read, or `report` one that is read or written.
     FileExistsError
         `target` exists; see `mode`.
     CorruptRecordError
@@ -193,7 +193,7 @@ def salvage(
     sources = resolve_inputs(src, options.source, allow_missing_shards=True, check_sizes=False, **found)
     missing += missing_shards(sources, src)
     check_outside(src, options.source, dst, options.target, sources)
-    targets = plan_targets(sources, dst, options.target)
+    targets = plan_targets(sources, dst, options.target, report)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         files = SalvageWriter(targets, options, dry_run, bar).run()
     result = SalvageReport(tuple(files), tuple(missing), _texts(faults), dry_run)

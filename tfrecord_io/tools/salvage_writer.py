@@ -198,7 +198,12 @@ class NamedShards(Output):
         return self.base.rpartition("/")[0] + "/" + self.names[index]
 
 
-def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage: StorageOptions) -> list[Target]:
+def plan_targets(
+    sources: Sequence[Source],
+    dst: str | os.PathLike[str],
+    storage: StorageOptions,
+    report: str | os.PathLike[str] | None = None,
+) -> list[Target]:
     """The target of each source. Nothing is created.
 
     A single file is written to `dst`, unless that is a directory or ends in "/"; several files go to the directory
@@ -207,7 +212,8 @@ def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage
     Raises
     ------
     ValueError
-        A target is its own source, or `dst` has the suffix of another format, or is a shard spec.
+        A target is its own source, `report` is a source or a target, or `dst` has the suffix of another format, or is
+        a shard spec.
     FileExistsError
         A file that is not a shard would be put into the directory of a dataset with a manifest.
     """
@@ -238,12 +244,14 @@ def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
     has_manifest = into_directory and fs.entry(f"{name.rstrip('/')}/{manifest_name(DIRECTORY_STEM)}") is not None
     read = _places(sources)
+    reported = set() if report is None else _places_of(report, storage)
     for target in targets:
-        target_fs, target_name = locate(target.path, storage)
-        is_remote = isinstance(target_fs, FsspecFileSystem)
-        own = {identity(target_fs, target_name)} if is_remote else _local_places(target_name)
+        own = _places_of(target.path, storage)
         if own & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
+        if reported & (own | read):
+            text = f"'{printable(os.fspath(report or ''))}' is a file that is read or written"
+            raise ValueError(f"{text}: choose another file for the report")
         if has_manifest and target.dataset is None:
             raise unnamed_error(text, target.path)
     return targets
@@ -274,6 +282,12 @@ def _places(sources: Iterable[Source]) -> set[tuple[Any, ...]]:
         elif source.local:
             places |= _local_places(source.path)
     return places
+
+
+def _places_of(path: str | os.PathLike[str], storage: StorageOptions) -> set[tuple[Any, ...]]:
+    """What distinguishes a file that is written."""
+    fs, name = locate(path, storage)
+    return {identity(fs, name)} if isinstance(fs, FsspecFileSystem) else _local_places(name)
 
 
 def _local_places(path: str) -> set[tuple[Any, ...]]:
