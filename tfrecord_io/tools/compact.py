@@ -100,7 +100,7 @@ def compact(
     compaction = _Compaction(manifest_of(sources, path, "compacted", _ONE_DATASET), path)
     compaction.join(sources, max_shard_bytes)
     if not compaction.groups:
-        return _NothingJoined(os.fspath(path), 0, 0, compaction.compression, (), {})
+        return _NothingJoined(os.fspath(path), 0, 0, compaction.manifest.compression, (), {})
     indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction).resolved()
     copied = CopiedRecords(compaction.groups, options)
     with ExitStack() as undo:
@@ -114,7 +114,8 @@ def compact(
     indexes.write({file.path: file.records for file in files})
     compaction.warn_of_left()
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
-    return WriteReport(os.fspath(path), records, size, compaction.compression, copied.schema.columns, {}, files)
+    compression, columns = compaction.manifest.compression, copied.schema.columns
+    return WriteReport(os.fspath(path), records, size, compression, columns, {}, files)
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,7 +166,7 @@ class _Compaction(Replacement):
         runs: list[list[ManifestFile]] = []
         last: dict[str, list[ManifestFile]] = {}  # by folder
         sizes: dict[str, int] = {}  # of these
-        for file in self.files:
+        for file in self.manifest.files:
             folder = os.path.dirname(file.path)
             run = last.get(folder, [])
             if file.path not in by_path:

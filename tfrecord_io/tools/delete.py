@@ -266,7 +266,7 @@ class _Deletion:
             if len(each.rows):
                 (self._dropped if each.is_whole else self._rewritten).append(each)
         self._in_order()
-        left = 0 if self._replacement is None else len(self._replacement.files) - len(self._dropped)
+        left = 0 if self._replacement is None else len(self._replacement.manifest.files) - len(self._dropped)
         if self._dropped and not left:  # a dataset has a shard, and a file stays a file
             self._rewritten.append(self._dropped.pop(0))
 
@@ -319,7 +319,7 @@ class _Deletion:
         with ExitStack() as undo:
             if self._replacement is not None:
                 undo.callback(self._replacement.discard)
-                files = {file.path: file for file in self._replacement.files}
+                files = {file.path: file for file in self._replacement.manifest.files}
                 self._replacement.drop([self._file_of(found, files) for found in self._dropped])
                 for found in self._rewritten:
                     self._replacement.plan([self._file_of(found, files)], found.count - len(found.rows))
@@ -430,7 +430,7 @@ class _Deletion:
         folders: tuple[str, ...] = ()
         if self._replacement is not None:
             gone = {self._replacement.path_of(each.source) for each in self._dropped}
-            left = {os.path.dirname(file.path) for file in self._replacement.files if file.path not in gone}
+            left = {os.path.dirname(file.path) for file in self._replacement.manifest.files if file.path not in gone}
             folders = tuple(dict.fromkeys(f for f in map(os.path.dirname, sorted(gone)) if f not in left))
         return DeleteReport(
             self._path,

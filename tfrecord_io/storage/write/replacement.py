@@ -57,7 +57,7 @@ class Replacement(Publication):
 
     def __init__(self, version: ManifestVersion, path: str | os.PathLike[str], verb: str) -> None:
         directory, slash, base = version.name.rpartition("/")
-        self._root, self._version, self._verb, stem = directory + slash, version, verb, stem_of(base) or ""
+        self._version, self._verb, stem = version, verb, stem_of(base) or ""
         self._replaced: dict[str, list[ManifestFile]] = {}  # by the path of the new shard
         self._dropped: list[ManifestFile] = []
         self._expected: list[int] = []  # the records of the new shards
@@ -65,7 +65,7 @@ class Replacement(Publication):
         text = os.fspath(path)
         shown = version.path[: len(version.path) - len(base)]
         output = Output(text, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
-        super().__init__(output, place_of(version.fs, self._root, stem), "append")
+        super().__init__(output, place_of(version.fs, directory + slash, stem), "append")
 
     def _check_existing(self) -> list[str]:
         self._known = self._place.read()
@@ -75,18 +75,14 @@ class Replacement(Publication):
         return []
 
     @property
-    def compression(self) -> str | None:
-        """That of the dataset; None also if shards differ."""
-        return None if self._known is None else self._known.compression
-
-    @property
-    def files(self) -> tuple[ManifestFile, ...]:
-        """The shards of the dataset."""
-        return () if self._known is None else self._known.files
+    def manifest(self) -> Manifest:
+        """That of the dataset, before anything is replaced."""
+        assert self._known is not None  # `_check_existing` has refused it
+        return self._known
 
     def path_of(self, source: Source) -> str:
         """The path of a shard, as the manifest states it."""
-        return (source.path if source.remote is None else source.remote[1]).removeprefix(self._root)
+        return (source.path if source.remote is None else source.remote[1]).removeprefix(self._directory)
 
     def plan(self, files: Sequence[ManifestFile], records: int | None = None) -> str:
         """Plan a shard in the place of the first of `files`, with all of their records or so many.
