@@ -287,7 +287,7 @@ class CopiedDataset(Publication):
             numbered = [number for number in self.plan.moved if self.is_exclusive(number)]
             if numbered and (current := self._place.find()) is not None and current.id != self._id:
                 self._stored = {self.plan.wanted.files[number].path for number in numbered}
-                self._note_versions(self._fs.listing(self._directory))
+                self._note_versions()
                 self._leave(current)
             self._remove_files(sorted(self._fences))
         self._place.discard()

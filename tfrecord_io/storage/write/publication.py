@@ -194,13 +194,15 @@ class Publication:
             raise self._exists(min(existing))
         return existing
 
-    def _note_versions(self, listing: Sequence[Entry]) -> None:
-        self._versions = {self._name_of(entry): version_of(entry) for entry in listing}
+    def _note_versions(self, listing: Sequence[Entry] | None = None) -> None:
+        """Note the versions of the files in the directory, as a listing states them, or as they are now."""
+        found = self._fs.listing(self._directory) if listing is None else listing
+        self._versions = {self._name_of(entry): version_of(entry) for entry in found}
 
     def _prepare_removals(self, names: Iterable[str]) -> None:
         """Note the versions of files, and put a fence if there are any: before the look whether they may be removed."""
         if numbered := set(filter(self._is_numbered, names)):
-            self._note_versions(self._fs.listing(self._directory))
+            self._note_versions()
             fence = self._place.fence(self._id)
             if fence is not None and not numbered.isdisjoint(self._versions):
                 self._fences.add(fence)
@@ -560,7 +562,7 @@ class Publication:
         """
         if not unseen:
             return
-        self._note_versions(self._fs.listing(self._directory))
+        self._note_versions()
         if late := sorted(unseen & self._versions.keys()):
             self._state(late, self._place.find())
 
@@ -593,7 +595,7 @@ class Publication:
             files = [file for file, is_moved in zip(files, self._each(calls), strict=True) if not is_moved]
             if not files:
                 return
-            self._note_versions(self._fs.listing(self._directory))
+            self._note_versions()
         raise self._is_replaced()
 
     def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
