@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import re
 import sys
@@ -176,6 +177,24 @@ def test_a_name_of_another_library(name: str, meant: str) -> None:
     message = f"module 'tfrecord_io' has no attribute '{name}'; did you mean '{meant}'?"
     refused(AttributeError, message, by=lambda: getattr(tfr, name))
     assert attrgetter(meant.removeprefix("tfrecord_io."))(tfr)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("read", "read_tfrecord"),
+        ("write", "write_tfrecord"),
+        ("schema", "read_metadata"),
+        ("index", "build_index"),
+        ("arrays", "read_arrays"),
+    ],
+)
+def test_a_package_in_place_of_a_function(name: str, meant: str) -> None:
+    """Before the package is imported, there is no such name; afterwards, it is a module."""
+    package = importlib.import_module(f"tfrecord_io.{name}")
+    assert getattr(tfr, name) is package
+    message = f"module 'tfrecord_io.{name}' is not callable; did you mean '{meant}'?"
+    refused(TypeError, message, by=lambda: package("train.tfrecord", columns=["label"]))
 
 
 @pytest.mark.parametrize(

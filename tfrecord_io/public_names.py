@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from threading import RLock
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 from tfrecord_io.registry import NAMES, PACKAGE, find_point, other_points, own_points
 
@@ -138,6 +140,7 @@ _EQUIVALENTS = {
     "TFRecordOptions": "io.TFRecordOptions",
     "TFRecordReader": "RecordReader",
     "TFRecordWriter": "io.TFRecordWriter",
+    "arrays": "read_arrays",
     "bytes_": "scalar",
     "check": "verify",
     "concat": "merge",
@@ -160,6 +163,7 @@ _EQUIVALENTS = {
     "from_pascal_voc": "formats.open_voc",
     "from_yolo": "formats.open_yolo",
     "head": "dataset",
+    "index": "build_index",
     "info": "read_metadata",
     "load": "read_tfrecord",
     "load_dataset": "dataset",
@@ -180,6 +184,7 @@ _EQUIVALENTS = {
     "repair": "salvage",
     "save": "write_tfrecord",
     "scan": "dataset",
+    "schema": "read_metadata",
     "tail": "open_random",
     "text": "scalar",
     "tf_record_iterator": "RecordReader",
@@ -204,6 +209,19 @@ _EQUIVALENTS = {
     "write_parquet": "convert",
     "write_ray": "write_tfrecord",
 }
+
+
+class _NotAFunction(ModuleType):
+    """A package with the name of what users look for, such as `read`: calling it says what was meant."""
+
+    def __call__(self, *arguments: object, **keywords: object) -> NoReturn:
+        question = _question("", self.__name__.rpartition(".")[2])
+        raise TypeError(f"module {self.__name__!r} is not callable{question}")
+
+
+def refuse_calls(module: str) -> None:
+    """Let calls of a package whose name is in `_EQUIVALENTS` say what was meant."""
+    sys.modules[module].__class__ = _NotAFunction
 
 
 def _no_attribute(shown_in: str, name: str) -> AttributeError:

@@ -18,3 +18,7 @@ __all__ = [
     "scan_sizes",
     "usable_index",
 ]
+
+from tfrecord_io.public_names import refuse_calls
+
+refuse_calls(__name__)
