@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -272,3 +275,18 @@ def test_a_slip_of_the_keyboard_is_recognized() -> None:
 def test_nothing_far_fetched_is_suggested(name: str) -> None:
     assert did_you_mean(name, ["image/encoded", "label", "Weight", "text/first", "text/second"]) == ""
     assert did_you_mean(name, []) == ""
+
+
+def test_what_a_result_is_not_has_an_error_with_what_it_has(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"label": [1, 2]}, tmp_path / "a.tfrecord")
+    description: Any = tfr.describe(tmp_path / "a.tfrecord")
+    has = "valid names: columns, records, rows, to_dict"
+    with pytest.raises(AttributeError, match=f"^'Description' object has no attribute 'to_pandas'; {has}$"):
+        description.to_pandas()
+    with pytest.raises(TypeError, match=f"^'Description' object is not subscriptable; {has}$"):
+        description["label"]
+    metadata: Any = tfr.read_metadata(tmp_path / "a.tfrecord")
+    with pytest.raises(AttributeError, match=r"did you mean 'schema_source'\?"):
+        _ = metadata.schema_sources
+    assert not hasattr(description, "_repr_png_")
+    assert pickle.loads(pickle.dumps(description)) == copy.deepcopy(description) == description

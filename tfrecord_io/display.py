@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tfrecord_io.errors import printable
 
@@ -78,6 +78,21 @@ class Report(ABC):
 
     def _repr_html_(self) -> str:
         return self._summary().head(REPR_ROWS).html()
+
+    if not TYPE_CHECKING:  # where every name would be an attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            text += "" if name.startswith("_") else f"; {name_advice(name, self._names())}"
+            raise AttributeError(
+                text, name=name, obj=None
+            )  # a traceback would add a question of its own about the object
+
+        def __getitem__(self, key: object) -> NoReturn:
+            raise TypeError(f"{type(self).__name__!r} object is not subscriptable; {name_advice('', self._names())}")
+
+        def _names(self) -> list[str]:
+            return [name for name in dir(self) if not name.startswith("_")]
 
 
 def counted(count: int, noun: str) -> str:
