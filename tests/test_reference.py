@@ -58,3 +58,11 @@ def test_every_public_name_has_a_summary(reference: ModuleType) -> None:
 
 def test_examples_of_the_script(reference: ModuleType) -> None:
     assert doctest.testmod(reference).failed == 0
+
+
+def test_examples_of_docstrings_are_blocks_of_code(reference: ModuleType) -> None:
+    """A line that begins with >>> is a quotation in Markdown otherwise."""
+    for task, page in reference.render().items():
+        prose = re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE)
+        assert ">>>" not in prose, task
+        assert "# doctest:" not in page

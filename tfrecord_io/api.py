@@ -211,7 +211,7 @@ def open_reader(
     -------
     Reader
         A context manager and iterator of ``pyarrow.RecordBatch``, consumed once. It implements ``__arrow_c_stream__``.
-        Its schema is fixed when this call returns: from `schema`, from the file, or from a `sample`. A later record
+        Its schema is fixed when this call returns: from `schema`, from the file, or from a sample. A later record
         that contradicts it raises an error that states the keyword to pass.
 
     Raises

@@ -770,7 +770,7 @@ def dataset(
 
     All calls that read files accept a dataset, alone or in a list. Its options hold for them; a keyword that such a
     call passes itself, other than None, must apply, or is an error. The files are those that exist when this call
-    returns. The schema is determined when it is first needed: from `schema`, from the first file, or from a `sample` of
+    returns. The schema is determined when it is first needed: from `schema`, from the first file, or from a sample of
     the first records. A later record that contradicts it is an error; calls that return all rows, such as `read_table`,
     infer the types from all of them.
 

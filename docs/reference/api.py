@@ -104,6 +104,8 @@ TASKS = {
 }
 CALLED = {"RecordReader", "RecordWriter", "Schema", "Field"}  # classes that programs construct, besides the features
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+_EXAMPLE = re.compile(r"(^>>> .*?)(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
+_DIRECTIVE = re.compile(r"(\n\.\.\.)? +# doctest: .*")
 _CODE = re.compile(r"(``.+?``|`[^`\n]+`)", re.DOTALL)
 
 
@@ -142,11 +144,22 @@ def entries(text: str) -> list[Entry]:
 
 
 def markdown(text: str) -> str:
-    """Text of a docstring as Markdown: code spans, and links to public names.
+    """Text of a docstring as Markdown: examples as blocks, code spans, and links to public names.
 
     >>> markdown("As ``x ** 2`` in `read_table`, or 2**3.")
     'As `x ** 2` in [`read_table`](#read_table), or 2\\\\*\\\\*3.'
+    >>> markdown("Sum." + chr(10) + chr(10) + chr(62) * 3 + " [1, 2]  # doctest: +SKIP")
+    'Sum.\\n\\n```pycon\\n>>> [1, 2]\\n```'
     """
+    return "".join(example(part) if i % 2 else prose(part) for i, part in enumerate(_EXAMPLE.split(text)))
+
+
+def example(text: str) -> str:
+    return f"```pycon\n{_DIRECTIVE.sub('', text)}\n```"
+
+
+def prose(text: str) -> str:
+    """Text without examples as Markdown."""
     parts = _CODE.split(text)
     for i, part in enumerate(parts):
         if i % 2:
@@ -283,7 +296,7 @@ def details(name: str, shared: dict[Entry, list[str]]) -> str:
         parts[-1] += f" A subclass of {bases}."
     for title, body in text.items():
         if title == "Examples":
-            parts.append(f"```pycon\n{body}\n```")
+            parts.append(example(body))
         elif title == "Notes":
             parts.append(markdown(body))
         else:

@@ -110,7 +110,7 @@ def write_tfds(
     FileExistsError
         The split exists.
     ValueError
-        `path`, `split` or `name` is not a name that TFDS has.
+        `path`, ``split`` or `name` is not a name that TFDS has.
     """
     check_mode(mode)
     keywords = WriteOptions.stated(write_tfds, locals())
