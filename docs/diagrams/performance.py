@@ -15,8 +15,8 @@ PAGE = Path(__file__).parents[2] / "dev" / "performance.md"
 IMAGES = Path(__file__).parents[1] / "images"
 PANELS = {"read": "Reading: file → Arrow", "write": "Writing: Arrow → file"}
 
-LABEL, BAR, SPACE, LINE, TOP = 310, 300, 60, 26, 92
-WIDTH = 2 * LABEL + 2 * BAR + 3 * SPACE
+LABEL, BAR, SPACE, LINE, TOP, GAP = 310, 300, 60, 26, 92, 64
+WIDTH = LABEL + BAR + 2 * SPACE
 
 STYLE = """
   :root { --page: #ffffff; --ink: #1f2328; --soft: #59636e; --line: #d1d9e0; --read: #0969da; --write: #bc4c00; }
@@ -44,15 +44,16 @@ def quotients(results: dict[str, Any], part: str) -> dict[str, float]:
     return found
 
 
-def _panel(part: str, values: dict[str, float], left: float, scale: float) -> list[str]:
+def _panel(part: str, values: dict[str, float], top: int, scale: float) -> list[str]:
+    left = SPACE / 2
     base = left + LABEL
-    lines = [f'<text class="title" x="{left}" y="66">{escape(PANELS[part])}</text>']
+    lines = [f'<text class="title" x="{left}" y="{top - 26}">{escape(PANELS[part])}</text>']
     for i, (title, value) in enumerate(values.items()):
-        y = TOP + i * LINE
+        y = top + i * LINE
         lines.append(f'<text x="{base - 8}" y="{y + 13}" text-anchor="end">{escape(title)}</text>')
         lines.append(f'<rect class="{part}" x="{base}" y="{y}" width="{value * scale:.1f}" height="18" rx="2"/>')
         lines.append(f'<text x="{base + value * scale + 6:.1f}" y="{y + 13}">{value:.1f}×</text>')
-    lines.append(f'<line class="line" x1="{base}" x2="{base}" y1="{TOP - 6}" y2="{TOP + len(values) * LINE}"/>')
+    lines.append(f'<line class="line" x1="{base}" x2="{base}" y1="{top - 6}" y2="{top + len(values) * LINE}"/>')
     return lines
 
 
@@ -66,12 +67,13 @@ def render(results: dict[str, Any]) -> str:
     """The picture: for each workload how many times as long the best other library takes."""
     panels = {part: quotients(results, part) for part in PANELS}
     most = max((value for values in panels.values() for value in values.values()), default=1.0)
-    height = TOP + LINE * max(map(len, panels.values())) + 24
-    about = "How many times as long the best other library takes, with its best setting; tfrecord_io with two threads"
+    about = "Time of the fastest other library, with its best setting, divided by that of tfrecord_io with two threads"
     lines = [f'<text class="soft" x="{SPACE / 2}" y="32">{escape(about)}</text>']
-    for i, (part, values) in enumerate(panels.items()):
-        lines += _panel(part, values, SPACE / 2 + i * (LABEL + BAR + SPACE), BAR / most)
-    return _svg(about, WIDTH, height, lines)
+    top = TOP
+    for part, values in panels.items():  # one below the other, so that a narrow page shows legible text
+        lines += _panel(part, values, top, BAR / most)
+        top += LINE * len(values) + GAP
+    return _svg(about, WIDTH, top - GAP + 24, lines)
 
 
 def beside_parquet(page: str) -> dict[str, list[float]]:
@@ -84,7 +86,7 @@ def beside_parquet(page: str) -> dict[str, list[float]]:
 
 def render_parquet(ratios: dict[str, list[float]]) -> str:
     """A picture for a phone: the mean of each call as a bar, its least and most as a line, and Parquet's time at 1."""
-    about, scale = "Time, where Parquet takes 1", 370 / max(1.5, *(max(values) for values in ratios.values()))
+    about, scale = "Time relative to Parquet", 370 / max(1.5, *(max(values) for values in ratios.values()))
     height = 92 + 46 * len(ratios)
     lines = [f'<text class="title" x="10" y="24">{about}</text>']
     for y, (call, values) in zip(range(56, 1000, 46), ratios.items(), strict=False):
@@ -96,7 +98,7 @@ def render_parquet(ratios: dict[str, list[float]]) -> str:
         lines.append(f'<line class="range" {ends} y1="{y + 16}" y2="{y + 16}"/>')
     lines.append(f'<text class="soft" x="{10 + scale:.1f}" y="44" text-anchor="middle">Parquet</text>')
     lines.append(f'<line class="range" x1="{10 + scale:.1f}" x2="{10 + scale:.1f}" y1="50" y2="{height - 46}"/>')
-    notes = ("bar: geometric mean of twelve workloads", "line: least and most of them")
+    notes = ("bar: geometric mean of twelve workloads", "line: lowest and highest of them")
     lines += [
         f'<text class="soft" x="10" y="{height - 26 + 18 * i}">{escape(note)}</text>' for i, note in enumerate(notes)
     ]

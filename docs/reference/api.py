@@ -24,7 +24,7 @@ from tfrecord_io.public_names import SHOWN_IN, public_names
 
 LIST = Path(__file__).with_name("api.md")
 SITE = Path(__file__).parents[2] / "build" / "reference"
-WIDTH = 100  # of signatures
+WIDTH = 80  # of signatures, as the column of a page has room for
 SHARED = 4  # functions with the same description of a keyword, from which it is described once for all
 
 INTRODUCTION = """\
@@ -206,7 +206,7 @@ def annotation(value: Any) -> str:
 
 
 def signature(name: str, item: Any) -> str:
-    """``name(parameters) -> result``, in lines of at most 100 characters."""
+    """``name(parameters) -> result``, in lines of at most `WIDTH` characters."""
     call = inspect.signature(item)
     own = ("self", "cls", "scan")  # methods of a dataset are functions of a scan
     parameters = [p for p in call.parameters.values() if p.name not in own]
