@@ -365,3 +365,41 @@ def test_no_columns_and_no_rows() -> None:
         [], pa.schema([("a", pa.list_(pa.string())), ("b", pa.bool_()), ("c", pa.float64())])
     )
     assert [c.rows for c in encode_columns(batch, plan_writing(batch.schema))] == [0, 0, 0]
+
+
+def too_large(type_: pa.DataType) -> pa.Array:
+    """Zero, and a number of more digits than the type has, as DuckDB gives the largest of its HUGEINT."""
+    width = type_.bit_width // 8
+    numbers = bytes(width) + (10**type_.precision).to_bytes(width, "little", signed=True)
+    return pa.Array.from_buffers(type_, 2, [None, pa.py_buffer(numbers)])
+
+
+NOT_UTF8 = pa.Array.from_buffers(
+    pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"a\xff")]
+)
+INVALID = {
+    **{str(type_): too_large(type_) for type_ in (pa.decimal128(38, 0), pa.decimal128(5, 2), pa.decimal256(70, 3))},
+    "text": NOT_UTF8,
+}
+
+
+@pytest.mark.parametrize("values", INVALID.values(), ids=INVALID)
+@pytest.mark.parametrize("encoding", [None, "nested", "json"])
+def test_values_that_no_reader_accepts_are_refused(values: pa.Array, encoding: str | None) -> None:
+    reason = "the text is not UTF-8" if values is NOT_UTF8 else f"the number has more digits than {values.type}"
+    lists = pa.ListArray.from_arrays([0, 1, 2], values)
+    for array in (
+        values,
+        lists,
+        pa.StructArray.from_arrays([values], ["k"]),
+        pa.ListArray.from_arrays([0, 1, 2], lists),
+    ):
+        batch = pa.record_batch({"x": array})
+        plan = plan_writing(with_nested(batch.schema, [batch]), column_encoding={"x": encoding} if encoding else None)
+        with pytest.raises(EncodeError) as caught:
+            encode_columns(batch, plan, row_base=7)
+        assert (caught.value.reason, caught.value.record) == (reason, 8)
+        encode_columns(batch.slice(0, 1), plan)
+    masked = pa.StructArray.from_arrays([values], ["k"], mask=pa.array([False, True]))
+    batch = pa.record_batch({"x": masked})
+    encode_columns(batch, plan_writing(batch.schema, column_encoding={"x": encoding} if encoding else None))

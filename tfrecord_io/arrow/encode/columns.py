@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.casts import collide_as_float32
@@ -16,8 +17,8 @@ from tfrecord_io.arrow.encode.encode_plan import (
     float32_values,
     int64_values,
     number_cells,
+    refuse_invalid,
     refuse_invalid_categories,
-    refuse_invalid_text,
 )
 from tfrecord_io.arrow.encodings.encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.flatten import Rows, cut_steps, flatten
@@ -68,7 +69,14 @@ def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) 
     if tree is None or isinstance(tree, PlainStruct | PlainLists):
         yield from flatten(array, name, row_base)
         return
-    stored = [json_column(array, tree, row_base)] if isinstance(tree, AsJson) else nested_columns(array, tree)
+    if isinstance(tree, AsJson):
+        for part in nested_columns(array, tree.children[0]):
+            for rows, values in flatten(part, name, row_base):
+                if is_text(values.type) or t.is_decimal(values.type):
+                    refuse_invalid(values, bytes_values(values)[0], rows)
+        stored = [json_column(array, tree, row_base)]
+    else:
+        stored = nested_columns(array, tree)
     for each, column in zip(tree.stored(), stored, strict=True):
         yield from flatten(column, each.feature, row_base)
 
@@ -108,8 +116,7 @@ def _encode_values(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) ->
     """The column of a leaf whose values are those of the feature."""
     if leaf.kind == Kind.BYTES:
         data, value_offsets = bytes_values(values)
-        if is_text(values.type):
-            refuse_invalid_text(values, data, rows)
+        refuse_invalid(values, data, rows)
         return feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets, value_offsets=value_offsets)
     is_int64 = leaf.kind == Kind.INT64
     data = int64_values(values, rows) if is_int64 else float32_values(values, rows, plan.float64, plan.rounding)
@@ -153,7 +160,7 @@ def _tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:
 def _text_cells(rows: Rows, values: pa.Array) -> list[Array]:
     """The text and bytes of the rows that are not null, as object arrays: of one value, or of a list of them."""
     if is_text(values.type):
-        refuse_invalid_text(values, bytes_values(values)[0], rows)
+        refuse_invalid(values, bytes_values(values)[0], rows)
         values = values.cast(pa.large_binary())
     plain = np.fromiter(values.to_pylist(), object, len(values))
     present = np.arange(rows.count) if rows.valid is None else np.flatnonzero(rows.valid)

@@ -41,7 +41,7 @@ from tfrecord_io.schema.leaf import (
     with_encoding,
 )
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, relist, value_type
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, relist, value_type
 
 _NAMES_IN_WARNING = 10
 _INT64_MAX = 2**63 - 1
@@ -351,15 +351,23 @@ def bytes_values(array: pa.Array) -> tuple[Array, Array]:
     return whole[begin:end], offsets - begin if begin else offsets
 
 
-def refuse_invalid_text(array: pa.Array, data: Array, rows: Rows) -> None:
-    """Refuse text, the bytes of which are `data`, that is not UTF-8: Arrow's strings may hold any bytes."""
-    if not data.size or data.view(np.int8).min() >= 0:  # ASCII
+def refuse_invalid(array: pa.Array, data: Array, rows: Rows) -> None:
+    """Refuse text, the bytes of which are `data`, that is not UTF-8, and decimals of too many digits.
+
+    Arrow's strings may hold any bytes, and its decimals any number of their width.
+    """
+    if t.is_decimal(array.type):
+        reason = f"the number has more digits than {array.type}"
+        advice = "cast the column to a decimal of more digits, or to text"
+    elif is_text(array.type) and data.size and data.view(np.int8).min() < 0:  # not ASCII
+        reason, advice = "the text is not UTF-8", "cast the column to binary, or decode it first"
+    else:
         return
     if rows.valid is not None and rows.offsets is None:
         array = pc.if_else(pa.array(rows.valid), array, pa.nulls(len(array), array.type))
     if not _is_valid(array):
         bad = first_refused(len(array), lambda begin, end: not _is_valid(array[begin:end]))
-        raise rows.error(bad, "the text is not UTF-8", "cast the column to binary, or decode it first")
+        raise rows.error(bad, reason, advice)
 
 
 def _is_valid(array: pa.Array) -> bool:
