@@ -49,7 +49,7 @@ def table_of_arrays(
         if not isinstance(name, str):
             raise EncodeError(f"a column's name is of type {type(name).__name__}", advice="names must be text")
         check_name(name)
-        refuse_pointers(name, getattr(values, "dtype", None))
+        refuse_polars_types(name, getattr(values, "dtype", None))
         columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -242,16 +242,22 @@ def is_object_dtype(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind == "O"
 
 
-def refuse_pointers(name: str, dtype: Any) -> None:
-    """Refuse Object columns of polars, also nested ones: Arrow sees the addresses of Python objects in them."""
+def refuse_polars_types(name: str, dtype: Any) -> None:
+    """Refuse columns of polars that Arrow cannot hold, also nested ones.
+
+    In Object columns it sees the addresses of Python objects; integers of 128 bits it does not have.
+    """
     polars = imported("polars")
     if polars is None or not isinstance(dtype, polars.DataType | type(polars.Object)):
         return
     if dtype == polars.Object:
         reason = "a polars Object column holds pointers to Python objects, which cannot be stored in a TFRecord"
         raise EncodeError(reason, feature=name, advice="convert it to a type such as pl.String, or drop it")
+    if str(dtype) in ("Int128", "UInt128"):
+        advice = "cast it to pl.Int64, pl.Decimal(38, 0) or pl.String"
+        raise EncodeError(f"a polars {dtype} column cannot be stored in a TFRecord", feature=name, advice=advice)
     for inner in [getattr(dtype, "inner", None), *(field.dtype for field in getattr(dtype, "fields", ()))]:
-        refuse_pointers(name, inner)
+        refuse_polars_types(name, inner)
 
 
 _TIMES = ("NaTType", "timedelta64")  # which Python takes for a datetime and an integer
