@@ -23,6 +23,7 @@ from limited import set_limits
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.options import LIMITS
+from tfrecord_io.schema.leaf import encoding_of
 
 
 def type_name(value: object) -> str:
@@ -241,6 +242,27 @@ def test_items_and_fields_that_are_null_throughout_fit_any_type(typed: list[Any]
     found = table(open_input(pa.table({"a": values}) for values in [typed, *others]))["a"]
     assert found.type == pa.array(typed).type
     assert found.to_pylist() == [*typed, *(value for values in others for value in values)]
+
+
+LISTS = pa.table({"a": pa.array([[1, None], [2]]), "b": [1, 2]})
+SOME = LISTS.to_batches()
+NONE = [SOME[0][:0]]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: iter([LISTS[:0], LISTS[:0], LISTS]),
+        lambda: iter(NONE + SOME),
+        lambda: pa.RecordBatchReader.from_batches(LISTS.schema, NONE * 2 + SOME),
+        lambda: iter([pa.RecordBatchReader.from_batches(LISTS.schema, NONE), LISTS]),
+    ],
+    ids=["tables", "batches", "reader", "readers"],
+)
+def test_data_without_rows_does_not_decide_what_is_nested(make: Any) -> None:
+    source = open_input(make())
+    assert encoding_of(source.schema.field("a")) == "nested"
+    assert pa.Table.from_batches(list(source)).column("a").to_pylist() == [[1, None], [2]]
 
 
 def test_dictionaries_are_made_one() -> None:

@@ -60,3 +60,18 @@ def test_an_error_of_the_query_leaves_no_file(query: pl.LazyFrame, tmp_path: Pat
     with pytest.raises(pl.exceptions.PolarsError):
         tfr.write_tfrecord(query.select(pl.col("n").cast(pl.Int8)), tmp_path / "a.tfrecord")
     assert not (tmp_path / "a.tfrecord").exists()
+
+
+def test_nulls_in_the_lists_of_a_query(tmp_path: Path) -> None:
+    """The types of a query come as a frame without rows, which says nothing about its lists."""
+    frame = pl.DataFrame({"a": [[1, None], None, []]})
+    tfr.write_tfrecord(frame.lazy(), tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["a"].to_pylist() == frame["a"].to_list()
+
+
+@pytest.mark.parametrize("dtype", [pl.Int128, pl.List(pl.Int128), pl.Struct({"k": pl.Int128})], ids=str)
+def test_integers_of_128_bits_are_named(tmp_path: Path, dtype: Any) -> None:
+    frame = pl.DataFrame({"n": [1], "a": pl.Series([None], dtype=dtype)})
+    for data in (frame, frame.lazy(), frame["a"], {"a": frame["a"]}):
+        with pytest.raises(tfr.errors.EncodeError, match=r"feature 'a': a polars Int128 column .* cast it to pl.Int64"):
+            tfr.write_tfrecord(data, tmp_path / "a.tfrecord")

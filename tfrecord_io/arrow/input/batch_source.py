@@ -22,7 +22,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     imported,
     is_frame,
     is_single,
-    refuse_pointers,
+    refuse_polars_types,
     table_of_arrays,
     table_of_rows,
 )
@@ -349,11 +349,11 @@ def _of_table(table: pa.Table) -> BatchSource:
 
 
 def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None) -> BatchSource:
-    """A stream; whether a column has to be stored nested is decided by the first batch."""
+    """A stream; whether a column has to be stored nested is decided by the first batch that has rows."""
     if any(map(_may_lose, schema)):
-        rest = iter(batches)
+        rest = (batch for batch in batches if batch.num_rows)
         begin = list(islice(rest, 1))
-        schema, batches = with_nested(schema, begin), chain(begin, rest) if begin else ()
+        schema, batches, rows = with_nested(schema, begin), chain(begin, rest), rows if begin else 0
     return BatchSource(schema, cut(batches), rows)
 
 
@@ -400,18 +400,22 @@ def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) ->
     first = next((_open(item, options, row_base) for item in items), None)
     if first is None:
         return BatchSource(pa.schema([]), iter(()), 0)
-    schema, begin = first.schema, first.batches
+    schema, rows = first.schema, row_base
 
-    def all_batches() -> Iterator[pa.RecordBatch]:
-        rows = row_base
-        for batch in begin:
-            rows += batch.num_rows
-            yield batch
+    def others() -> Iterator[BatchSource]:
         for number, item in enumerate(items, 1):
             who = f"item {number} of the input" if not isinstance(item, list) else f"the data from row {rows} on"
-            for batch in fitting(_open_table(item, options, rows), schema, who):
-                rows += batch.num_rows
-                yield batch
+            yield fitting(_open_table(item, options, rows), schema, who)
+
+    rest = others()
+    while first.rows == 0 and (following := next(rest, None)) is not None:
+        first, schema = following, following.schema  # whether columns are nested is decided by rows
+
+    def all_batches() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for batch in chain.from_iterable(chain([first], rest)):
+            rows += batch.num_rows
+            yield batch
 
     return BatchSource(schema, all_batches())
 
@@ -562,7 +566,7 @@ def table_of_polars(data: Any) -> Any:
         data = data.to_frame()
     schema = data.collect_schema()
     for name, dtype in schema.items():
-        refuse_pointers(name, dtype)
+        refuse_polars_types(name, dtype)
     if isinstance(data, pl.DataFrame):
         return data
     return data.collect() if any(map(_has_categories, schema.dtypes())) else _frames(data, schema)
