@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import os
 import time
@@ -21,6 +22,7 @@ from gcs_server import GcsServer
 from limited import set_limits
 from servers import Bucket, Web
 from tfrecord_io.options import MIB
+from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools import copy as copy_module
 from transfers import transfer
 
@@ -354,6 +356,20 @@ def test_a_limited_rate(tmp_path: Path) -> None:
     begin = time.monotonic()
     tfr.copy(tmp_path / "d", tmp_path / "e", limit_rate="200kB")
     assert 0.4 < time.monotonic() - begin < 10
+
+
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
+def test_an_error_of_writing_names_the_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / name)
+
+    def fail(output: OutputFile, piece: memoryview) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tfrecord_io.storage.write.atomic_local.LocalOutput._write", fail)
+    with pytest.raises(OSError, match="No space left on device, at byte 0:") as caught:
+        tfr.copy(tmp_path / name, tmp_path / "b" / name)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "b" / name))
+    assert os.listdir(tmp_path / "b") == []
 
 
 def test_a_source_that_is_replaced_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

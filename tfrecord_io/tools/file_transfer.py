@@ -41,6 +41,14 @@ class Stopped(Exception):
     """Another file has failed, or the caller has interrupted the copy."""
 
 
+class _WriteError(Exception):
+    """What writing raised: not an OSError, which readers take for one of the source."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 @dataclass(frozen=True, slots=True)
 class Passed:
     """What has passed of a file."""
@@ -121,6 +129,8 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
             _drain(tee)
         passed = Passed(tee.size, tee.crc, count)
         check_passed(source, passed)
+    except _WriteError as failed:
+        raise failed.error from failed.error.__cause__
     except (TFRecordError, OSError) as error:
         if source.shard is not None and not isinstance(error, ReplacedError):
             _check_unchanged(source.shard)
@@ -181,7 +191,10 @@ class _Tee(SummedFile):
     def readinto(self, buffer: memoryview, /) -> int | None:
         n = super().readinto(buffer)
         if n:
-            self._output.write(memoryview(buffer)[:n])
+            try:
+                self._output.write(memoryview(buffer)[:n])
+            except OSError as error:
+                raise _WriteError(error) from error
             self._traffic.passed(n)
         return n
 
