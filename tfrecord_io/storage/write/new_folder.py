@@ -7,7 +7,8 @@ import os
 import posixpath
 import shutil
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from tfrecord_io.options import StorageOptions
@@ -94,19 +95,21 @@ class _LocalFolder(NewFolder):
         super().__init__()
         self._target = os.path.realpath(path)  # a link cannot be replaced by a folder
         parent, name = os.path.split(self._target)
-        os.makedirs(parent, exist_ok=True)
         self._temporary = os.path.join(parent, temporary_name(name))
-        os.mkdir(self._temporary)
+        os.makedirs(parent, exist_ok=True)
+        with _errors_of(self._target):
+            os.mkdir(self._temporary)
         self._made = {""}
 
     def write(self, name: str, content: Any) -> None:
         parent = os.path.dirname(name)
         path = os.path.join(self._temporary, *name.split("/"))
-        if parent not in self._made:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            self._made.add(parent)
-        with open(path, "xb") as file:
-            file.write(content)
+        with _errors_of(os.path.join(self._target, name)):
+            if parent not in self._made:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                self._made.add(parent)
+            with open(path, "xb") as file:
+                file.write(content)
 
     def table(self, name: str) -> str:
         return os.path.join(self._temporary, name)
@@ -122,6 +125,15 @@ class _LocalFolder(NewFolder):
 
     def discard(self) -> None:
         shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+@contextmanager
+def _errors_of(path: str) -> Iterator[None]:
+    """Raise an OSError as one of the file that is to have this path, and not its temporary one or none."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 class _RemoteFolder(NewFolder):
