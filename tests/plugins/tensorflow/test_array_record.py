@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -161,3 +165,21 @@ def test_grain_reads_what_is_written(tmp_path: Path) -> None:
     tfr.convert(tfrecords(tmp_path / "a.tfrecord"), tmp_path / "a.array_record")
     source = grain.sources.ArrayRecordDataSource([str(tmp_path / "a.array_record")])
     assert [source[i] for i in range(len(source))] == PAYLOADS
+
+
+@pytest.mark.fault(66)
+def test_a_full_disk_is_an_error_of_the_target(tmp_path: Path) -> None:
+    source = tfrecords(tmp_path / "a.tfrecord", [random.Random(0).randbytes(1000) for _ in range(200)])
+    code = f"""
+        import resource
+        import tfrecord_io as tfr
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        try:
+            tfr.convert({str(source)!r}, {str(tmp_path / "a.array_record")!r})
+        except OSError as error:
+            assert error.filename == {str(tmp_path / "a.array_record")!r} and "too large" in str(error), repr(error)
+        else:
+            raise SystemExit("no error")
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    assert os.listdir(tmp_path) == [source.name]

@@ -5,6 +5,7 @@ The package `array_record` reads and writes them. It says of a file that it cann
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -19,7 +20,7 @@ import numpy as np
 from tfrecord_io.datasets import dataset
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, EncodeError, MissingDependencyError, printable, say
+from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, printable, say
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer, datasets_in
 from tfrecord_io.progress import ProgressMeter
@@ -245,7 +246,7 @@ def to_array_record(
             ProgressMeter(progress, None, "records") as meter,
         ):
             written = os.path.join(made, "records")
-            count = _write(written, options, records, meter)
+            count = _write(written, options, records, meter, os.fspath(target))
             with open(written, "rb") as file:
                 while data := file.read(_READ_BYTES):
                     sink.write(Piece(data, 0))
@@ -261,20 +262,32 @@ def _storage_of(source: Any, storage: StorageOptions) -> dict[str, Any]:
     return {} if datasets_in(source) else storage_for(paths_of(source), storage).keywords
 
 
-def _write(path: str, options: str, records: Iterable[bytes], meter: ProgressMeter) -> int:
+def _write(path: str, options: str, records: Iterable[bytes], meter: ProgressMeter, target: str) -> int:
+    """Write all records to the file `path`, which becomes `target`; returns their number."""
     module, count = _module(), 0
     try:
         writer = module.ArrayRecordWriter(path, options)
     except (ValueError, RuntimeError) as error:
         raise ValueError(say("{group_size=} or {record_compression=}: {}", error)) from None
     for record in records:
-        writer.write(record)
+        try:
+            writer.write(record)
+        except RuntimeError as error:
+            raise _write_error(error, target) from error
         count += 1
         meter.advance(1)
-    writer.close()
+    try:
+        writer.close()
+    except RuntimeError as error:
+        raise _write_error(error, target) from error
     reader = module.ArrayRecordReader(path, _OPEN)
     complete = reader.ok() and reader.num_records() == count
     reader.close()
     if not complete:
-        raise EncodeError(f"array_record did not write all of {count} records", path=path, advice="is the disk full?")
+        raise OSError(errno.EIO, f"array_record did not write all of {count} records: is the disk full?", target)
     return count
+
+
+def _write_error(error: RuntimeError, target: str) -> OSError:
+    """What array_record raises where the disk is full, or cannot be written, as an error of the target."""
+    return OSError(errno.EIO, f"array_record: {error}", target)
