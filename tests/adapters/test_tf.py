@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,56 @@ def test_lists_of_each_form(tmp_path: Path) -> None:
     (batch,) = padded
     assert batch["x"].numpy().tolist() == [[1, 2], [-1, -1], [3, -1]]
     assert batch["x/length"].numpy().tolist() == [2, 0, 1]
+
+
+TEXT_FORMS: list[tuple[dict[str, Any], Any]] = [
+    ({"ragged": "offsets"}, [[b"a", b"b"], [b"c"]]),
+    ({"ragged": "pad"}, [[b"a", b"b"], [b"c", b""]]),
+    ({"ragged": "pad", "missing": "mask"}, [[b"a", b"b"], [b"c", b""]]),
+]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.binary(), pa.dictionary(pa.int8(), pa.string())], ids=["text", "bytes", "categories"]
+)
+def test_lists_of_text(tmp_path: Path, kind: pa.DataType) -> None:
+    empty, a, b, c = (b"", b"a", b"b", b"c") if kind == pa.binary() else ("", "a", "b", "c")
+    columns = {"x": [[a, b], [c]], "even": [[a, b], [b, c]]}
+    table = pa.table({name: pa.array(lists, pa.list_(kind)) for name, lists in columns.items()})
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    for options, expected in TEXT_FORMS:
+        (batch,) = dataset.select(["x"]).to_tf(batch_size=2, pad_value=empty, **options)
+        values = batch["x"].to_list() if "offsets" in options.values() else batch["x"].numpy().tolist()
+        assert values == expected
+    (batch,) = dataset.select(["even"]).to_tf(batch_size=2, missing="mask")
+    assert batch["even"].numpy().tolist() == [[b"a", b"b"], [b"b", b"c"]]
+    assert batch["even/mask"].numpy().tolist() == [[False, False], [False, False]]
+
+
+@pytest.mark.parametrize("values", [[["a", None], ["c"]], [[b"a", None], [b"c"]]], ids=["text", "bytes"])
+def test_a_list_of_text_that_lacks_a_value(tmp_path: Path, values: Any) -> None:
+    tfr.write_tfrecord(pa.table({"x": values}), tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    (batch,) = dataset.to_tf(batch_size=2, ragged="pad", missing="mask")
+    assert batch["x"].numpy().tolist() == [[b"a", b""], [b"c", b""]]
+    assert batch["x/mask"].numpy().tolist() == [[False, True], [False, False]]
+    for ragged, advice in (("pad", "pass missing="), ("offsets", 'pass ragged="pad" and missing=')):
+        with pytest.raises(Exception, match=f"'x': a record has no value, which a tensor cannot represent; {advice}"):
+            list(dataset.to_tf(batch_size=2, ragged=ragged))
+
+
+def test_advice_about_lists_is_one_that_helps(tmp_path: Path) -> None:
+    columns = {"text": [["a"], []], "cost": [[Decimal("1.5")], []], "deep": [[[1], [2, 3]], [[4]]]}
+    tfr.write_tfrecord(columns, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    for name, advice in {
+        "text": 'exclude it, or pass ragged="pad"',
+        "cost": "exclude it",
+        "deep": "exclude it",
+    }.items():
+        with pytest.raises(tfr.errors.SchemaError, match=f"TensorFlow has no tensor for .*; {advice}$"):
+            dataset.select([name]).to_tf(batch_size=2)
 
 
 def test_tensors_of_different_shapes_are_padded(tmp_path: Path) -> None:

@@ -24,13 +24,15 @@ from tfrecord_io.options import raises
 from tfrecord_io.options.arrays import ColumnLayout, IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
-from tfrecord_io.schema.types import is_bytes
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_text_or_bytes
 from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:
     import tensorflow as tf
+
+_NO_VALUE = "a record has no value, which a tensor cannot represent"
 
 
 @check_keywords
@@ -132,13 +134,15 @@ class _Columns:
         import tensorflow as tf
 
         if isinstance(array, tuple):
-            self._add_ragged(name, array[0])
+            is_bytes_list = is_bytes(field.type.value_type)
+            self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
             return
         is_padded = name == field.name and layout.ragged == "pad" and (decoder is not None or varies(field.type))
         inner = array.shape[1:]
         if is_padded:
             inner = _padded_shape(array, field, layout) if decoder is None else decoder.padded_shape(layout.length)
-        if is_text_dtype(array.dtype) or (decoder is None and is_bytes(field.type)):
+        type_ = field.type.value_type if array.ndim > 1 and is_list_like(field.type) else field.type
+        if is_text_dtype(array.dtype) or (decoder is None and array.dtype.kind == "O" and is_bytes(type_)):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
@@ -146,9 +150,8 @@ class _Columns:
         else:
             self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(array))
         if self._masks:
-            is_dense = isinstance(array, np.ma.MaskedArray)
-            shape = self.spec[name].shape if is_dense else (self._rows,)
-            if is_dense or array.dtype.kind in "OT":
+            shape = (self._rows,) if name in self._ragged else self.spec[name].shape
+            if isinstance(array, np.ma.MaskedArray) or array.dtype.kind in "OT":
                 self.spec[f"{name}/mask"] = tf.TensorSpec(shape, tf.bool)
 
     def _add_ragged(self, name: str, values: Array) -> None:
@@ -179,33 +182,40 @@ class _Columns:
         """An array whose missing values are masked, or an error if that is not allowed."""
         if name not in self._text and not (name in self._ragged and not isinstance(array, tuple)):
             return array
-        if array.ndim > 1:  # padded, which masks what is missing
-            return array
-        cells = array.astype(object)
-        missing = np.array([cell is None for cell in cells], np.bool_)
+        cells, missing = _cells(array)
         if self._masks:
-            return np.ma.MaskedArray(cells, missing)
+            return np.ma.MaskedArray(cells, missing | np.ma.getmaskarray(array))
         if missing.any():
-            reason = "a record has no value, which a tensor cannot represent"
-            raise DecodeError(
-                reason, feature=name, advice=say('pass {missing="mask"}') | say("declare a default by {schema=}")
-            )
+            advice = say('pass {missing="mask"}') | say("declare a default by {schema=}")
+            raise DecodeError(_NO_VALUE, feature=name, advice=advice)
         return cells
 
     def _tensor(self, name: str, array: Any) -> Any:
         import tensorflow as tf
 
         if name in self._text:
-            cells = array.astype(object)
-            return cells if array.ndim > 1 else np.array(["" if cell is None else cell for cell in cells], object)
+            cells, missing = _cells(array)
+            cells[missing] = ""
+            return cells
         if name not in self._ragged:
             return _numbers(array)
         if isinstance(array, tuple):
-            return tf.RaggedTensor.from_row_splits(_numbers(array[0]), array[1])
+            values, offsets = array
+            if values.dtype.kind in "OT":
+                values, missing = _cells(values)
+                if missing.any():
+                    raise DecodeError(_NO_VALUE, feature=name, advice=say('pass {ragged="pad"} and {missing="mask"}'))
+            return tf.RaggedTensor.from_row_splits(_numbers(values), offsets)
         present = [cell for cell in array if cell is not None]
         values = np.concatenate(present) if present else np.empty(0, self._ragged[name])
         lengths = np.array([0 if cell is None else len(cell) for cell in array], np.int64)
         return tf.RaggedTensor.from_row_splits(_numbers(values), offsets_of(lengths))
+
+
+def _cells(array: Array) -> tuple[Array, Array]:
+    """Text, bytes or lists as objects, and which of them are None."""
+    cells = np.ma.getdata(array).astype(object)
+    return cells, np.fromiter((cell is None for cell in cells.flat), np.bool_, cells.size).reshape(cells.shape)
 
 
 def _list_values(field: pa.Field) -> Array:
@@ -214,9 +224,10 @@ def _list_values(field: pa.Field) -> Array:
     array = None if values is None else pa.nulls(0, values).to_numpy(zero_copy_only=False)
     if array is None or array.dtype.kind == "O":
         reason = f"TensorFlow has no tensor for rows of {field.type}"
-        raise SchemaError(
-            reason, feature=field.name, got=str(field.type), advice="exclude it" | say('pass {ragged="pad"}')
-        )
+        has_strings = values is not None and (t.is_dictionary(values) or is_text_or_bytes(values))
+        is_padded = has_strings or is_variable_shape_tensor(field.type)
+        advice = "exclude it" | say('pass {ragged="pad"}') if is_padded else "exclude it"
+        raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice)
     return array
 
 
