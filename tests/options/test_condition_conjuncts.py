@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rounds import rounds
 from suites.conditions import CONDITIONS, TUPLES, VALUES
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.read.row_filter import RowFilter
 
 ROWS = 60
 TABLE = pa.table(
@@ -66,3 +67,33 @@ def test_fields_of_structs_and_nested_calls() -> None:
     )
     parts = condition_of((a & b) & (c & a)).conjuncts
     assert [str(part.expression) for part in parts] == [str(part) for part in (a, b, c, a)]
+
+
+@pytest.mark.parametrize("count", [3, 100, 1000])
+def test_any_number_of_parts(count: int) -> None:
+    numbers = pa.table({"n": range(2 * count)})
+    either, both = pc.field("n") == 0, pc.field("n") != 0
+    for number in range(1, count):
+        either, both = either | (pc.field("n") == number), both & (pc.field("n") != number)
+    conditions = condition_of([[("n", "==", number)] for number in range(count)]), condition_of(either)
+    for condition in conditions:
+        assert condition.columns == ("n",)
+        assert len(condition.conjuncts) == 1
+        (batch,) = numbers.to_batches()
+        assert (
+            RowFilter.for_schema(condition, numbers.schema).mask(batch).to_pylist() == [True] * count + [False] * count
+        )
+    for condition in (condition_of([("n", "!=", number) for number in range(count)]), condition_of(both)):
+        assert len(condition.conjuncts) == count
+        assert [part.text for part in condition.conjuncts[:: count - 1]] == ["(n != 0)", f"(n != {count - 1})"]
+        assert len(pickle.loads(pickle.dumps(condition)).conjuncts) == count
+        added = condition & conditions[0]
+        assert added.columns == ("n",)
+        assert len(added.conjuncts) == count + 1
+
+
+def test_a_few_parts_are_nested_from_the_left() -> None:
+    """The states of iterators have the text."""
+    a, b, c, d = (("a", "==", number) for number in range(4))
+    assert condition_of([a, b, c, d]).text == "((((a == 0) and (a == 1)) and (a == 2)) and (a == 3))"
+    assert (condition_of([a, b]) & condition_of([c, d])).text == "(((a == 0) and (a == 1)) and ((a == 2) and (a == 3)))"

@@ -13,8 +13,8 @@ import ctypes
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 CONTAINS = "contains"  # the name of a function that pyarrow does not have: whether a list has a value
-_AND = "and_kleene"
+_AND, _OR = "and_kleene", "or_kleene"
+_MOST_DEEP = 100  # parts of a chain of these that are nested in each other
 _MOST_KEY = 1000  # characters
 
 
@@ -70,11 +71,18 @@ class Condition:
         condition.__dict__["expression"] = expression
         return condition
 
-    def __and__(self, other: Condition) -> Condition:
-        return Condition("call", _AND, arguments=(self, other))
+    @classmethod
+    def all_of(cls, parts: Sequence[Condition]) -> Condition:
+        """The condition that a row fulfils if it fulfils all of these, of which there is at least one."""
+        return _joined(_AND, parts)
 
-    def __or__(self, other: Condition) -> Condition:
-        return Condition("call", "or_kleene", arguments=(self, other))
+    @classmethod
+    def any_of(cls, parts: Sequence[Condition]) -> Condition:
+        """The condition that a row fulfils if it fulfils one of these, of which there is at least one."""
+        return _joined(_OR, parts)
+
+    def __and__(self, other: Condition) -> Condition:
+        return _shallow(Condition("call", _AND, arguments=(self, other)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Condition.parsed, (self.expression,)
@@ -134,9 +142,7 @@ class Condition:
         >>> [part.text for part in Condition.parsed(pc.field("a").is_valid() & (pc.field("b") > 1)).conjuncts]
         ['is_valid(a)', '(b > 1)']
         """
-        if self.name != _AND:
-            return [self]
-        return [part for argument in self.arguments for part in argument.conjuncts]
+        return _operands(self, _AND)
 
     @cached_property
     def names_lists(self) -> bool:
@@ -155,6 +161,33 @@ def _plain(part: Condition) -> tuple[Any, ...]:
     return part.kind, part.name, part.path, value, tuple(map(_plain, part.arguments))
 
 
+# ---- parts that are connected by one function, of which any number may be given: what goes through them is recursive
+
+
+def _joined(function: str, parts: Sequence[Condition]) -> Condition:
+    if len(parts) > _MOST_DEEP:
+        half = len(parts) // 2
+        parts = [_joined(function, parts[:half]), _joined(function, parts[half:])]
+    return reduce(lambda first, second: Condition("call", function, arguments=(first, second)), parts)
+
+
+def _operands(condition: Condition, function: str) -> list[Condition]:
+    found, following = [], [condition]
+    while following:
+        part = following.pop()
+        if part.name == function:
+            following += reversed(part.arguments)
+        else:
+            found.append(part)
+    return found
+
+
+def _shallow(condition: Condition) -> Condition:
+    """The same condition; if it connects many parts, as a tree of little depth."""
+    parts = _operands(condition, condition.name) if condition.name in (_AND, _OR) else []
+    return _joined(condition.name, parts) if len(parts) > _MOST_DEEP else condition
+
+
 # ---- the form in which pyarrow pickles expressions
 
 
@@ -168,24 +201,37 @@ def _parsed(expression: pc.Expression) -> Condition:
     _, (pickled, *_) = expression.__reduce__()
     with pa.ipc.open_file(pickled) as file:
         entries, literals = _metadata(file.schema), file.get_batch(0)
-    return _part(next(entries), entries, literals)
+    return _part(entries, literals)
 
 
-def _part(entry: tuple[bytes, bytes], following: Iterator[tuple[bytes, bytes]], literals: pa.RecordBatch) -> Condition:
-    kind, value = entry
-    if kind == b"field_ref":
-        return Condition("field", path=(value.decode(),))
-    if kind == b"nested_field_ref":
-        return Condition("field", path=tuple(next(following)[1].decode() for _ in range(int(value))))
-    if kind == b"literal":
-        return Condition("literal", value=literals.column(int(value))[0])
-    arguments, options = [], None
-    while (entry := next(following)) != (b"end", value):
-        if entry[0] == b"options":
-            options = literals.column(int(entry[1]))[0]
-        else:
-            arguments.append(_part(entry, following, literals))
-    return Condition("call", value.decode(), value=options, arguments=tuple(arguments))
+def _part(entries: Iterator[tuple[bytes, bytes]], literals: pa.RecordBatch) -> Condition:
+    calls = [_Call("")]  # those that have begun, inside each other
+    for kind, value in entries:
+        if kind == b"call":
+            calls.append(_Call(value.decode()))
+        elif kind == b"options":
+            calls[-1].options = literals.column(int(value))[0]
+        elif kind == b"field_ref":
+            calls[-1].arguments.append(Condition("field", path=(value.decode(),)))
+        elif kind == b"nested_field_ref":
+            path = tuple(next(entries)[1].decode() for _ in range(int(value)))
+            calls[-1].arguments.append(Condition("field", path=path))
+        elif kind == b"literal":
+            calls[-1].arguments.append(Condition("literal", value=literals.column(int(value))[0]))
+        else:  # the end of a call
+            call = calls.pop()
+            part = Condition("call", call.name, value=call.options, arguments=tuple(call.arguments))
+            calls[-1].arguments.append(part if calls[-1].name == call.name else _shallow(part))
+    return calls[0].arguments[0]
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call whose end has not been met."""
+
+    name: str
+    arguments: list[Condition] = field(default_factory=list)
+    options: pa.Scalar | None = None
 
 
 def _entries(part: Condition, literals: list[pa.Array]) -> Iterator[tuple[bytes, bytes]]:

@@ -71,7 +71,7 @@ def condition_of(filters: Any) -> Condition:
             raise ValueError(
                 say("{filters=}: an empty list is not a condition", filters=Written(printable(repr(filters))))
             )
-        return reduce(operator.or_, [reduce(operator.and_, starmap(_condition, terms)) for terms in alternatives])
+        return Condition.any_of([Condition.all_of([*starmap(_condition, terms)]) for terms in alternatives])
     raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -110,7 +108,7 @@ class RowFilter:
         own = [part for part in parts if part.columns and all(name in names for name in part.columns)]
         if not own:
             return None
-        condition = reduce(operator.and_, own)
+        condition = Condition.all_of(own)
         return RowFilter(condition, tuple(name for name in self.columns if name in condition.columns))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -203,8 +201,8 @@ class RowFilter:
         schema = pa.schema([(name, types.get(name, pa.null())) for name in names])
         try:
             types_of = pa.schema(partitions.fields)
-            typed = [with_typed_literals(part, types_of).expression for part in parts]
-            condition = reduce(operator.and_, typed, pc.scalar(True))
+            typed = [with_typed_literals(part, types_of) for part in parts]
+            condition = Condition.all_of(typed).expression if typed else None
             return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(condition)))
         except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
             return True
