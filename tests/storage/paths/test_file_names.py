@@ -57,6 +57,21 @@ def test_shards(stem: str, index: int, count: int | None, id: str) -> None:
     assert (shard.stem, shard.index, shard.count, shard.id) == (stem, index, count, "")
 
 
+@given(
+    st.sampled_from(["part", "part-r", "part-m"]), NUMBERS, st.sampled_from(["", ".gz", ".tfrecord", ".tfrecord.gz"])
+)
+def test_shards_of_hadoop(stem: str, number: int, suffix: str) -> None:
+    name = f"{stem}-{number:05d}{suffix}"
+    shard = parse_shard(name)
+    assert shard is not None
+    assert (shard.base, shard.index, shard.count, shard.suffix) == (stem, number, None, suffix)
+    assert is_record_file(name)
+
+
+def test_a_date_is_no_number_of_a_shard() -> None:
+    assert parse_shard("train-20240131.tfrecord") is None
+
+
 SUFFIXES = st.lists(st.sampled_from([".tfrecord", "_tfrecord", ".TFREC", ".gz", ".v2"]), max_size=3).map("".join)
 
 

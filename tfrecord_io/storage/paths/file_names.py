@@ -37,7 +37,7 @@ _TEMPORARY = re.compile(rf"\..{{0,{_MOST_SHOWN}}}\.{_ID}\.tmp", re.DOTALL)
 _SHARD = re.compile(
     r"(?P<base>.+?)-(?P<index>[0-9]{1,18})-of-(?P<count>[0-9]{1,18})(?P<suffix>(?:\.[^-]*)?)", re.DOTALL
 )
-_NUMBERED = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5})(?P<suffix>(?:\.[^-]+)?)", re.DOTALL)
+_NUMBERED = re.compile(rf"(?P<base>.+)-(?P<index>{_NUMBER})(?P<suffix>(?:\.[^-]+)?)", re.DOTALL)
 _GROWN = re.compile(rf"(?P<base>.+)-(?P<index>{_NUMBER})-(?P<id>{_ID})(?P<suffix>\.[^-]+)", re.DOTALL)
 _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
 _DIGITS = re.compile("[0-9]+")
@@ -111,7 +111,8 @@ def parse_shard(name: str) -> ShardName | None:
     if match is None:
         return None
     suffix = CODECS.without_suffix(match["suffix"]).lower()
-    if suffix in RECORD_SUFFIXES or (not suffix and match["base"] in _HADOOP):
+    is_hadoop = match["base"] in _HADOOP  # whose tasks may have longer numbers; in other names these may be dates
+    if (is_hadoop and not suffix) or (suffix in RECORD_SUFFIXES and (is_hadoop or len(match["index"]) == 5)):
         return ShardName(match["base"], int(match["index"]), None, match["suffix"], "")
     return None
 
