@@ -273,6 +273,18 @@ class DamagedDataWarning(UserWarning):
     """Damaged parts of files were left out, because of ``on_error="skip"`` or a callable; see the reader's report."""
 
 
+class Published(str):
+    """A clause by which an error says that what was written can be read all the same."""
+
+    __slots__ = ()
+
+
+class Unconfirmed(Published):
+    """One which says that a loss of power may take it."""
+
+    __slots__ = ()
+
+
 def add_remark(error: BaseException, text: str) -> None:
     """Append a clause to the message of an error of this package or of the system; to another one, add it as a note.
 

@@ -1,7 +1,9 @@
 """What may be seen of a dataset: a sequence of published versions, each made by one call at one moment.
 
-A call that writes and succeeds has its effect at one moment between its first call of the store and its last. One that
-fails, or whose process dies, has it then or never. A call that reads sees the version of one moment in its time, whole.
+A call that writes and succeeds has its effect at one moment between its first call of the store and its last, and so
+has one whose error says that what it wrote is published. One that is refused, so that it can be made again, has none;
+one that fails otherwise, or whose process dies, has it then or never. A call that reads sees the version of one moment
+in its time, whole.
 `explain` searches for such moments.
 """
 
@@ -28,7 +30,7 @@ class Call:
     begin, end : int
         Its first step, and the one after its last.
     state : str
-        "done", "failed" or "died".
+        "done", "failed", "refused" or "died". A call that was refused has no effect; one that failed may have it.
     effect : callable
         The versions that it may make of one; [] if it cannot be made now. None of a call that reads.
     seen : list of int, int or None
@@ -47,6 +49,7 @@ class Call:
     absent: bool = False
     error: BaseException | None = None
     changes: bool = False  # readers that are open may not go on after it
+    is_durable: bool = True  # a loss of power does not take its effect, if it is done
 
     def shown(self) -> str:
         what = f"{self.seen}" if self.seen is not None else ("absent" if self.absent else "")
@@ -93,7 +96,7 @@ def explain(calls: Sequence[Call]) -> bool:
                 continue
             if call.state != "done" and search(rest, version):
                 return True
-            if any(search(rest, made) for made in call.effect(version)):
+            if call.state != "refused" and any(search(rest, made) for made in call.effect(version)):
                 return True
         return False
 

@@ -20,7 +20,9 @@ from scheduler import Actor, Death, Scheduler
 from worlds import World
 
 import tfrecord_io as tfr
+from messages import published_by
 from reading import read_by
+from tfrecord_io.errors import Unconfirmed
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.write import WriteOptions
@@ -200,6 +202,14 @@ def _deleted(form: str, rows: Batch) -> Effect:
 def _last_deleted(rows: Batch) -> int:
     """A call with these rows deletes the batches before the last one, and the first row of that."""
     return rows[0] - 10
+
+
+_NOT_TWICE = (_appended, _created, _deleted)  # one that is refused can be made again, as it had no effect
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether an error says that another writer was first."""
+    return isinstance(error, OSError) and error.errno in (errno.EBUSY, errno.EEXIST)
 
 
 WRITERS: dict[str, WriterKind] = {
@@ -454,13 +464,16 @@ class Run:
         except Exception as error:
             call.state, call.error = "failed", error
             call.seen = None
-            if any("nevertheless" in text for text in (str(error), *getattr(error, "__notes__", ()))):
+            if published := published_by(error):
                 call.state = "done"
+                call.is_durable = not any(isinstance(each, Unconfirmed) for each in published)
+            elif writer is not None and writer.effect in _NOT_TWICE and _is_refused(error):
+                call.state = "refused"
         if actor is not None and actor.dead:  # what its process made of a call that never returned
             call.state, call.seen, call.error, call.end = "died", None, None, self.scheduler.step
             raise Death
         call.end = self.scheduler.step
-        if call.error is not None and call.state == "failed":
+        if call.error is not None and call.state != "done":
             self._judge(call, met_fault=actor is not None and actor.faults > faults)
         if call.error is not None:
             call.error = call.error.with_traceback(None)  # which would keep what is open
@@ -487,14 +500,18 @@ class Run:
             self.scheduler.lost_at
         )  # what a reader saw before a loss of power may have been lost, if nobody was told
         before = [call for call in self.calls if call.begin <= begin]
-        after = [call for call in self.calls if call.effect is not None or call.begin > begin]
+        after = [
+            call if call.is_durable or call.end > begin else replace(call, state="failed")
+            for call in self.calls
+            if call.effect is not None or call.begin > begin
+        ]
         if not (explain(before) and explain(after)):
             raise Finding("no order of the calls explains what was seen", self.calls)
 
     def _check_errors(self) -> None:
         for call in self.calls:
             error = call.error
-            if error is None or call.absent or call.state != "failed":
+            if error is None or call.absent or call.state not in ("failed", "refused"):
                 continue
             if not self._is_documented(call, error):
                 raise Finding(f"an error that is not documented, of {call.name}", self.calls) from error

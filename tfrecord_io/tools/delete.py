@@ -21,7 +21,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import ReplacedError, add_remark, printable, say
+from tfrecord_io.errors import Published, ReplacedError, add_remark, printable, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.lookup import found_again, open_columns, unless_stale, warn_of_stale
@@ -420,7 +420,8 @@ class _Deletion:
                 options = replace(self._options, on_error="raise", progress=False)
                 index_columns(resolve_sources(files, options), names, options)
             except BaseException as error:
-                add_remark(error, "the rows are removed nevertheless; tfr.build_index makes the column indexes")
+                text = "the rows are removed nevertheless; tfr.build_index makes the column indexes"
+                add_remark(error, Published(text))
                 raise
 
     def report(self) -> DeleteReport:

@@ -20,7 +20,7 @@ from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import EncodeError, TFRecordError, add_remark, caller_line, printable, say
+from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, say
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.lookup import IndexWriter, check_indexable, remove_index
 from tfrecord_io.log import logger
@@ -108,7 +108,7 @@ class Sink(NotCopied, ABC):
             if indexes is not None:
                 indexes.write({file.path: file.records for file in self.files})
         except BaseException as error:
-            add_remark(error, "the records are published nevertheless" & _REINDEX)
+            add_remark(error, Published("the records are published nevertheless") & _REINDEX)
             self.discard_after(error)  # the other indexes
             raise
         self.closed = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from messages import published_by
 from reading import read_by
 from servers import Bucket, around_requests
 from tfrecord_io.options.write import WriteOptions
@@ -119,9 +121,10 @@ def test_an_error_after_publication_says_so(tmp_path: Path, monkeypatch: pytest.
         real(source, target)
 
     monkeypatch.setattr(os, "replace", replace)
-    with pytest.raises(OSError, match="error; the new dataset is published nevertheless, and can be read"):
+    with pytest.raises(OSError, match="error; the new dataset is published nevertheless, and can be read") as caught:
         tfr.write_tfrecord(table(2), tmp_path / "train@2", mode="overwrite")
     monkeypatch.undo()
+    assert published_by(pickle.loads(pickle.dumps(caught.value)))
     assert tfr.read_table(tmp_path) == table(2)
 
 
@@ -144,9 +147,10 @@ def test_an_error_after_publication_says_so_where_nothing_can_be_read_any_more(
         fail()
 
     monkeypatch.setattr(Publication, "_settle", settle)
-    with pytest.raises(OSError, match=f"request rate.; the .*{text}"):
+    with pytest.raises(OSError, match=f"request rate.; the .*{text}") as caught:
         tfr.write_tfrecord(table(2), path, mode=mode)
     monkeypatch.undo()
+    assert published_by(caught.value)
     assert tfr.read_table(path).num_rows == (12 if mode == "append" else 6)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tfrecord_io.closing import quiet_at_exit
+from tfrecord_io.errors import Unconfirmed, say
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.file_names import temporary_name
@@ -19,7 +20,7 @@ from tfrecord_io.storage.write.place import Place
 
 _OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
 _SYNC_STEP = 2 << 20  # bytes that are stored while more are written, so that the sync at the end has little to do
-_READABLE = "; the complete file can be read, but a loss of power may take it"
+_READABLE = Unconfirmed("the complete file can be read, but a loss of power may take it")
 
 
 def open_local(
@@ -56,7 +57,7 @@ def open_staged(path: str, staged: str, replaced: os.stat_result | None = None) 
 
     It gets the owner and mode of the file that it will replace.
     """
-    return LocalOutput(path, staged, replaced, False, after=", after the complete file got its staged name")
+    return LocalOutput(path, staged, replaced, False, after="the complete file has its staged name")
 
 
 class LocalOutput(OutputFile):
@@ -134,8 +135,7 @@ class LocalOutput(OutputFile):
         try:
             system.current.sync_directory(self._directory or ".")
         except OSError as error:
-            text = f"{error.strerror}{self._after}"
-            raise OSError(error.errno, text, self.path) from error
+            raise OSError(error.errno, say("{}", error.strerror) & self._after, self.path) from error
 
     def _discard(self) -> None:
         try:
@@ -179,7 +179,7 @@ def create_directories(directory: str) -> tuple[str, ...]:
     return tuple(created)
 
 
-_NAMED = ", after the complete file got its name"  # which does not say whether the rows are published
+_NAMED = "the complete file has its name"  # which does not say whether the rows are published
 
 
 class LocalPlace(Place):

@@ -28,7 +28,7 @@ from typing import TypeVar
 
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
-from tfrecord_io.errors import add_remark, printable, say, warn
+from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable, say, warn
 from tfrecord_io.log import logger
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.file_names import (
@@ -663,12 +663,13 @@ class Publication:
         """Let an error say that the manifest names what was written: rows that are added again are there twice."""
         appends = self._mode == "append" and self._verb is None
         if self._place.syncs and not self._is_published:
-            text = "the new dataset can be read, but a loss of power may take it; "
-            text += "look for the rows before they are appended again" if appends else "write it again"
+            text: str = Unconfirmed("the new dataset can be read, but a loss of power may take it")
+            text &= say("look for the rows before they are appended again" if appends else "write it again")
         elif appends:
-            text = "the rows are appended nevertheless, and can be read: do not append them again"
+            text = Published("the rows are appended nevertheless, and can be read: do not append them again")
         else:
-            text = "the new dataset is published nevertheless, and can be read; writing it again completes it"
+            text = Published("the new dataset is published nevertheless, and can be read")
+            text &= say("writing it again completes it")
         add_remark(error, text)
 
     def _leave(self, current: Manifest) -> list[str]:
