@@ -461,6 +461,9 @@ class Run:
             else:
                 call.seen = READERS[step.name](target)
             call.state = "done"
+        except Death:
+            call.end = self.scheduler.step if self.world.has_locks else call.end
+            raise
         except Exception as error:
             call.state, call.error = "failed", error
             call.seen = None
@@ -533,8 +536,9 @@ class Run:
             return True
         if name in ("tasks", "tasks_over") and isinstance(error, FileNotFoundError):
             return "begin it again" in str(error) and overlapping(call, self.calls, changes=False)
-        busy = isinstance(error, OSError) and error.errno == errno.EBUSY
-        return busy and (overlapping(call, self.calls, changes=False) or self._is_disturbed)
+        if not (isinstance(error, OSError) and error.errno == errno.EBUSY):
+            return False
+        return overlapping(call, self.calls, changes=False) or (self._is_disturbed and not self.world.has_locks)
 
     @property
     def _is_disturbed(self) -> bool:

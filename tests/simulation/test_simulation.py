@@ -80,6 +80,10 @@ FOUND = {
     "a shard that is stored while the writer that has overtaken its own one settles": (
         "s3 fixed ; index | copy_in:5 | copy_in:6 @ 13>2 28>1 29>2 37>1 42>1"
     ),
+    "a compaction where an overwrite died before it gave names": "disk fixed write:2 ; write:5 | compact @ 53x",
+    "rows that are deleted where an overwrite died that had given a name": (
+        "disk fixed write_indexed:2 ; write:5 | delete:6 verify @ 63x"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

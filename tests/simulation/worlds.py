@@ -31,11 +31,13 @@ class World(ABC):
         Files that were made next to it.
     takes_parts : bool
         Whether a file is stored in parts if it has more bytes than a limit.
+    has_locks : bool
+        A process that died changes nothing later, and what it left keeps nobody from writing.
     """
 
     path: str
     copies = 0
-    takes_parts = False
+    takes_parts = has_locks = False
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -156,6 +158,8 @@ _MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
 
 class DiskWorld(World):
     """A local disk."""
+
+    has_locks = True
 
     def __init__(self, scheduler: Scheduler) -> None:
         super().__init__(scheduler)

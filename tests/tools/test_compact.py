@@ -266,19 +266,31 @@ def test_what_is_replaced_meanwhile_is_not_compacted(tmp_path: Path, action: str
     assert tfr.verify(tmp_path).ok
 
 
-def test_a_dataset_that_a_writer_is_replacing_is_refused(tmp_path: Path) -> None:
-    tfr.write_tfrecord({"x": [1, 2]}, f"{tmp_path}/", shards=2)
+@pytest.mark.parametrize("call", ["compact", "delete"])
+def test_what_a_writer_left_that_died_is_completed(call: str, tmp_path: Path) -> None:
+    """It had published the dataset, and given none of the shards its name, or some."""
+    unnamed = 0
     for steps in count():
+        folder = tmp_path / f"{steps}"
+        tfr.write_tfrecord({"x": [1, 2, 6]}, f"{folder}/", shards=3, write_index=True)
         with pytest.MonkeyPatch.context() as patch:
             left = stopping(patch, steps)
             with suppress(KeyboardInterrupt):
-                tfr.write_tfrecord({"x": [3, 4]}, tmp_path, shards=2, mode="overwrite", threads=1)
-        if "staged" in (tmp_path / "_MANIFEST.json").read_text():
+                tfr.write_tfrecord({"x": [3, 3, 4, 4, 5, 5]}, folder, shards=3, mode="overwrite", threads=1)
+        rows = tfr.read_table(folder)["x"].to_pylist()
+        unnamed += "staged" in (folder / "_MANIFEST.json").read_text()
+        if call == "compact":
+            tfr.compact(folder)
+        else:
+            tfr.delete(folder, filters=[("x", "in", [1, 3])])
+            rows = [row for row in rows if row not in (1, 3)]
+        assert tfr.read_table(folder)["x"].to_pylist() == rows
+        assert tfr.verify(folder).ok
+        clean(folder, remove=True, older_than=NOW)
+        assert {name.removesuffix(".index") for name in os.listdir(folder)} == {*named(folder)}
+        if left[0] >= 0:
             break
-        assert left[0] < 0
-    with pytest.raises(OSError, match="a writer is replacing this dataset, or died"):
-        tfr.compact(tmp_path)
-    assert tfr.read_table(tmp_path)["x"].to_pylist() == [3, 4]
+    assert unnamed > 3
 
 
 def test_a_reader_that_is_open_gets_an_error_and_no_mixture(tmp_path: Path) -> None:

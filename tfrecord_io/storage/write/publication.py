@@ -522,7 +522,7 @@ class Publication:
         `old` is the manifest that `new` replaced; None: another process replaced it, which was then stopped.
         """
         staged = [file for file in new.files if file.staged is not None and new.id == self._id]
-        self._stop_others(new.staged_before)
+        self._stop_others(new.staged_before, {file.path for file in staged})
         try:
             for some in self._rounds(staged):
                 self._name_staged(some)
@@ -566,9 +566,14 @@ class Publication:
         if late := sorted(unseen & self._versions.keys()):
             self._state(late, self._place.find())
 
-    def _stop_others(self, staged: Sequence[str]) -> None:
-        """Remove the files without which a writer that was overtaken changes nothing, and the indexes of old shards."""
-        outdated = self._index_names() if not self._grows and self._existing else []
+    def _stop_others(self, staged: Sequence[str], named: Set[str] = frozenset()) -> None:
+        """Remove the files without which a writer that was overtaken changes nothing, and the indexes of old shards.
+
+        These are all of the dataset that is replaced; of one that grows, those of names that are given now.
+        """
+        outdated = self._index_names() if self._existing or (self._grows and named) else []
+        if self._grows:
+            outdated = [name for name in outdated if indexed_file(name) in named]
         self._remove_files([*staged, *outdated])
         if failed := self.left.keys() & set(staged):
             still = failed.intersection(self._listing())  # most were not there: who may remove nothing can write still

@@ -136,9 +136,9 @@ class Replacement(Publication):
         if manifest is None:
             raise self._is_changed()
         self._check_settled(manifest)
-        current = {file.path: file for file in manifest.files}
+        current = {file.path: replace(file, staged=None) for file in manifest.files}
         replaced = [*(file for run in self._replaced.values() for file in run), *self._dropped]
-        if any(current.get(file.path) != file for file in replaced):
+        if any(current.get(file.path) != replace(file, staged=None) for file in replaced):
             raise self._is_changed()
         new = {run[0].path: _of(run, file) for run, file in zip(self._replaced.values(), files, strict=True)}
         gone = {file.path for file in replaced}
@@ -159,8 +159,11 @@ class Replacement(Publication):
         return OSError(errno.EBUSY, text, self._place.path)
 
     def _check_settled(self, manifest: Manifest) -> None:
-        """Raise an error if the files of the manifest do not have their names yet."""
-        if any(file.staged is not None for file in manifest.files):
+        """Raise an error if a writer may be giving the files of the manifest their names.
+
+        On a disk it has the lock until it has done so, or died: `publish` waits for that, and does what is left.
+        """
+        if not self._place.stages_all and any(file.staged is not None for file in manifest.files):
             text = "a writer is replacing this dataset, or died while doing so; do this when it is written"
             raise OSError(errno.EBUSY, text, self._place.path)
 
