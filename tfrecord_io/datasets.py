@@ -244,7 +244,7 @@ class Dataset(_Shown):
 
     @_selects
     def limit(self, n: int) -> Self:
-        """At most the first `n` rows that fulfil the filter, also one that is added later; lazy.
+        """At most the first `n` rows that meet the filter, also one that is added later; lazy.
 
         Examples
         --------
@@ -551,7 +551,7 @@ class MixedDataset(Mixture, _DerivedDataset):
         return self.each(lambda part: part.select(columns))
 
     def filter(self, filters: Any) -> MixedDataset:
-        """Only the rows of the parts that fulfil a condition; see `Dataset.filter`. The weights stay as they are."""
+        """Only the rows of the parts that meet a condition; see `Dataset.filter`. The weights stay as they are."""
         return self.each(lambda part: part.filter(filters)).rebalanced()
 
 

@@ -73,7 +73,7 @@ def test_folders_and_schemas(run, tmp_path: Path, monkeypatch) -> None:
         tfr.write_tfrecord(pa.table({"n": pa.array([day], pa.int32()).cast(type_)}), f"d/day={day}/")
     conflict = run("merge", "d", "one")
     assert conflict.exit_code == 1
-    assert "declare one type for both by --type, or copy the files one by one" in conflict.stderr
+    assert "declare one type for both with --type, or copy the files one by one" in conflict.stderr
     assert run("merge", "d", "one", "--type", "n=int8").exit_code == 0
     assert run("schema", "one", "--as", "json").stdout == tfr.Schema({"n": "int8", "day": "int64"}).to_json() + "\n"
     Path("schema.json").write_text(tfr.Schema({"day": "int8", "n": "int64"}).to_json())

@@ -328,7 +328,7 @@ def test_a_record_that_an_index_finds_does_not_fulfil_the_filter(tmp_path: Path,
     os.utime(path, (1, 1))  # all records are compared with an older index
     for filters, expected in ((pc.field("x") == 200, [200]), (pc.field("x").isin([7, 200]), [7, 200])):
         for offset in (0, 3):
-            with pytest.warns(tfr.errors.StaleIndexWarning, match="it names does not fulfil.* the index is not used"):
+            with pytest.warns(tfr.errors.StaleIndexWarning, match="it names does not meet.* the index is not used"):
                 table = read_by(tfr.read_table, path, filters=filters, offset=offset, **given)
             assert table["x"].to_pylist() == expected
     with warnings.catch_warnings():

@@ -763,7 +763,7 @@ def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
     source = tfr.dataset(files / "a")
     options = replace(source.options, split="train")
     source = replace(source, options=options, origin=(files / "a", options))
-    refused = r"takes no split= of a dataset: .* write its rows first, by tfr\.write_tfrecord"
+    refused = r"takes no split= of a dataset: .* write its rows first with tfr\.write_tfrecord"
     for call in (tfr.salvage, tfr.copy):
         with pytest.raises(ValueError, match=f"{call.__name__} {refused}"):
             call(source, "out")

@@ -62,8 +62,8 @@ def register_duckdb(
 ) -> None:
     """Make TFRecord files a table of a DuckDB connection: SQL queries read only the columns and rows that they need.
 
-    Each query looks up the files again: it has the rows that were added since, and goes on to work after `compact`. The
-    columns stay those of the first look.
+    Each query lists the files again: it includes rows added since, and still works after `compact`. The columns stay
+    those at the time of this call.
 
     >>> import duckdb, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
@@ -78,7 +78,7 @@ def register_duckdb(
     source : str, PathLike, Dataset, or list of those
         As in `read_tfrecord`; a `dataset` has more options of reading.
     name : str, optional
-        Of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
+        The name of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
     storage_options : dict, optional
         Options for fsspec, as in pandas.
 

@@ -186,7 +186,7 @@ class _Columns:
         if self._masks:
             return np.ma.MaskedArray(cells, missing | np.ma.getmaskarray(array))
         if missing.any():
-            advice = say('pass {missing="mask"}') | say("declare a default by {schema=}")
+            advice = say('pass {missing="mask"}') | say("declare a default with {schema=}")
             raise DecodeError(_NO_VALUE, feature=name, advice=advice)
         return cells
 

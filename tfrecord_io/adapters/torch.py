@@ -107,7 +107,9 @@ def to_torch(
         import torch
     check_integer("workers", workers, 0, optional=True)
     if batch_size is None and bucket_by is not None:
-        raise ValueError(say("{bucket_by=} makes batches of like length: pass {batch_size=}, of the longest ones"))
+        raise ValueError(
+            say("{bucket_by=} makes batches of similar length: pass {batch_size=}, that of the last bucket")
+        )
     keywords |= {"batch_size": batch_size or 1, "worker": rank}
     iteration = iterate(scan, **keywords)
     seed = int(torch.randint(2**_SEED_BITS, ())) if iteration.options.seed is None else iteration.options.seed

@@ -84,7 +84,7 @@ class ImageDecoder:
         images = int(counts.sum())
         if not expansion.take(images * own):
             reason = f"{images} images of {self.size}, as the file declares them, take {images * own} bytes"
-            advice = expansion.advice(images * own) | say("declare the column by {schema=}")
+            advice = expansion.advice(images * own) | say("declare the column with {schema=}")
             row = int(np.cumsum(counts).searchsorted(fitting, side="right"))
             raise RowFault(
                 min(row, len(counts) - 1),

@@ -206,7 +206,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     """Fill the arrays of `out`, which have a row for each record, and return them in the order of the columns."""
     rows = _common_rows(out)
     if options.missing == "mask":
-        advice = say("omit {out=}") | say("declare defaults for missing values by {schema=}")
+        advice = say("omit {out=}") | say("declare defaults for missing values with {schema=}")
         raise ValueError(say('{missing="mask"} cannot be combined with {out=}: {}', advice))
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))

@@ -274,7 +274,7 @@ class ColumnRepresentation:
         reason = f"it has no value, which {representation} cannot represent"
         advice = say('pass {ragged="object"}, which has None')
         if maskable:
-            advice = say('pass {missing="mask"}') | say("declare a default by {schema=}")
+            advice = say('pass {missing="mask"}') | say("declare a default with {schema=}")
         raise self._fault(int(valid.argmin()), reason, "a value", advice=advice, error=DecodeError)
 
     def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:

@@ -146,7 +146,7 @@ def _one(images: Any, feature: str, saved: _Saved, row: int, pixels: Array) -> b
     if channels not in possible or not pixels.size:
         expected = f"{_either(possible)} channels, and sides of 1 pixel or more"
         advice = say(
-            "declare others by {schema=}",
+            "declare others with {schema=}",
             schema=Written(f'{{"{feature}": tfr.tensor("uint8", (None, None, channels)), …}}'),
         )
         reason = f"its array of shape {pixels.shape} does not fit: expected {expected}"

@@ -24,7 +24,7 @@ _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 ON_ERROR = say("see {on_error=}") | say(
-    "keep the intact records by {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}"
+    "keep the intact records with {tfr.salvage(path, target)|tfr salvage SOURCE TARGET}"
 )
 OTHER_MESSAGE = (
     say('pass {record_type="bytes"} to read any bytes')
@@ -62,7 +62,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
         DecodeError,
         "expected text, got bytes that are not text",
         "it was text so far" & say("pass {infer_text=False}")
-        | say("declare it as binary by {schema=}")
+        | say("declare it as binary with {schema=}")
         | say("pass {sample='all'}"),
     ),
     FaultCode.NOT_UTF8: (DecodeError, "expected UTF-8, got other bytes", "declare the feature as binary"),
@@ -71,7 +71,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
         "the schema does not name this feature",
         say("pass {on_new='ignore'} to leave it out")
         | say("pass {sample='all'}")
-        | say("declare it by {schema=} (a feature list by tfr.sequence)"),
+        | say("declare it with {schema=} (a feature list by tfr.sequence)"),
     ),
     FaultCode.MISSING_FEATURE: (
         FeatureNotFoundError,

@@ -23,7 +23,7 @@ Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
 _INSTEAD = (
     "write an Arrow file (.arrow)"
-    | say("declare another type by {schema=}")
+    | say("declare another type with {schema=}")
     | say("exclude the column with {columns=}")
 )
 

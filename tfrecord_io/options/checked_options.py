@@ -113,9 +113,9 @@ OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
 OF_PLACES = frozenset({"storage_options", "filesystem"})
 _OF_FILES = frozenset({"split", "allow_missing_shards"}) | OF_PLACES  # by which they were found
 _OF_TARGETS = frozenset({"compression"}) | OF_PLACES  # where a call writes files, too
-_WRITE_FIRST = "pass a dataset without it, or write its rows first, by tfr.write_tfrecord(dataset, path)"
+_WRITE_FIRST = "pass a dataset without it, or write its rows first with tfr.write_tfrecord(dataset, path)"
 _OTHERWISE = {  # by call: how it reads some rows
-    "open_random": "records.select(filters) finds those that fulfil a condition",
+    "open_random": "records.select(filters) finds those that meet a condition",
     "read_earth_engine": "an image has all patches",
 }
 

@@ -102,7 +102,7 @@ _OF_READERS = {  # what a reader has instead of it
 }
 _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
-    "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
+    "filters": "tfr.dataset(path).filter(…) reads the rows that meet a condition",
 }
 _BEFORE = {  # by keyword of reading: the method of a dataset that does the same
     "columns": "select(…)",

@@ -72,7 +72,7 @@ class Explanation(Report):
     columns : tuple of str
         That are decoded.
     filters : tuple of FilterPlan
-        The parts of the filter, all of which a row fulfils.
+        The parts of the filter, all of which a row meets.
     index : str
         Whether column indexes are used, and why not.
     rows : str

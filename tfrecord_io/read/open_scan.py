@@ -553,7 +553,7 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
                     passes = [part.mask(run).to_numpy(zero_copy_only=False) for part in found.parts]
                     records = cast(Array, file.records)[record : record + count][~np.all(passes, axis=0)]
                     if np.isin(records, found.records).any():
-                        wrong[found] = "a record that it names does not fulfil the filter"
+                        wrong[found] = "a record that it names does not meet the filter"
     except TFRecordError as error:  # if it is not a mistake of an index, reading the files reports it
         wrong = {found: str(error) for _, _, found in asked}
     advice = f"{REWRITE_COLUMNS}, or delete it; the index is not used"

@@ -318,7 +318,7 @@ class RandomAccess(Closing, Shared):
         return table.select(self.schema.names).replace_schema_metadata(self.schema.metadata)
 
     def select(self, filters: Any) -> SelectedRecords:
-        """The records that fulfil a condition; one that is null is not fulfilled.
+        """The records that meet a condition; one that is null is not met.
 
         >>> import tfrecord_io as tfr
         >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "chosen.tfrecord")
@@ -333,7 +333,7 @@ class RandomAccess(Closing, Shared):
         filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
             As in `Dataset.filter`. The column index of a file (``tfr index --columns``, `build_index`) tells which of
             its records to read; the columns of the condition are read where no index has them. When a record is read
-            that an index found, the condition is applied to it: if it is not fulfilled, all records are searched
+            that an index found, the condition is applied to it: if it is not met, all records are searched
             without indexes, with a StaleIndexWarning. So it is for an index that does not match its file.
 
         Returns
@@ -570,7 +570,7 @@ class _Found:
     def search(self) -> Array:
         """The numbers of the records that fulfil it, without indexes."""
         files, condition = self.records._files, self.row_filter.condition.text
-        reason = f"a record that a column index found does not fulfil '{condition}'"
+        reason = f"a record that a column index found does not meet '{condition}'"
         files.warn_of_stale([f"{reason}; all records of {self.scan.describe()} are read, the index is not used"])
         return self.records._fulfilling(self.row_filter, self.scan, np.arange(len(self.records)))
 
@@ -592,11 +592,11 @@ def open_random(
     on_error: OnError | None = None,
     storage_options: StorageLike | None = None,
 ) -> RandomAccess:
-    """Open TFRecord files for reading any of their records, by number or by a key.
+    """Open TFRecord files to read any of their records, by number or by key.
 
-    The offsets of the records are read from a file's index (``write_index=True``, ``tfr index``), which is next to it
-    or named by `index`; without one, all headers of the file are read here. Records are read from a disk one by one,
-    and from a bucket by several range requests at a time.
+    The record offsets come from the index of each file (``write_index=True``, ``tfr index``), which is next to it or
+    named by `index`; without an index, this call reads all record headers of the file. Records are read one by one from
+    a disk, and with several range requests at a time from a bucket.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True)
@@ -608,34 +608,33 @@ def open_random(
     ----------
     source : str, PathLike, Dataset, or list of those
         As in `read_tfrecord`; a `dataset` has more options of reading.
-        Plain files: a compressed one can only be read from its start.
+        The files must not be compressed: a compressed one can only be read from its start.
     index : str, PathLike or list of those, optional
-        The path or URL of the index file; for several data files a list with one for each, in the order in which they
+        The path or URL of the index file, or for several data files a list of these, in the order in which the files
         are read. By default, ``x.tfrecord.index``, ``.tfindex`` or ``.idx``, or ``x.index`` and so on, next to
         ``x.tfrecord``.
     key : str, optional
-        A column of text, bytes or integers that `RandomAccess.lookup` finds records by; it need not be one of
-        `columns`. It is read now, from the column index of each file (``tfr index --columns``, `build_index`) or, where
-        there is none, from all records, and held in memory: about 17 bytes for each key, besides its own. A record
-        without a key, null, is not found.
+        A column of text, bytes or integers by which `RandomAccess.lookup` finds records; it need not be one of
+        `columns`. This call reads the keys from the column index of each file (``tfr index --columns``, `build_index`)
+        or, if there is none, from all records, and holds them in memory: about 17 bytes for each, besides its own
+        bytes. A record whose key is null is not found.
     keep : "first", optional
-        Of the records with the same key, the first one is found. By default, a key that occurs more than once is an
-        error.
+        Find the first of several records with the same key. By default, a key that occurs more than once is an error.
     columns, schema, storage_options
         As in `read_tfrecord`.
     on_error : {"raise", "skip"} or callable, optional
-        "skip" leaves damaged records out of tables, which are shorter by them, with a DamagedDataWarning; of a file
-        whose headers are damaged, and that has no index, only the records that can be found have a number.
-        ``report.skipped`` has each region. ``records[i]`` raises the error. A callable gets each error, with its
-        ``region``, and returns True to leave that out, or False to raise the error.
+        "skip" leaves damaged records out of tables, with a DamagedDataWarning; ``records[i]`` still raises the error.
+        If headers are damaged and the file has no index, only the records that can be found have a number.
+        ``report.skipped`` has each region. A callable gets each error, with its ``region``, and returns True to leave
+        the region out, or False to raise the error.
 
     Returns
     -------
     RandomAccess
         A context manager. ``records[i]`` is a dict: a scalar is its value, a list or tensor an ndarray, a missing value
         None; a time that Python cannot hold is a datetime64 or timedelta64. ``records[a:b]`` and ``records[[i, j]]``
-        are pyarrow.Tables, in the order requested. ``len(records)`` is their number. The schema is fixed when this call
-        returns, as by `open_reader`.
+        are pyarrow.Tables, in the order requested. ``len(records)`` is the number of records. The schema is fixed when
+        this call returns, as in `open_reader`.
 
     Raises
     ------
@@ -647,7 +646,7 @@ def open_random(
     FeatureNotFoundError
         There is no column of the name `key`.
     SchemaError
-        A `key` occurs more than once; the message says how many do, and which.
+        Keys occur more than once; the message says how many, and which.
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
     """

@@ -37,7 +37,7 @@ class Found(Protocol):
 
 
 class SelectedRecords:
-    """The records that fulfil a condition, numbered from 0 on; made by `RandomAccess.select`.
+    """The records that meet a condition, numbered from 0 on; made by `RandomAccess.select`.
 
     It can be used while the files of the `RandomAccess` are open. It can be pickled with them.
 
@@ -45,7 +45,7 @@ class SelectedRecords:
     ----------
     numbers : int64 array
         Their numbers in the `RandomAccess`, ascending. Where an index found them, and a record that is read does not
-        fulfil the condition, they become those of a search of all records.
+        meet the condition, they become those of a search of all records.
     schema : pyarrow.Schema
         Of the tables.
     """

@@ -162,7 +162,9 @@ def _collect(
         collected.append(_tensor_leaf(field.with_type(type), feature, path, outer, encoding))
     elif is_list_like(type):
         if outer is not None:
-            advice = say('write it with {record_type="sequence_example"}, declare a tensor by {schema=}') | "flatten it"
+            advice = (
+                say('write it with {record_type="sequence_example"}, declare a tensor with {schema=}') | "flatten it"
+            )
             raise UnsupportedType(feature, f"a list of lists ({field.type}) cannot be stored in an Example", advice)
         _collect(type.value_field, feature, path, type, encoding, collected)
     else:

@@ -65,7 +65,7 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
     advice = say("leave it out by {columns=}", columns=["*", f"!{name}"]) | "read the files separately"
     if any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
         wide = "list<float64>" if is_list_like(before.type) else "float64"
-        advice = say("declare a type for both by {schema_overrides=}", schema_overrides={name: wide}) | advice
+        advice = say("declare a type for both with {schema_overrides=}", schema_overrides={name: wide}) | advice
     where = printable(a.origin(name)), printable(b.origin(name))
     reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
     if before.type == other.type:

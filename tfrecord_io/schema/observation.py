@@ -162,7 +162,7 @@ def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef,
     """The error for a column that differs between two records; both are named."""
     advice = say("leave it out by {columns=}", columns=["*", f"!{name}"]) | "read the files separately"
     if {expected, got} == {Kind.INT64.description, Kind.FLOAT.description}:
-        advice = say("declare a type for both by {schema_overrides=}", schema_overrides={name: "float64"}) | advice
+        advice = say("declare a type for both with {schema_overrides=}", schema_overrides={name: "float64"}) | advice
     elif after.path is not None:
         advice = advice | say("pass {on_error='skip'}, which leaves out the records of the less frequent type")
     return SchemaError(

@@ -294,7 +294,7 @@ def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> Embedd
         types = [field.type for each in schemas for field in each.schema if field.name == error.feature]
         error.advice = "copy the files one by one"
         if len({plain_kind(type_) for type_ in types}) == 1 or any(plain_kind(type_) is None for type_ in types):
-            error.advice = say("declare one type for both by {schema_overrides=}") | error.advice
+            error.advice = say("declare one type for both with {schema_overrides=}") | error.advice
         raise
 
 

@@ -335,7 +335,7 @@ class _Copy:
         has_files = any(each.manifest.files for each in found.datasets)  # an emptied dataset has no folder
         found.datasets = [each.matching(self.filters) for each in found.datasets]
         if has_files and not any(each.manifest.files for each in found.datasets):
-            raise FileNotFoundError(errno.ENOENT, say("no folder fulfils {filters=}"), found.datasets[0].version.path)
+            raise FileNotFoundError(errno.ENOENT, say("no folder meets {filters=}"), found.datasets[0].version.path)
 
     def _place(self, found: Found, name: str) -> None:
         """Decide the directory of the target, with its slash, and the names of files there."""

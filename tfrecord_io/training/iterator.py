@@ -394,9 +394,9 @@ def iter_arrays(
     ragged, pad_value, max_length, pad_to, missing
         As in `read_arrays`.
     bucket_by : str or sequence of str, optional
-        Columns of lists: batches have rows of like length, that of the longest of these lists. A row waits for others
-        of its bucket; at the end of an epoch, buckets give batches that are not full. The lists are padded to the size
-        of their bucket.
+        Columns of lists: batches have rows of similar length, counted as the longest of these lists. A row waits for
+        others of its bucket; at the end of an epoch, buckets give batches that are not full. The lists are padded to
+        the size of their bucket.
     bucket_sizes : sequence of int, optional
         The greatest length of each bucket, ascending; a longer list is an error, as for `pad_to`. Batches of the last
         bucket have `batch_size` rows, those of others as many as have about the same number of values.

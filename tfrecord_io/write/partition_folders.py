@@ -174,7 +174,7 @@ def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | No
     if pa.types.is_null(type_):
         reason = "a column of nothing but nulls has no type, and cannot name folders"
         raise EncodeError(
-            reason, feature=column, advice=say("state its type by {schema=}") | say("leave it out of {partition_by=}")
+            reason, feature=column, advice=say("state its type with {schema=}") | say("leave it out of {partition_by=}")
         )
     try:
         plain = values.cast(type_)

@@ -204,7 +204,7 @@ class BatchBuilder:
         else:
             reason = f"the {len(self._row_bytes)} columns take {row_bytes} bytes in each row"
         reason = expansion.excess(say("{}, and {} rows take {}", reason, rows, size))
-        advice = expansion.advice(size) | say("declare the columns by {schema=}")
+        advice = expansion.advice(size) | say("declare the columns with {schema=}")
         row = room // row_bytes
         return RowFault(row, reason, feature=field.name, expected=room, got=size, advice=advice, of_memory=True)
 

@@ -175,7 +175,7 @@ def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
         kind = encoding.kind(element)
     except ValueError as error:
         raise SchemaError(
-            str(error), feature=field.feature, advice=say('declare it by {tfr.tensor(encoding="raw")}')
+            str(error), feature=field.feature, advice=say('declare it with {tfr.tensor(encoding="raw")}')
         ) from None
     return Leaf(field.feature, (), type_, kind, encoding.layout, encoding.name, element, shape)
 

@@ -538,7 +538,7 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
                 "declare the type of all in advance: {schema=}", schema=Written(f"{{'{a.name}': {declared}, ...}}")
             )
     if pa.types.is_null(b.type):
-        return say("declare the type of all in advance by {schema=}: {}", logical_name(a.type, a.metadata))
+        return say("declare the type of all in advance with {schema=}: {}", logical_name(a.type, a.metadata))
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 

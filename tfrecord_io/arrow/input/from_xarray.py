@@ -16,7 +16,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.attributes import with_attributes, with_dimensions
 
 _CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
-_DROP = "leave it out, as by dataset.drop_vars; or repeat it along the dimension by expand_dims"
+_DROP = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"
 
 
 class LabelledColumns:
@@ -140,7 +140,7 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
             dataset = xarray.Dataset(labelled)
         except ValueError as error:
             reason = f"the DataArrays do not have the same coordinates: {printable(str(error), 300)}"
-            raise EncodeError(reason, advice=say("align them, as by {xarray.align(…, join='inner')}")) from error
+            raise EncodeError(reason, advice=say("align them with {xarray.align(…, join='inner')}")) from error
     else:
         return None
     levels = [dim for dim in dataset.dims if dim in dataset.indexes and dataset.indexes[dim].nlevels > 1]

@@ -148,7 +148,9 @@ def _refuse_overflow(source: Source, cells: Cells, header: Sequence[str], name: 
             for at, cell in enumerate(batch[name].to_pylist(), row):
                 if cell is not None and is_too_large(cell.strip(), type_):
                     reason = f"the number is too large for {type_}"
-                    advice = say("declare the column as text by {schema_overrides=}", schema_overrides={name: "string"})
+                    advice = say(
+                        "declare the column as text with {schema_overrides=}", schema_overrides={name: "string"}
+                    )
                     raise DecodeError(
                         reason, path=source.path, record=at, feature=name, expected=str(type_), advice=advice
                     )
@@ -182,7 +184,7 @@ def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str,
     try:
         head.schema.names  # noqa: B018
     except UnicodeDecodeError as error:
-        advice = "convert it, such as by iconv -f latin1 -t utf-8"
+        advice = "convert it, for example with iconv -f latin1 -t utf-8"
         raise DecodeError("the header is not UTF-8", path=source.path, expected="UTF-8", advice=advice) from error
     return head
 

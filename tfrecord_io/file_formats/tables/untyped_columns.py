@@ -104,7 +104,7 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
             digits = text.lstrip("+-0")
             if len(digits) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
                 as_text = str(_as_text(type_)).replace("item: ", "")
-                advice = say("declare the column as text by {schema_overrides=}", schema_overrides={name: as_text})
+                advice = say("declare the column as text with {schema_overrides=}", schema_overrides={name: as_text})
                 reason = f"the integer {printable(text, 60)} does not fit int64, and a float64 would round it"
                 raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, advice=advice)
 

@@ -475,7 +475,7 @@ def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return _nested(column).cast(field.type)
     except pa.ArrowInvalid as error:
-        advice = "select other columns" | say("declare a type that holds them by {schema_overrides=}")
+        advice = "select other columns" | say("declare a type that holds them with {schema_overrides=}")
         raise SchemaError(f"Spark cannot hold its values ({error})", feature=field.name, advice=advice) from error
 
 

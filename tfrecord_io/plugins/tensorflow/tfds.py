@@ -172,7 +172,7 @@ def _walk(feature: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     read = _CLASSES.get(class_name)
     if read is None:
         reason = f"the TFDS feature class {class_name} is not supported"
-        advice = say("pass {schema='infer'}") | say("declare the columns by {schema=}")
+        advice = say("pass {schema='infer'}") | say("declare the columns with {schema=}")
         raise SchemaError(reason, feature=position.name or None, got=class_name, advice=advice)
     yield from read(content, replace(position, depth=position.depth + 1))
 

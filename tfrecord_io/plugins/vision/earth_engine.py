@@ -306,7 +306,7 @@ class _Layout:
         if variable.dims[-2:] != ("y", "x") or variable.ndim > 3 or variable.shape[-2:] != self.shape:
             got = dict(zip(variable.dims, variable.shape, strict=True))
             reason = f"its dimensions are {got}, and those of the image y: {self.shape[0]}, x: {self.shape[1]}"
-            advice = 'transpose it, as by dataset.transpose(..., "y", "x")'
+            advice = 'transpose it with dataset.transpose(..., "y", "x")'
             raise EncodeError(reason, feature=name, expected=self.shape, got=variable.shape, advice=advice)
         return variable
 

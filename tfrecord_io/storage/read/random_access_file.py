@@ -92,7 +92,7 @@ def open_random_access(source: Source) -> RandomAccessFile:
         raise TypeError(f"{printable(source.path)}: random access takes paths, not file objects")
     if source.derived is not None:
         reason = "some of its records were chosen, which are read from the first to the last"
-        raise ValueError(f"{printable(source.path)}: {reason}: write them first, by tfr.write_tfrecord(dataset, path)")
+        raise ValueError(f"{printable(source.path)}: {reason}: write them first with tfr.write_tfrecord(dataset, path)")
     if source.span is not None:
         raise ValueError(f"{printable(source.path)}: a piece of a file is read from its start to its end")
     return LocalRandomAccessFile(source) if source.remote is None else RemoteRandomAccessFile(source)
