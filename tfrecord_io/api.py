@@ -68,7 +68,7 @@ def read_tfrecord(
     source : str, PathLike, Dataset, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or
-        ``name@*``. Files are read in natural order, records in file order. A `dataset` has more options of reading,
+        ``name@*``. Files are read in natural order, records in file order. A `dataset` has more reading options,
         and may select columns and rows.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped,
@@ -150,7 +150,7 @@ def read_table(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     columns, filters, schema, limit, on_error, storage_options, progress
         As in `read_tfrecord`.
 
@@ -203,9 +203,9 @@ def open_reader(
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
-        Limit of the payload bytes of a batch, of the bytes of its integers in lists, which may take 8 times as many as
-        in a payload, and of those of its scalars, which absent ones take, too. A batch has at least one row; it may end
-        earlier, where the integers of the next record might exceed the limit.
+        Maximum size of a batch in bytes. It limits the payloads, the integers in lists (which may take 8 times as many
+        bytes as in a payload) and the scalars (including absent ones) separately. A batch has at least one row, and may
+        end earlier if the integers of the next record might exceed the limit.
 
     Returns
     -------
@@ -479,7 +479,7 @@ def infer_schema(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     columns, limit, on_error, storage_options, progress
         As in `read_tfrecord`.
 

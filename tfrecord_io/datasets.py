@@ -172,8 +172,8 @@ class Dataset(_Shown):
     It is immutable, can be pickled, and can be read any number of times. `select` and `filter` are lazy. Anything that
     accepts ``__arrow_c_stream__`` can read it: polars, DuckDB, `write_tfrecord`.
 
-    It is one version of the files, those that were there when it was made. Rows that are appended later are in
-    what `refresh` returns; once its files were replaced, by overwriting or `compact`, reading it is a `ReplacedError`.
+    It stands for one version of the files: those that existed when it was made. `refresh` returns a dataset with the
+    rows appended later; after its files were replaced, by an overwrite or `compact`, reading it raises `ReplacedError`.
 
     Attributes
     ----------
@@ -651,12 +651,12 @@ def mix(
     stop: MixStop = "first",
     source_column: str | None = None,
 ) -> MixedDataset:
-    """Mix datasets: each row is drawn from one of them, with a probability that is its weight; or classes, evenly.
+    """Mix datasets: draw each row from one of them, by weights; or draw the classes of a column evenly.
 
-    The seed determines from which dataset each row of an epoch is, so that the sequence is the same in every epoch, for
-    every reader and on every machine; which rows of a dataset these are, depends on the shuffling of the reader. The
-    rows of a dataset come in the order in which it is read alone: with ``shuffle_buffer=``, its files are shuffled, and
-    the mixture passes through the buffer.
+    The seed determines which dataset each row of an epoch comes from: the sequence is the same in every epoch, for
+    every reader and on every machine. Which rows of a dataset these are depends on the shuffling of the reader. The
+    rows of a dataset come in the order in which it is read on its own: with ``shuffle_buffer=``, its files are
+    shuffled, and the mixture passes through the buffer.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "small.tfrecord")
@@ -675,16 +675,16 @@ def mix(
     Parameters
     ----------
     datasets : sequence of Dataset, WindowedDataset or path
-        Of the same columns, with the same types. With `balance`, also a single one.
+        Datasets with the same columns and types. With `balance`, also a single one.
     weights : sequence of float, optional
-        Of each dataset; only their ratios count. By default all are equal.
+        The weight of each dataset; only ratios count. By default all are equal.
     balance : str, optional
         A column of classes (integers, bools, text or bytes), which are drawn evenly; then a dataset, by the weights of
-        those that have rows of the class. The column is read now: from column indexes (``tfr index --columns``), else
-        from the records; each row needs a value. Rows are read by number, so that files must not be compressed. With a
-        ``shuffle_buffer``, the rows of a class have another order each time that they are gone through.
+        those that have rows of the class. This call reads the column: from column indexes (``tfr index --columns``),
+        else from the records; each row needs a value. Rows are read by number, so that files must not be compressed.
+        With a ``shuffle_buffer``, the rows of a class have another order on each pass.
     seed : int, default 0
-        Of the draws alone; readers have a ``seed=`` of their own.
+        Seed of the draws only; readers have a ``seed=`` of their own.
     stop : {"first", "all", "never"}
         When an epoch ends: "first" when a row is drawn from a dataset that has no more, so that no row comes twice;
         "all" with the row with which every dataset has been read completely, where those that end earlier begin again;
@@ -822,7 +822,7 @@ def dataset(
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
     limits : Limits, optional
-        What a file that is not trusted may take: bytes of a record, names of features, memory beyond what is read,
+        What an untrusted file may use: bytes of a record, names of features, memory beyond what is read,
         decompressed bytes. More is an error.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
@@ -834,9 +834,9 @@ def dataset(
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
-        Limit of the payload bytes of a batch, of the bytes of its integers in lists, which may take 8 times as many as
-        in a payload, and of those of its scalars, which absent ones take, too. A batch has at least one row; it may end
-        earlier, where the integers of the next record might exceed the limit.
+        Maximum size of a batch in bytes. It limits the payloads, the integers in lists (which may take 8 times as many
+        bytes as in a payload) and the scalars (including absent ones) separately. A batch has at least one row, and may
+        end earlier if the integers of the next record might exceed the limit.
 
     Returns
     -------

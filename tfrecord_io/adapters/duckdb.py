@@ -76,7 +76,7 @@ def register_duckdb(
     ----------
     connection : duckdb.DuckDBPyConnection
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     name : str, optional
         The name of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
     storage_options : dict, optional

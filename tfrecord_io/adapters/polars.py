@@ -41,7 +41,7 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     storage_options : dict, optional
         Options for fsspec, as in pandas.
 

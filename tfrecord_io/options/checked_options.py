@@ -332,7 +332,7 @@ def _with_checked_keywords(cls: type[T]) -> type[T]:
 @_with_checked_keywords
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a file that is not trusted may take; more is an error.
+    """Limits on what an untrusted file may use; exceeding one is an error.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "foreign.tfrecord")

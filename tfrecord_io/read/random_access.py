@@ -607,7 +607,7 @@ def open_random(
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
         The files must not be compressed: a compressed one can only be read from its start.
     index : str, PathLike or list of those, optional
         The path or URL of the index file, or for several data files a list of these, in the order in which the files

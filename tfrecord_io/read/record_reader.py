@@ -31,7 +31,7 @@ class RecordReader(ConsumedOnce[bytes]):
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     on_error : {"raise", "stop", "skip"} or callable, optional
         "stop" ends at the first damage with a StoppedEarlyWarning. "skip" continues after it: see ``report`` for what
         was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its

@@ -46,7 +46,7 @@ def count(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     check_crc : bool, default False
         True reads and checks every payload, and ignores manifests and indexes.
     index : str, os.PathLike or list of those, optional

@@ -146,7 +146,7 @@ def delete(
     dry_run : bool, default False
         Report the rows that would be removed, and change nothing.
     storage_options, progress
-        As for `dataset`, which takes all other options of reading.
+        As for `dataset`, which takes all other reading options.
 
     Returns
     -------

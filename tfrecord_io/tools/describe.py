@@ -297,7 +297,7 @@ def describe(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     columns, filters, schema, limit, on_error, storage_options, progress
         As in `read_tfrecord`.
 

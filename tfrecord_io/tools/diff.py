@@ -161,7 +161,7 @@ def diff(
     Parameters
     ----------
     a, b : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     any_order : bool, default False
         Compare the records regardless of their order; each record takes some 60 bytes of memory, and data
         that differs is read twice.

@@ -41,7 +41,7 @@ def write_indexes(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     storage_options, progress
         As in `read_tfrecord`.
 
@@ -96,8 +96,8 @@ def build_index(
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` has more options of reading.
-        Plain files: the records of a compressed one have no offsets.
+        As in `read_tfrecord`; a `dataset` has more reading options.
+        The files must not be compressed: records of a compressed file have no offsets.
     columns : sequence of str
         Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories. The
         entry "*scalars" stands for all of these.
@@ -145,7 +145,7 @@ def check_indexes(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     storage_options, progress
         As in `read_tfrecord`.
     """

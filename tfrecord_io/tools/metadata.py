@@ -80,7 +80,7 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     storage_options : dict, optional
         Options for fsspec, as in pandas.
 

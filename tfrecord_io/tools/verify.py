@@ -140,7 +140,7 @@ def verify(
     Parameters
     ----------
     source : str, PathLike, Dataset, list of those, or binary file object
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
         What a file decompresses to beyond the ``limits=`` of a dataset is a problem of its compression. Its
         ``threads=`` is the number of files checked at a time; if there are fewer files, large ones that are local and
         not compressed are split. By default the number of CPU cores, or 32 for small files that are not local, as each

@@ -127,7 +127,7 @@ class WriteReport(Report):
 class Writer(PublishingWriter):
     """Writes tables to one file or to the shards of a dataset; returned by `tfrecord_io.open_writer`.
 
-    A context manager: what was written is published when the block ends, and discarded if it ends by an exception.
+    A context manager: what was written is published when the block ends, and discarded if it ends with an exception.
     Threads may share it: the rows of one ``write`` stay together. A forked process cannot use it.
 
     Attributes

@@ -124,7 +124,7 @@ def report(
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` has more options of reading.
+        As in `read_tfrecord`; a `dataset` has more reading options.
     target : str, PathLike, URL or binary file object, optional
         The page, ``.html``; it appears complete or not at all. None: nothing is written.
     compare : str, PathLike, Dataset, or list of those, optional

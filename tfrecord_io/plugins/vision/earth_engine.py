@@ -68,7 +68,7 @@ def read_earth_engine(
     Parameters
     ----------
     source : str, PathLike, Dataset, or list of those
-        As in `read_tfrecord`; a `dataset` selects bands, and has more options of reading.
+        As in `read_tfrecord`; a `dataset` selects bands, and has more reading options.
     mixer : str, PathLike or dict
         The file ``…mixer.json`` of the export, or its content.
     kernel_size : tuple of int, default (0, 0)
