@@ -43,3 +43,17 @@ def test_folders_with_pipes_are_read(folder: Path) -> None:
         assert tfr.read_table(path)["x"].to_pylist() == [1, 2]
     with tfr.formats.open_file_folder(folder) as rows:
         assert rows.read_all()["file/name"].to_pylist() == ["a.tfrecord"]
+
+
+@pytest.mark.parametrize("length", [242, 243, 249, 250, 255])
+def test_names_as_long_as_the_system_allows(tmp_path: Path, length: int) -> None:
+    """Those of their indexes would be longer, so that there are none."""
+    path = tmp_path / f"{'x' * (length - 9)}.tfrecord"
+    for rows in (2, 3):
+        tfr.write_tfrecord({"x": range(rows)}, path, mode="overwrite")
+        assert tfr.count(path) == rows
+        assert tfr.read_table(path, filters=[("x", "<", 1)]).num_rows == 1
+    with tfr.open_random(path, key="x") as records:
+        assert records.lookup(2) == {"x": 2}
+    tfr.copy(path, tmp_path / "copy/")
+    assert tfr.verify(tmp_path / "copy").ok

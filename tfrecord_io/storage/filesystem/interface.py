@@ -8,7 +8,6 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -149,8 +148,11 @@ class LocalFileSystem:
         return entry if entry.directory or entry.size is not None else None
 
     def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):
+        try:
             os.unlink(system.current.full_name(name))
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                raise
 
     def display_path(self, name: str) -> str:
         return name
