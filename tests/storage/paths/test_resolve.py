@@ -139,7 +139,7 @@ def test_pathlike_home_and_file_urls(tmp_path, monkeypatch):
         assert (source.path, source.local, source.size) == (str(tmp_path / "a.tfrecord"), True, 3)
 
 
-@pytest.mark.parametrize("name", ["a b", "50%", "a%20b", "é#1?", "\udcff"])
+@pytest.mark.parametrize("name", ["a b", "50%", "a%20b", "a::b", "é#1?", "\udcff"])
 def test_file_urls_are_percent_encoded(tmp_path, name):
     """As pathlib writes them; a plain path is not."""
     path = tmp_path / f"{name}.tfrecord"

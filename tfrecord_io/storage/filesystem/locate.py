@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
-_FILE = "file://"
 _NO_BUCKET = r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)"
 _S3 = "s3a?://"
 _BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
@@ -46,15 +45,11 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     if isinstance(text, bytes):
         raise TypeError(f"a path is str or PathLike, not bytes{IN_MEMORY}")
     _refuse_surrogates(text)
-    if text.startswith(_FILE):  # as `pathlib.Path.as_uri` writes it (RFC 8089); fsspec does not decode it
-        from urllib.parse import unquote_to_bytes
-
-        text = os.fsdecode(unquote_to_bytes(os.fsencode(text)))
     if storage.filesystem is not None:
         if storage.storage_options:
             raise ValueError(say("{storage_options=} is for URLs, and has no effect with {filesystem=}"))
         fsspec_filesystem = _as_fsspec(storage.filesystem)
-        return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text))
+        return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text), text)
     if is_url(text):
         if re.search(_NO_BUCKET, text):
             raise ValueError(f"'{printable(text)}' names no bucket: expected {_BUCKETS}")
@@ -65,7 +60,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
 
         options = storage.storage_options or {}
         try:
-            return _wrap(*fsspec.core.url_to_fs(text, **(s3_options(options) if re.match(_S3, text) else options)))
+            found = fsspec.core.url_to_fs(text, **(s3_options(options) if re.match(_S3, text) else options))
+            return _wrap(*found, text)
         except ImportError as error:
             raise _missing(text, error) from error
         except ValueError as error:
@@ -146,11 +142,15 @@ def _as_fsspec(filesystem: Any) -> Any:
     return filesystem
 
 
-def _wrap(fsspec_filesystem: Any, name: str) -> tuple[FileSystem, str]:
+def _wrap(fsspec_filesystem: Any, name: str, path: str) -> tuple[FileSystem, str]:
     from fsspec.implementations import local
 
     from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
     if isinstance(fsspec_filesystem, local.LocalFileSystem):
+        if path.startswith("file://"):  # as `pathlib.Path.as_uri` writes it (RFC 8089), and fsspec does not decode it
+            from urllib.parse import unquote_to_bytes
+
+            name = os.fsdecode(unquote_to_bytes(os.fsencode(name)))
         return LocalFileSystem(), name
     return FsspecFileSystem(fsspec_filesystem), name
