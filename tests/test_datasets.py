@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -221,3 +222,39 @@ def test_names_of_other_libraries(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(dataset)).columns == copy.copy(dataset).columns == dataset.columns
     tfr.write_tfrecord(dataset, tmp_path / "c.tfrecord")
     assert tfr.read_table(tmp_path / "c.tfrecord").equals(dataset.to_table())
+
+
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("is_planned", [False, True])
+@pytest.mark.parametrize("path", ["a.tfrecord", "d/", "d/train@2", "d/*-of-*", ["a.tfrecord"], Path("d"), "../here/d"])
+def test_relative_paths_stay_those_of_the_directory_in_which_they_were_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, is_planned: bool, removed: bool
+) -> None:
+    """Other files of the same names are in the later one."""
+    for name, rows in (("here", [1, 2]), ("there", [3, 4])):
+        (tmp_path / name / "d").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / name)
+        tfr.write_tfrecord({"x": rows}, "a.tfrecord")
+        tfr.write_tfrecord({"x": rows}, "d/train@2")
+    monkeypatch.chdir(tmp_path / "here")
+    data = tfr.dataset(path)
+    if is_planned:
+        assert data.filter([("x", ">", 1)]).to_table()["x"].to_pylist() == [2]
+    assert not any(map(os.path.isabs, data.files))
+    parts = [data, data.filter([("x", ">", 0)]), tfr.dataset([data]), pickle.loads(pickle.dumps(data))]
+    pieces = data.pieces(1)
+    monkeypatch.chdir(tmp_path / "there")
+    if removed:
+        (tmp_path / "gone").mkdir()
+        monkeypatch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+    for part in parts:
+        assert part.to_table()["x"].to_pylist() == [1, 2]
+        assert part.count_rows() == 2
+        assert part.refresh().to_table()["x"].to_pylist() == [1, 2]
+        assert [batch["x"].tolist() for batch in part.iter_arrays(batch_size=2)] == [[1, 2]]
+    assert [piece.read()["x"].to_pylist() for piece in pieces] == [[1, 2]]
+    assert tfr.verify(data).ok
+    with tfr.open_random(data) as records:
+        assert records[:]["x"].to_pylist() == [1, 2]
+    assert all(map(os.path.isabs, data.files))

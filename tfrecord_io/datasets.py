@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, get_args, overload
@@ -44,8 +44,9 @@ from tfrecord_io.read.open_scan import (
     skipped,
 )
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.read.sources import as_list, is_source
+from tfrecord_io.read.sources import absolute_paths, as_list, is_elsewhere, is_source, working_directory
 from tfrecord_io.remedies import Keyword
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
@@ -82,6 +83,7 @@ else:
     to_daft, to_dask, to_ray, to_spark = map(PluginMethod, ("daft", "dask", "ray", "spark"))
 
 
+_SOURCES, _ORIGIN = (getattr(Scan, name).__get__ for name in ("sources", "origin"))  # of the slots
 _selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
 
 
@@ -99,6 +101,39 @@ class _Shown(Report, Scan):
     def from_scan(cls, scan: Scan) -> Self:
         """The same scan as an object of this class."""
         return cls(**{field.name: getattr(scan, field.name) for field in fields(Scan)})
+
+    if not TYPE_CHECKING:
+
+        @property
+        def sources(self) -> tuple[Source, ...]:
+            """Those of the scan; relative paths mean the same files in another working directory."""
+            if self.directory is not None and is_elsewhere(self.directory):
+                self._make_absolute()
+            return _SOURCES(self)
+
+        @sources.setter
+        def sources(self, sources: tuple[Source, ...]) -> None:
+            Scan.sources.__set__(self, sources)
+
+        @property
+        def origin(self) -> tuple[Any, ReadOptions] | None:
+            """That of the scan, likewise."""
+            if self.directory is not None and is_elsewhere(self.directory):
+                self._make_absolute()
+            return _ORIGIN(self)
+
+        @origin.setter
+        def origin(self, origin: tuple[Any, ReadOptions] | None) -> None:
+            Scan.origin.__set__(self, origin)
+
+        def _make_absolute(self) -> None:
+            directory, origin = self.directory, _ORIGIN(self)
+            found = tuple(source.absolute(directory) for source in _SOURCES(self))
+            if origin is not None:
+                path, options = origin
+                object.__setattr__(self, "origin", (absolute_paths(path, options.storage, directory), options))
+            object.__setattr__(self, "sources", found)
+            object.__setattr__(self, "directory", None)
 
     read = read_scan
     count_rows = count_scan
@@ -425,7 +460,9 @@ class Dataset(_Shown):
 
     def _find_schema(self) -> None:
         scan = plan_sources(self.sources, self.stated)
-        for name in sorted(_OF_SCANS - {"origin"}, key="resolved".__eq__):  # which says that the others are there
+        for name in sorted(
+            _OF_SCANS - {"origin", "directory"}, key="resolved".__eq__
+        ):  # which says that the others are there
             object.__setattr__(self, name, getattr(scan, name))
 
     if not TYPE_CHECKING:  # what is not known before the schema is; methods of other packages
@@ -854,8 +891,10 @@ def dataset(
     options = ReadOptions.of_call(dataset, locals(), source)
     source = as_list(source)
     if isinstance(source, Scan) or (isinstance(source, list) and any(isinstance(part, Scan) for part in source)):
-        return Dataset.from_scan(plan_dataset(source, options))
-    described = object.__new__(Dataset)
+        found = Dataset.from_scan(plan_dataset(source, options))
+        return replace(found, directory=found.directory or working_directory(found.sources))
+    described, sources = object.__new__(Dataset), tuple(resolve_sources(source, options))
+    object.__setattr__(described, "directory", working_directory(sources))
+    object.__setattr__(described, "sources", sources)
     object.__setattr__(described, "origin", (source, options))
-    object.__setattr__(described, "sources", tuple(resolve_sources(source, options)))
     return described

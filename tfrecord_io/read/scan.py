@@ -143,6 +143,8 @@ class Scan(Configured):
         False: the files are known to have no column index.
     origin : tuple of the path and ReadOptions, optional
         Where the files were looked up, if all of them are read.
+    directory : str, optional
+        The working directory in which relative paths of `sources` and `origin` were looked up, if it matters later.
     picked : tuple of PickedSource, optional
         Where not all records are read: what is read of which files; `sources` has those of which something is read.
     left_out : int
@@ -167,6 +169,7 @@ class Scan(Configured):
     index_levels: tuple[str, ...] = ()
     may_be_indexed: bool = True
     origin: tuple[Any, ReadOptions] | None = None
+    directory: str | None = None
     picked: tuple[PickedSource, ...] | None = None
     left_out: int = 0
     compiled: _Compiled = None  # type: ignore[assignment]

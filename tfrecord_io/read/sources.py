@@ -23,7 +23,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.options import Options, ReadOptions, TransferOptions, raises
+from tfrecord_io.options import Options, ReadOptions, StorageOptions, TransferOptions, raises
 from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, differing
 from tfrecord_io.options.keyword_names import OF_SELECTION
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -32,6 +32,7 @@ from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.column_selection import Projection, entries_of, is_glob
 from tfrecord_io.schema.embedded import embedded_content, field_bytes, pack
+from tfrecord_io.storage.filesystem.locate import is_remote, locate
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source
 
@@ -151,6 +152,29 @@ def _is_one(first: dict[str, Any], then: dict[str, Any]) -> bool:
     order = ("offset", "filters", "limit")
     latest = max((order.index(name) for name in first if name in order), default=-1)
     return not first.keys() & then.keys() and all(order.index(name) > latest for name in then if name in order)
+
+
+def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
+    """The paths of a source, for another working directory than the one in which they were meant."""
+    if isinstance(path, list | tuple):
+        return [absolute_paths(each, storage, directory) for each in path]
+    if not isinstance(path, str | os.PathLike):
+        return path
+    fs, name = locate(path, storage)
+    return path if is_remote(fs) else os.path.join(directory, name)
+
+
+def working_directory(sources: Iterable[Source]) -> str | None:
+    """The working directory, if the path of a source is relative to it."""
+    return os.getcwd() if any(each.local and not os.path.isabs(each.path) for each in sources) else None
+
+
+def is_elsewhere(directory: str) -> bool:
+    """Whether the working directory is another one, or was removed."""
+    try:
+        return os.getcwd() != directory
+    except FileNotFoundError:
+        return True
 
 
 def storage_of(source: Any) -> dict[str, Any]:

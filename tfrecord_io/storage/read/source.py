@@ -108,10 +108,10 @@ class ManifestShard:
                 return use(self.staged)
         return use(path)
 
-    def absolute(self) -> ManifestShard:
-        """The same, of a local file, for a process with another working directory."""
-        manifest = replace(self.manifest, name=_absolute(self.manifest.name))
-        return replace(self, manifest=manifest, staged=None if self.staged is None else _absolute(self.staged))
+    def absolute(self, directory: str) -> ManifestShard:
+        """The same, of a local file, for a process with another working directory than this one."""
+        manifest = replace(self.manifest, name=os.path.join(directory, self.manifest.name))
+        return replace(self, manifest=manifest, staged=self.staged and os.path.join(directory, self.staged))
 
     def check_records(self, records: int, path: str) -> None:
         self._check("{} records", records, self.records, path)
@@ -331,11 +331,16 @@ class Source:
         """The first byte that is read."""
         return 0 if self.span is None else self.span[0]
 
-    def absolute(self) -> Source:
-        """The same file, for a process with another working directory."""
+    def absolute(self, directory: str | None = None) -> Source:
+        """The same file, for a process with another working directory than this one, by default that of this process.
+
+        Unlike in `os.path.abspath`, ".." is left alone, which may follow a link.
+        """
         if not self.local:
             return self
-        return replace(self, path=_absolute(self.path), shard=None if self.shard is None else self.shard.absolute())
+        directory = directory or os.getcwd()
+        path = os.path.join(directory, self.path)
+        return replace(self, path=path, shard=self.shard and self.shard.absolute(directory))
 
     def piece(self, begin: int, end: int, records: int | None = None) -> Source:
         """A piece of this file, which must be plain, with so many records if that is known."""
@@ -388,11 +393,6 @@ class Source:
         """Whether its first record is that of its file."""
         first = None if self.origin is None or self.derived is not None else self.origin(0)
         return not self.begin and (first is None or not first.record)
-
-
-def _absolute(path: str) -> str:
-    """Unlike `os.path.abspath`, this leaves ".." alone, which may follow a link."""
-    return os.path.join(os.getcwd(), path)
 
 
 def source_of(
