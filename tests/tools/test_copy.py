@@ -606,5 +606,5 @@ def test_a_mirror_of_folders_of_an_emptied_dataset(tmp_path: Path, monkeypatch: 
     assert tfr.read_table("mirror/").to_pylist() == [{"x": 2, "k": "b"}]
     assert tfr.copy("d/", "mirror/", update=True).removed
     tfr.write_tfrecord(rows, "e/", partition_by="k")
-    with pytest.raises(FileNotFoundError, match="no folder fulfils"):
+    with pytest.raises(FileNotFoundError, match="no folder meets"):
         tfr.copy("e/", "f/", filters=[("k", "==", "c")])
