@@ -102,9 +102,36 @@ def test_each_iteration_is_an_epoch(numbers: tfr.Dataset) -> None:
     assert values(expected.repeat(2)) != values(expected)
 
 
+def test_the_order_is_that_of_the_seed_of_tensorflow(numbers: tfr.Dataset) -> None:
+    def orders() -> list[list[int]]:
+        tf.random.set_seed(7)
+        return [values(numbers.to_tf(batch_size=8, shuffle_buffer=20)) for _ in range(2)]
+
+    first, second = orders()
+    assert orders() == [first, second]
+    assert first != second
+
+    @tf.function
+    def total() -> Any:
+        return numbers.to_tf(batch_size=8, shuffle_buffer=20).reduce(
+            np.int64(0), lambda sum_, batch: sum_ + tf.reduce_sum(batch["x"])
+        )
+
+    assert int(total()) == sum(range(40))
+
+
 def test_workers_share_the_rows(numbers: tfr.Dataset) -> None:
     parts = [values(numbers.to_tf(batch_size=8, worker=(i, 3), uneven="drop")) for i in range(3)]
     assert [len(part) for part in parts] == [13, 13, 13]
+
+
+@pytest.mark.parametrize("worker", [(0, 2), (1, 2), (0, 1), None])
+def test_a_part_is_not_sharded_again(numbers: tfr.Dataset, worker: tuple[int, int] | None) -> None:
+    dataset = numbers.to_tf(batch_size=5, worker=worker).map(lambda batch: batch)
+    policies = tf.data.experimental.AutoShardPolicy
+    is_part = worker is not None and worker[1] > 1
+    expected = policies.OFF if is_part else policies.AUTO
+    assert dataset.options().experimental_distribute.auto_shard_policy == expected
 
 
 def test_the_number_of_batches_is_known_from_an_index(tmp_path: Path) -> None:

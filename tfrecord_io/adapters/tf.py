@@ -32,6 +32,7 @@ from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 if TYPE_CHECKING:
     import tensorflow as tf
 
+_SEED_BITS = 48
 _NO_VALUE = "a record has no value, which a tensor cannot represent"
 
 
@@ -70,8 +71,9 @@ def to_tf(
         of the unit in the schema. Text and bytes are tf.string. Lists are dense tensors if all have one length, else
         RaggedTensors, or as `ragged` says. With ``missing="mask"`` there is a bool tensor ``<column>/mask`` for each
         column that may lack a value: those that are missing are 0, "" or empty. Each iteration over the dataset is
-        one epoch, which is shuffled differently from the one before. Errors in files are TensorFlow's own, with the
-        same text.
+        one epoch, which is shuffled differently from the one before; ``tf.random.set_seed`` determines the order where
+        `seed` does not. With `worker`, ``tf.distribute`` does not shard the dataset again. Errors in files are
+        TensorFlow's own, with the same text.
 
     Raises
     ------
@@ -87,7 +89,9 @@ def to_tf(
         import tensorflow as tf
     iteration = iterate(scan, **keywords)
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed
-        iteration = iteration.begun_at(0, seed=iteration.seed)
+        with tf.init_scope():
+            drawn = tf.random.uniform((), maxval=2**_SEED_BITS, dtype=tf.int64)
+        iteration = iteration.begun_at(0, seed=int(drawn))
     columns = _Columns(iteration)
     epochs = count()
 
@@ -98,6 +102,10 @@ def to_tf(
                 yield columns.converted(batch)
 
     dataset = tf.data.Dataset.from_generator(batches, output_signature=columns.spec)
+    if (worker or (0, 1))[1] > 1:  # a strategy of several workers would give each a part of its part
+        options = tf.data.Options()
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+        dataset = dataset.with_options(options)
     try:
         batch_count = len(iteration)
     except TypeError:  # it is not known without reading the files
