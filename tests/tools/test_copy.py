@@ -20,10 +20,12 @@ import pytest
 import tfrecord_io as tfr
 from gcs_server import GcsServer
 from limited import set_limits
+from messages import published_by
 from servers import Bucket, Web
 from tfrecord_io.options import MIB
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools import copy as copy_module
+from tfrecord_io.tools.copied_dataset import CopiedDataset
 from transfers import transfer
 
 pytestmark = pytest.mark.matrix
@@ -393,6 +395,41 @@ def test_a_source_that_is_replaced_again_and_again(tmp_path: Path, monkeypatch: 
         tfr.copy(tmp_path / "d", tmp_path / "f", threads=1)
     with pytest.raises(FileNotFoundError):
         tfr.read_table(tmp_path / "f")
+
+
+@pytest.mark.parametrize("step", ["settle", "indexes"])
+def test_an_error_after_a_copy_is_published_says_so(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "d/train@4", write_index=True)
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    owner, name = {"settle": (CopiedDataset, "_settle"), "indexes": (copy_module._Copy, "_move_indexes")}[step]
+    monkeypatch.setattr(owner, name, fail)
+    with pytest.raises(OSError, match="error; the new dataset is published nevertheless, and can be read") as caught:
+        tfr.copy(tmp_path / "d", tmp_path / "e")
+    assert published_by(caught.value)
+    monkeypatch.undo()
+    assert tfr.read_table(tmp_path / "e") == TABLE
+
+
+def test_a_copy_that_is_replaced_before_it_has_its_names_claims_nothing(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(s3.url("root"), s3.storage_options)
+    store.write("d/train@4")
+    store.write("e/train@4", TABLE.slice(500))
+    real = CopiedDataset._settle
+
+    def settle(self: CopiedDataset, *arguments: Any) -> None:
+        monkeypatch.undo()
+        store.write("e/train@4", TABLE.slice(900), mode="overwrite")
+        real(self, *arguments)
+
+    monkeypatch.setattr(CopiedDataset, "_settle", settle)
+    with pytest.raises(OSError, match="another writer has written this dataset meanwhile: copy it again"):
+        copied(store, "d/", store, "e/", mode="overwrite")
+    assert store.read("e/") == TABLE.slice(900)
 
 
 def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:

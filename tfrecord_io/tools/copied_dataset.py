@@ -269,7 +269,13 @@ class CopiedDataset(Publication):
         )
         self._place.sync()
         with self._place.alone(required=False):
-            old, new = self._place.update(self._published_by, self._has_own)
+            try:
+                old, new = self._place.update(self._published_by, self._has_own)
+            except BaseException:
+                with suppress(OSError):
+                    self._is_published = self._published() is not None
+                raise
+            self._is_durable = self._is_published = True
             self._settle(old, new)
 
     def _published_by(self, manifest: Manifest | None) -> Manifest:
@@ -281,8 +287,13 @@ class CopiedDataset(Publication):
         new = self._final(self._before)
         return replace(new, staged_before=self._staged_before(manifest, new))
 
-    def discard(self) -> None:
-        """Leave what was stored to a copy that goes on, or, under numbered names, to the writer that was faster."""
+    def discard(self, error: BaseException | None = None) -> None:
+        """Leave what was stored to a copy that goes on, or, under numbered names, to the writer that was faster.
+
+        The error after which nothing else is done says that the copy is published, if it is.
+        """
+        if error is not None and self._is_published and error is not self._overtaken:
+            self._remark_published(error)
         with suppress(OSError):  # the error before is the one to report
             numbered = [number for number in self.plan.moved if self.is_exclusive(number)]
             if numbered and (current := self._place.find()) is not None and current.id != self._id:
@@ -307,8 +318,9 @@ class CopiedDataset(Publication):
         return manifest.complete and _contents(manifest) == _contents(self.plan.wanted)
 
     def _is_replaced(self) -> OSError:
-        text = "another writer has written this dataset meanwhile, and nothing was published: copy it again"
-        return OSError(errno.EBUSY, text, self._place.path)
+        text = "another writer has written this dataset meanwhile: copy it again"
+        self._overtaken = OSError(errno.EBUSY, text, self._place.path)
+        return self._overtaken
 
 
 def check_may_write(

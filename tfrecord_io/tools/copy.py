@@ -498,11 +498,11 @@ class _Copy:
             calls = (partial(self._move_shard, found, target, number, share) for number in planned.moved)
             self._together(calls, share)
             target.publish_copy(self.listing)
-        except BaseException:
-            target.discard()
+            self._own.add(manifest_name(planned.wanted.dataset))
+            self._move_indexes(copied)
+        except BaseException as error:
+            target.discard(error)
             raise
-        self._own.add(manifest_name(planned.wanted.dataset))
-        self._move_indexes(copied)
         target.warn_of_left()
 
     def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Done:
