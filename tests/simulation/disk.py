@@ -48,7 +48,7 @@ _real: dict[str, Any] = {
         *("link", "mkdir", "rmdir", "dup", "preadv", "readlink", "utime"),
     )
 }
-_flock, _open = fcntl.flock, builtins.open
+_flock, real_open = fcntl.flock, builtins.open
 _TICK = 4_000_000  # ns between two times of files
 
 
@@ -119,7 +119,7 @@ class Disk:
             self.names[folder] = [self.names_in(folder)]
             self.moved = {n: paths for n, paths in self.moved.items() if os.path.dirname(paths[0]) != folder}
         else:
-            with _open(f"/proc/self/fd/{descriptor}", "rb") as file:
+            with real_open(f"/proc/self/fd/{descriptor}", "rb") as file:
                 self.synced[self.number(status.st_ino)] = file.read()
 
     def lose_power(self, rng: random.Random) -> None:
@@ -130,7 +130,7 @@ class Disk:
             now[folder] = self.names_in(folder)
             for name, number in sorted(now[folder].items()):
                 if number is not None and number not in contents:
-                    with _open(f"{folder}/{name}", "rb") as file:
+                    with real_open(f"{folder}/{name}", "rb") as file:
                         body = file.read()
                     contents[number] = body if rng.random() < 0.5 else body[: rng.randrange(len(body) + 1)]
         after: dict[str, dict[str, int | None]] = {}
@@ -154,7 +154,7 @@ class Disk:
         for folder, below, names in walk(self.root):
             folders += [f"{folder}/{name}" for name in below]
             for path in (f"{folder}/{name}" for name in names):
-                with _open(path, "rb") as file:
+                with real_open(path, "rb") as file:
                     files.append((path, self.number(_real["fstat"](file.fileno()).st_ino), file.read()))
         return (
             self._count,
@@ -175,7 +175,7 @@ class Disk:
             self._put(path, number, body)
 
     def _put(self, path: str, number: int, body: bytes) -> None:
-        with _open(path, "wb") as file:
+        with real_open(path, "wb") as file:
             file.write(body)
             self._numbers[_real["fstat"](file.fileno()).st_ino] = number
 
@@ -347,7 +347,7 @@ def _sim_read(scheduler: Any, path: Any) -> None:
 def _open_file(path: Any, mode: str = "r", buffering: int = -1, *arguments: Any, **keywords: Any) -> Any:
     found = _disk()
     if found is None or not found[0].has(path) or mode not in ("rb", "r"):
-        return _open(path, mode, buffering, *arguments, **keywords)
+        return real_open(path, mode, buffering, *arguments, **keywords)
     raw = _File(path, found[0], found[1])
     if buffering == 0:
         return raw

@@ -476,6 +476,10 @@ class Run:
             call.state, call.seen, call.error, call.end = "died", None, None, self.scheduler.step
             raise Death
         call.end = self.scheduler.step
+        is_new = writer is not None and writer.rows and writer.effect is not _deleted and not self.program.retries
+        can_look = actor is not None and actor.faults < faults + 2
+        if is_new and can_look and call.state == "failed" and self._is_named(rows):
+            raise Finding(f"an error does not say that its rows are published, of {call.name}", self.calls)
         if call.error is not None and call.state != "done":
             self._judge(call, met_fault=actor is not None and actor.faults > faults)
         if call.error is not None:
@@ -588,6 +592,16 @@ class Run:
                 return None
             rows += found
         return None if manifest.get("complete") is False else rows
+
+    def _is_named(self, rows: Batch) -> bool:
+        """Whether the manifest names files that have these rows now."""
+        found, names = set[int](), set(self.world.names())
+        for manifest in [name for name in names if name.startswith("_MANIFEST")]:
+            stated = json.loads(self.world.content(manifest))
+            for file in stated["files"] if stated.get("complete") is not False else ():
+                bodies = [self.world.content(file[key]) for key in ("staged", "path") if file.get(key) in names]
+                found.update(*(_decoded(body) for body in bodies if _checksum(body) == file["crc32c"]))
+        return found.issuperset(rows)
 
     def _left(self) -> list[str]:
         """What is there next to the manifests, the files that they name, and the indexes of those."""

@@ -84,6 +84,8 @@ FOUND = {
     "rows that are deleted where an overwrite died that had given a name": (
         "disk fixed write_indexed:2 ; write:5 | delete:6 verify @ 63x"
     ),
+    "a copy of which an error after its publication did not tell": "disk fixed ; copy_in:12 @ 59!EIO+",
+    "a copy to which another writer appends before it has its names": "s3 grown append:1 ; copy_in:5 | append:2 @ 10>1",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

@@ -199,11 +199,15 @@ class DiskWorld(World):
 
     def names(self) -> list[str]:
         folder = self.path.rstrip("/")
-        found = disk.walk(folder) if os.path.isdir(folder) else ()
-        return [f"{below}/{name}".removeprefix(self.path) for below, _, names in found for name in names]
+        try:
+            return [
+                f"{below}/{name}".removeprefix(self.path) for below, _, names in disk.walk(folder) for name in names
+            ]
+        except FileNotFoundError:
+            return []
 
     def content(self, name: str) -> bytes:
-        with open(self.path + name, "rb") as file:
+        with disk.real_open(self.path + name, "rb") as file:
             return file.read()
 
     def close(self) -> None:

@@ -315,7 +315,9 @@ class CopiedDataset(Publication):
         )
 
     def _has_own(self, manifest: Manifest) -> bool:
-        return manifest.complete and _contents(manifest) == _contents(self.plan.wanted)
+        """Whether a manifest has the files of the copy, and others only that were appended to it since."""
+        is_named = {*_contents(self.plan.wanted)} <= {*_contents(manifest)}
+        return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}
 
     def _is_replaced(self) -> OSError:
         text = "another writer has written this dataset meanwhile: copy it again"
