@@ -60,8 +60,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
 
         options = storage.storage_options or {}
         try:
-            found = fsspec.core.url_to_fs(text, **(s3_options(options) if re.match(_S3, text) else options))
-            return _wrap(*found, text)
+            fs, name = fsspec.core.url_to_fs(text, **(s3_options(options) if re.match(_S3, text) else options))
+            return _wrap(fs, name, text)
         except ImportError as error:
             raise _missing(text, error) from error
         except ValueError as error:
