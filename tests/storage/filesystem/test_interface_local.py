@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import socket
 from pathlib import Path
@@ -57,3 +58,40 @@ def test_names_as_long_as_the_system_allows(tmp_path: Path, length: int) -> None
         assert records.lookup(2) == {"x": 2}
     tfr.copy(path, tmp_path / "copy/")
     assert tfr.verify(tmp_path / "copy").ok
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Folders in folders, some of them hidden or links, with files."""
+    for name in ("a.rec", "x/b.rec", "x/.h/c.rec", ".h/d.rec", "x/y/x/e.rec", "x/[z]/f.rec", "k=1/g.rec", "x/y/.i.rec"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "k=1" / "linked").symlink_to("../x/y")
+    (tmp_path / "x" / "self").symlink_to("self")
+    return tmp_path
+
+
+PATTERNS = ["**", "**/*", "**/*.rec", "x/**", "*/**", "*=*/**", "**/x/**", "**/x/**/*.rec", "**/.h/*", ".h/**", "**/.*"]
+PATTERNS += ["**/**/e.rec", "**/nothing", "x/**/", "x//**//*.rec", "x**/*", "**x/*", "[x]/**/[a-e].rec", "nothing/**"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns_of_any_folders_match_as_those_of_python(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    monkeypatch.chdir(tree)
+    for prefix in ("", "./", f"{tree}/"):
+        expected = [name for name in glob.glob(prefix + pattern, recursive=True) if os.path.isfile(name)]
+        found = [entry.name for entry in LocalFileSystem().glob(prefix + pattern) if entry.size is not None]
+        assert sorted(found) == sorted(set(expected))
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("pattern", ["**", "**/*.tfrecord", "**/b/*", "**/b/**/*.tfrecord"])
+def test_a_link_to_a_folder_that_it_is_in_is_not_followed(tmp_path: Path, pattern: str) -> None:
+    """Its files would be read once for each of the 40 links that the system follows, or of their 2**40 orders."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a/b/c.tfrecord")
+    for name in ("up", "up2", "here"):
+        (tmp_path / "a" / "b" / name).symlink_to("." if name == "here" else "..")
+    assert tfr.count(f"{tmp_path}/a/{pattern}") == 2

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fnmatch
 import glob
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -94,6 +96,63 @@ def literal_prefix(fs: FileSystem, pattern: str) -> int:
     return 0
 
 
+_Folder = tuple[int, int]  # its device and number
+_ANY_FOLDERS = re.compile(r"(?:^|(?<=/))\*\*(/+|$)")
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """As `glob.iglob` with ``**``, which follows links to folders; but not to a folder that the link is in.
+
+    That would find its files again and again, until the system refuses the path.
+    """
+    found = _ANY_FOLDERS.search(pattern)
+    if found is None:
+        yield from glob.iglob(pattern)
+        return
+    head, tail = re.sub("(?<=[^/])/+$", "/", pattern[: found.start()]), pattern[found.end() :]
+    names = tail if tail or found[1] else "*"  # of what is below the folders
+    for top in glob.glob(head) if head else [""]:
+        if not tail and top:
+            yield top
+        below = _below(top, frozenset([_identity(top or ".")]))
+        if names and "/" not in names and not names.startswith((".", "**")):
+            yield from (folder + name for folder, name, _ in below if fnmatch.fnmatch(name, names))
+        else:
+            for folder in [top, *(f"{folder}{name}/" for folder, name, is_folder in below if is_folder)]:
+                yield from _matching(glob.escape(folder) + tail)
+
+
+def _below(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str, str, bool]]:
+    """All that is below a folder, in which folder with a slash, its name, and whether it is one; nothing hidden.
+
+    `within` are that folder and those that it is in; a link to one of these is no folder.
+    """
+    try:
+        with os.scandir(system.current.full_name(folder or ".")) as listed:
+            entries = [(entry.name, _is_folder(entry)) for entry in listed if not entry.name.startswith(".")]
+    except OSError:  # of a folder that may not be listed, or is gone
+        return
+    for name, is_folder in entries:
+        own = _identity(folder + name) if is_folder else None
+        is_folder = own is not None and own not in within
+        yield folder, name, is_folder
+        if is_folder:
+            yield from _below(f"{folder}{name}/", within | {own})
+
+
+def _identity(folder: str) -> _Folder | None:
+    with suppress(OSError):
+        status = os.stat(system.current.full_name(folder))
+        return status.st_dev, status.st_ino
+    return None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    with suppress(OSError):  # of links that lead to each other
+        return entry.is_dir()
+    return False
+
+
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
@@ -120,7 +179,7 @@ class LocalFileSystem:
 
     def glob(self, pattern: str, literal: int | None = None) -> list[Entry]:
         escaped = escaped_glob(pattern, literal_prefix(self, pattern) if literal is None else literal)
-        return self._existing(map(system.current.plain_name, glob.glob(escaped, recursive=True)))
+        return self._existing(map(system.current.plain_name, dict.fromkeys(_matching(escaped))))
 
     def below(self, directory: str) -> list[Entry]:
         return [entry for entry in self.glob(f"{glob.escape(directory)}*=*/**") if not entry.directory]
