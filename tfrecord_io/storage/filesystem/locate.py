@@ -60,8 +60,9 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
 
         options = storage.storage_options or {}
         try:
-            fs, name = fsspec.core.url_to_fs(text, **(s3_options(options) if re.match(_S3, text) else options))
-            return _wrap(fs, name, text)
+            own = s3_options(options) if re.match(_S3, text) else options
+            fsspec_filesystem, name = fsspec.core.url_to_fs(text, **own)
+            return _wrap(fsspec_filesystem, name, text)
         except ImportError as error:
             raise _missing(text, error) from error
         except ValueError as error:
