@@ -17,6 +17,7 @@ from reading import read_by
 from records import example, int64s, written
 from tfrecord_io.options import ReadOptions, keyword_names
 from tfrecord_io.options.arrays import ArrayOptions, IterOptions
+from tfrecord_io.options.limits import LIMITS
 from tfrecord_io.options.write import WriteOptions
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
@@ -383,3 +384,4 @@ def test_the_limits_in_the_security_policy_exist() -> None:
     assert tfr.Limits().features == 100_000
     assert tfr.Limits().expansion_bytes == 256 << 20
     assert tfr.Limits().decompression_ratio is None
+    assert f"| manifest | {LIMITS.manifest_bytes >> 20} MiB |" in text
