@@ -159,6 +159,7 @@ def test_an_unknown_protocol(url: str, advice: str) -> None:
         ("Reader", "tfrecord_io.typing.Reader"),
         ("open_npy", "tfrecord_io.formats.open_npy"),
         ("read_dask", "dataset"),
+        ("read_npz", "tfrecord_io.formats.open_npz"),
         ("count_" + "records", "count"),
         ("TFRecordReader", "RecordReader"),
         ("TFRecordDataset", "dataset"),

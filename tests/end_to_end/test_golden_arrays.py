@@ -81,12 +81,14 @@ def test_arrays_written_here_keep_dtype_and_shape(engine: str, tmp_path: Path, s
         ("uint8", (None,)),
     ]:
         with pytest.raises(
-            tfr.errors.DecodeError, match=rf"its 32 bytes are int32 by 'x/dtype', and the column is of {dtype}"
+            tfr.errors.DecodeError, match=rf"its 32 bytes are int32 according to 'x/dtype', but the column is {dtype}"
         ):
             tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor(dtype, other)})
     for other in [(8,), (4, 2), (2, 2, 2)]:
         if other != shape:
-            with pytest.raises(tfr.errors.DecodeError, match=r"have the shape .* by 'x/shape', and the column"):
+            with pytest.raises(
+                tfr.errors.DecodeError, match=r"have the shape .* according to 'x/shape', but the column"
+            ):
                 tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor("int32", other)})
     with pytest.raises(
         tfr.errors.DecodeError, match=r"32 bytes do not make int32 of the shape \(3,\), which has 12; they are 32 uint8"

@@ -300,7 +300,9 @@ def test_what_does_not_fit_a_schema_is_refused(read: Any, wrong: Mapping[str, by
 @pytest.mark.fault(51)
 def test_the_error_says_what_the_bytes_would_be(read: Any) -> None:
     image = np.zeros((28, 28), np.uint8)
-    with pytest.raises(tfr.errors.DecodeError, match=r"784 bytes are uint8 by 'x/dtype', and the column is of float32"):
+    with pytest.raises(
+        tfr.errors.DecodeError, match=r"784 bytes are uint8 according to 'x/dtype', but the column is float32"
+    ):
         read([record({"x": image})], schema={"x": tfr.tensor("float32", (28, 28))})
     with pytest.raises(
         tfr.errors.DecodeError, match=r"784 bytes .* float32 .* 3136; they are 784 values of uint8 or int8 or bool"
@@ -321,9 +323,9 @@ def test_unrelated_features_named_like_companions_are_ignored(read: Any, extra: 
 def test_other_raw_columns_are_checked_by_their_companions(read: Any) -> None:
     payloads = [record({"x": np.ones(2, np.float32)})]
     assert read(payloads, schema={"x": tfr.list_("float32", encoding="raw")}).to_pydict() == {"x": [[1, 1]]}
-    with pytest.raises(tfr.errors.DecodeError, match=r"8 bytes are float32 by 'x/dtype'"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"8 bytes are float32 according to 'x/dtype'"):
         read(payloads, schema={"x": tfr.list_("int32", encoding="raw")})
-    with pytest.raises(tfr.errors.DecodeError, match=r"8 bytes are float32 by 'x/dtype'"):
+    with pytest.raises(tfr.errors.DecodeError, match=r"8 bytes are float32 according to 'x/dtype'"):
         read(payloads, schema={"x": tfr.scalar("int64", encoding="raw")})
 
 

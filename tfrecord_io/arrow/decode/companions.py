@@ -75,7 +75,7 @@ class CompanionColumns:
         if bad.any():
             row = int(bad.argmax())
             stated, name = self._stated_dtype(row), printable(self.dtype.name)
-            reason = f"its {sizes[row]} bytes are {stated} by '{name}', and the column is of {element.name}"
+            reason = f"its {sizes[row]} bytes are {stated} according to '{name}', but the column is {element.name}"
             raise RowFault(row, reason, expected=element.name, got=stated)
 
     def shapes(self, mask: Array, shape: Shape, counts: Array) -> tuple[Array | None, Array | None]:
@@ -109,7 +109,7 @@ class CompanionColumns:
 
     def _refuse_shape(self, row: int, shape: Shape, counts: Array) -> None:
         stated, name = self._stated_shape(row), printable(self.shape.name)
-        reason = f"its {counts[row]} values have the shape {stated} by '{name}', and the column {shape}"
+        reason = f"its {counts[row]} values have the shape {stated} according to '{name}', but the column has {shape}"
         raise RowFault(row, reason, expected=str(shape), got=stated)
 
     def description(self, row: int) -> str:

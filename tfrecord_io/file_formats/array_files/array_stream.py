@@ -191,7 +191,7 @@ def _common_length(arrays: Mapping[str, ArrayFile], what_to_do: str | None) -> i
     for name, array in others:
         if array.rows != first.rows:
             reason = f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}"
-            advice = "arrays are zipped by their leading axis, which must have the same length in all"
+            advice = "arrays become columns, so their first axes must have the same length"
             advice = advice if what_to_do is None else f"{advice}; {what_to_do}"
             details: dict[str, Any] = {"expected": first.rows, "got": array.rows, "advice": advice}
             raise EncodeError(reason, path=array.path, feature=name, **details)

@@ -36,8 +36,8 @@ _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 MOST_SHARDS = 100_000  # so that names with five digits sort correctly
 
 _ONE_FILE = say(
-    "which is always written as a whole; append to a directory ('name/') or to shards ('name@*'), of which "
-    "{tfr.merge|tfr merge} makes the first from a file"
+    "which is always written as a whole; append to a directory ('name/') or to shards ('name@*'); "
+    "{tfr.merge|tfr merge} makes the first shard from a file"
 )
 _EXTENSION = re.compile(r"\.(?!v[0-9]+$)([a-z_]\w*|7z)")  # "model.v2" is a version
 _SIMILARITY = 0.7  # of difflib: "parq" and "parquet" have 0.73
