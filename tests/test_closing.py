@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import pickle
 import signal
@@ -254,3 +255,10 @@ for module in list(sys.modules.values()):
     done = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, text=True, check=True)
     assert not done.stderr
     assert not (tmp_path / "c.tfrecord").exists()
+
+
+@pytest.mark.parametrize("kind", ["Reader", "ArrayStream", "ArrayIterator", "RandomAccess", "Writer"])
+def test_close_has_its_own_help_and_signature(kind: str) -> None:
+    close = getattr(tfr.typing, kind).close
+    assert inspect.getdoc(close)
+    assert [*inspect.signature(close).parameters] == ["self"]

@@ -13,6 +13,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
 C = TypeVar("C", bound="Closing")
@@ -36,6 +37,7 @@ def quiet_at_exit(release: Callable[Concatenate[T, P], None]) -> Callable[Concat
     """
     is_finalizing = sys.is_finalizing
 
+    @wraps(release)
     def quiet(self: T, /, *arguments: P.args, **keywords: P.kwargs) -> None:
         try:
             release(self, *arguments, **keywords)
