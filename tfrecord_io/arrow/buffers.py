@@ -15,6 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.kinds import Layout
+from tfrecord_io.schema.types import types_within
 
 # ---- NumPy to Arrow
 
@@ -107,11 +108,25 @@ def value_bytes(array: pa.Array) -> int:
 
 
 def _holds_union(type_: pa.DataType) -> bool:
-    if t.is_union(type_):
-        return True
-    if t.is_dictionary(type_):
-        return _holds_union(type_.value_type)
-    return t.is_nested(type_) and any(_holds_union(type_.field(at).type) for at in range(type_.num_fields))
+    return any(map(t.is_union, types_within(type_, storage=True)))
+
+
+def struct_fields(array: pa.StructArray) -> list[pa.Array]:
+    """The fields of a struct, null where it is: ``flatten``, which in Arrow 26.0 ends the process at masked unions.
+
+    >>> struct_fields(pa.array([{"a": 1}, None]))[0].to_pylist()
+    [1, None]
+    """
+    if not _holds_union(array.type) or array.buffers()[0] is None:
+        return list(array.flatten())
+    missing = array.is_null()
+    rows = pa.array(np.arange(len(array)), mask=np.asarray(missing))
+    return [
+        field.take(rows)
+        if _holds_union(field.type)
+        else pa.StructArray.from_arrays([field], [""], mask=missing).flatten()[0]
+        for field in map(array.field, range(array.type.num_fields))
+    ]
 
 
 def writable(values: Array) -> Array:

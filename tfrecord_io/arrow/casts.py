@@ -339,7 +339,7 @@ def plain_layout(array: pa.Array) -> pa.Array:
         make = pa.ListArray if t.is_list(type_) else pa.LargeListArray
         return make.from_arrays(offsets, plain_layout(array.flatten()), type=type_, mask=array.is_null())
     if t.is_struct(type_):
-        children = [plain_layout(child) for child in array.flatten()]
+        children = [plain_layout(array.field(at)) for at in range(type_.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=array.is_null())
     return array.cast(type_)
 

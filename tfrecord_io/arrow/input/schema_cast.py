@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import struct_fields
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.arrow.row_fault import first_refused
@@ -139,7 +140,7 @@ def _leaves(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> 
         names = [child.name for child in declared]
         if any(child.name not in names for child in type_):
             raise pa.ArrowInvalid("the declared struct lacks a field")
-        befores, afters = array.flatten(), made.flatten()
+        befores, afters = struct_fields(array), struct_fields(made)
         for at, child in enumerate(type_):
             inner = names.index(child.name)
             yield from _leaves(befores[at], child, afters[inner], declared.field(inner))

@@ -24,6 +24,7 @@ from tfrecord_io.arrow.buffers import (
     offset_view,
     offsets_of,
     scatter,
+    struct_fields,
     typed_view,
     valid_mask,
     writable,
@@ -514,12 +515,12 @@ def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Arr
     if not type_.num_fields:
         yield field, array
     elif t.is_struct(type_):
-        for child, values in zip(type_, array.flatten(), strict=True):
+        for child, values in zip(type_, struct_fields(array), strict=True):
             yield from _leaves(child.with_name(f"{field.name}/{child.name}"), values)
     elif is_list_like(type_) and not is_any_tensor(type_) and t.is_struct(type_.value_type):
         offsets = pa.array(offsets_of(list_lengths(array)), pa.int32())
         missing = array.is_null() if array.null_count else None
-        for child, values in zip(type_.value_type, array.flatten().flatten(), strict=True):
+        for child, values in zip(type_.value_type, struct_fields(array.flatten()), strict=True):
             lists = child.with_type(pa.list_(child)).with_name(f"{field.name}/{child.name}")
             yield from _leaves(lists, pa.ListArray.from_arrays(offsets, values, mask=missing))
     else:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import struct_fields
 from tfrecord_io.arrow.casts import one_dictionary
 from tfrecord_io.arrow.output.to_numpy import bytes_rows, joined_objects, memory_error, memory_errors, to_rows
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
@@ -366,9 +367,7 @@ def is_changed(array: pa.Array) -> bool:
     """
     type_ = array.type
     if t.is_struct(type_):
-        if any(t.is_union(child.type) for child in type_):  # Arrow (26.0) ends the process where it flattens these
-            return any(_is_changed_inside(array.field(at), True) for at in range(type_.num_fields))
-        return any(_is_changed_inside(child, True) for child in array.flatten())
+        return any(_is_changed_inside(child, True) for child in struct_fields(array))
     if t.is_map(type_):  # whose rows are pairs of Python values, as those of structs are
         return _is_changed_inside(array.keys, True) or _is_changed_inside(array.items, True)
     return is_list_like(type_) and _is_changed_inside(_list_values(array), False)
@@ -413,7 +412,7 @@ def _exact_values(array: pa.Array) -> list[Any]:
     if t.is_struct(type_):
         names = [child.name for child in type_]
         values: list[Any] = [
-            dict(zip(names, row, strict=True)) for row in zip(*map(_exact_values, array.flatten()), strict=True)
+            dict(zip(names, row, strict=True)) for row in zip(*map(_exact_values, struct_fields(array)), strict=True)
         ]
     else:
         values = _exact_lists(array)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import arrow_file
+from tfrecord_io.arrow.buffers import arrow_file, struct_fields
 from tfrecord_io.arrow.output.to_python import BYTES_KEY, json_lines
 from tfrecord_io.errors import DecodeError, printable, say
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
@@ -569,7 +569,7 @@ def has_infinity(array: pa.Array) -> bool:
     if t.is_floating(array.type):
         return bool(pc.any(pc.is_inf(array)).as_py())
     if t.is_struct(array.type):
-        return any(map(has_infinity, array.flatten()))
+        return any(map(has_infinity, struct_fields(array)))
     return is_list_like(array.type) and has_infinity(array.flatten())
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import struct_fields
 from tfrecord_io.arrow.output.to_python import cell, rows_of
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.display import short
@@ -198,7 +199,7 @@ def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
         if not pa.types.is_struct(column.type) or not column.type.num_fields:
             yield column, array
             continue
-        parts = zip(column.type, array.flatten(), strict=True)
+        parts = zip(column.type, struct_fields(array), strict=True)
         pending += [(part.with_name(f"{column.name}/{part.name}"), values) for part, values in parts][::-1]
 
 

@@ -1,0 +1,109 @@
+"""A column of any type is read by every reader, or refused by an error that names it."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+
+import tfrecord_io as tfr
+from nested_tables import tables, values_of
+
+ABSENT: Any = pl.exceptions.ComputeError if pl.__version__.startswith("1.") else tfr.errors.SchemaError
+UNION = pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])])
+STRUCT = pa.StructArray.from_arrays([UNION, pa.array(["a", "b"])], ["f", "g"], mask=pa.array([False, True]))
+WRAPPED = pa.ExtensionArray.from_storage(pa.opaque(UNION.type, "u", "tests"), UNION)
+EXAMPLES = {
+    "a null struct with a union": STRUCT,
+    "a null struct with an extension type of a union": pa.StructArray.from_arrays(
+        [WRAPPED], ["f"], mask=pa.array([False, True])
+    ),
+    "a list of them": pa.ListArray.from_arrays([0, 2, 2], STRUCT),
+}
+ARRAYS: dict[str, Callable[[Path], Any]] = {
+    "read_arrays": lambda path: tfr.read_arrays(path, missing="mask"),
+    "padded": lambda path: tfr.read_arrays(path, missing="mask", ragged="pad"),
+    "offsets": lambda path: tfr.read_arrays(path, missing="mask", ragged="offsets"),
+    "iter_arrays": lambda path: list(tfr.iter_arrays(path, batch_size=2, missing="mask")),
+    "xarray": lambda path: tfr.dataset(path).to_xarray().load(),
+    "pandas": tfr.read_tfrecord,
+    "pandas, nullable": lambda path: tfr.read_tfrecord(path, dtype_backend="numpy_nullable"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
+@given(table=tables(max_columns=1))
+@example(table=pa.table({"x": EXAMPLES["a null struct with a union"]}))
+@example(table=pa.table({"x": EXAMPLES["a null struct with an extension type of a union"]}))
+@example(table=pa.table({"x": EXAMPLES["a list of them"]}))
+def test_arrays_and_frames(table: pa.Table, new_folder: Callable[[], Path]) -> None:
+    path = new_folder() / "a.tfrecord"
+    tfr.write_tfrecord(table, path, float64="raw")
+    if not table.num_rows:
+        return
+    for name, read in ARRAYS.items():
+        _, error = attempted(partial(read, path), (tfr.errors.SchemaError, tfr.errors.DecodeError))
+        assert error is None or "feature 'x" in str(error), name
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
+@given(table=tables(max_columns=2))
+def test_queries_of_polars(table: pa.Table, new_folder: Callable[[], Path]) -> None:
+    """A query has what polars makes of the table, whatever the column is that it leaves out."""
+    path = new_folder() / "a.tfrecord"
+    tfr.write_tfrecord(table, path, float64="raw")
+    if not table.num_rows:
+        return
+    lazy, read = tfr.scan_polars(path), tfr.read_table(path)
+    for name in table.column_names:
+        frame, error = attempted(lazy.select(name).collect, ABSENT)
+        if error is not None:
+            assert f"feature '{name}': polars has no type for this column" in str(error)
+            continue
+        expected = pl.DataFrame(read.select([name]).combine_chunks().to_batches()[0])
+        assert frame.schema == expected.schema == lazy.select(name).collect_schema()
+        assert repr(frame.to_dict(as_series=False)) == repr(expected.to_dict(as_series=False))
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")
+@given(table=tables(max_columns=2))
+def test_queries_of_duckdb(table: pa.Table, new_folder: Callable[[], Path]) -> None:
+    """A query has what DuckDB makes of the table, whatever the column is that it leaves out."""
+    path = new_folder() / "a.tfrecord"
+    tfr.write_tfrecord(table, path, float64="raw")
+    if not table.num_rows:
+        return
+    read = tfr.read_table(path)
+    with duckdb.connect() as connection:
+        for name in table.column_names:
+            query = f"SELECT {name} FROM files"
+            tfr.register_duckdb(connection, path, name="files")
+            found, error = attempted(partial(_arrow, connection, query), duckdb.Error)
+            if error is not None:
+                no_category = isinstance(error, duckdb.InternalException)  # of nested ones (DuckDB 2.0)
+                assert no_category or f"feature '{name}': DuckDB has no type for this column" in str(error)
+                if no_category:
+                    return  # the connection is of no more use
+                continue
+            connection.register("files", read.select([name]))
+            expected, error = attempted(partial(_arrow, connection, query), duckdb.NotImplementedException)
+            if error is None:  # float16 is read as float32
+                assert values_of(found.column(0)) == values_of(expected.column(0))
+
+
+def attempted(call: Callable[[], Any], errors: Any) -> tuple[Any, Exception | None]:
+    """What a call returns, or the error that it raises."""
+    try:
+        return call(), None
+    except errors as error:
+        return None, error
+
+
+def _arrow(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
+    relation = connection.sql(query)
+    return relation.to_arrow_table() if hasattr(relation, "to_arrow_table") else relation.fetch_arrow_table()
