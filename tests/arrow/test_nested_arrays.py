@@ -116,3 +116,22 @@ def test_dictionaries_are_the_same_in_all_batches_where_arrow_can_unify_them(eng
         read = reader.read_all()
     assert read["x"].to_pylist() == [[1], [2, 3], [1], None]
     assert read["c"].to_pylist() == list("abca")
+
+
+@pytest.mark.parametrize("mode", ["sparse", "dense"])
+@pytest.mark.parametrize("encoding", ["nested", "json"])
+def test_unions_of_fields_that_are_not_nullable(tmp_path: Path, mode: str, encoding: str) -> None:
+    """awkward arrays are such unions."""
+    fields = [pa.field("a", pa.int64(), False), pa.field("b", pa.string(), False, metadata={"k": "v"})]
+    buffers = [None, *(pa.py_buffer(np.array(values)) for values in (np.int8([5, 7, 5]), np.int32([0, 1, 2])))]
+    children = [pa.array([1, 2, 3]), pa.array(["a", "b", "c"])]
+    type_ = pa.union(fields, mode, type_codes=[5, 7])
+    union = pa.Array.from_buffers(type_, 3, buffers[: 2 if mode == "sparse" else 3], 0, children=children)
+    struct = pa.StructArray.from_arrays([union], ["u"], mask=pa.array([False, True, False]))
+    for column in (union, struct, pa.ListArray.from_arrays([0, 2, 3, 3], union)):
+        path = tmp_path / f"{column.type.id}.tfrecord"
+        tfr.write_tfrecord({"x": column}, path, column_encoding={"x": encoding})
+        read = tfr.read_table(path)
+        read.validate(full=True)
+        assert read.schema.field("x").type == column.type
+        assert read["x"].to_pylist() == column.to_pylist()

@@ -188,16 +188,16 @@ class _Parts:
         self._refuse(~np.isin(codes, type_.type_codes), codes, slots, feature, "is not a type of the union")
         pairs = zip(struct.children[1:], type_.type_codes, strict=True)
         children = [self.make(child, slots.within(codes == code))[0] for child, code in pairs]
-        names, array = [child.name for child in type_], pa.array(codes)
         valid = own if slots.rows is not None else _any([own, known])
+        buffers = [None, pa.py_buffer(codes)]  # not `from_sparse`, which makes all fields nullable
         if type_.mode == "sparse":
-            return pa.UnionArray.from_sparse(array, children, names, type_.type_codes), valid
+            return pa.Array.from_buffers(type_, slots.count, buffers, 0, children=children), valid
         offsets = np.zeros(slots.count, np.int32)
         for at, code in enumerate(type_.type_codes):
             of_type = np.flatnonzero(codes == code)
             offsets[of_type] = np.arange(len(of_type))
             children[at] = children[at].take(pa.array(of_type))
-        return pa.UnionArray.from_dense(array, pa.array(offsets), children, names, type_.type_codes), valid
+        return pa.Array.from_buffers(type_, slots.count, [*buffers, pa.py_buffer(offsets)], 0, children=children), valid
 
     # ---- columns
 
