@@ -79,21 +79,13 @@ def test_queries_of_duckdb(table: pa.Table, new_folder: Callable[[], Path]) -> N
     if not table.num_rows:
         return
     read = tfr.read_table(path)
-    with duckdb.connect() as connection:
-        for name in table.column_names:
-            query = f"SELECT {name} FROM files"
-            tfr.register_duckdb(connection, path, name="files")
-            found, error = attempted(partial(_arrow, connection, query), duckdb.Error)
-            if error is not None:
-                no_category = isinstance(error, duckdb.InternalException)  # of nested ones (DuckDB 2.0)
-                assert no_category or f"feature '{name}': DuckDB has no type for this column" in str(error)
-                if no_category:
-                    return  # the connection is of no more use
-                continue
-            connection.register("files", read.select([name]))
-            expected, error = attempted(partial(_arrow, connection, query), duckdb.NotImplementedException)
-            if error is None:  # float16 is read as float32
-                assert values_of(found.column(0)) == values_of(expected.column(0))
+    for name in table.column_names:
+        found, error = attempted(partial(_queried, path, name), duckdb.Error)
+        expected, own = attempted(partial(_queried, read.select([name]), name), duckdb.Error)
+        if error is not None:  # DuckDB also fails at maps with a key twice, and at nested categories of which none is
+            assert f"feature '{name}': DuckDB has no type for this" in str(error) or type(error) is type(own)
+        elif own is None:  # float16 is read as float32
+            assert values_of(found.column(0)) == values_of(expected.column(0))
 
 
 def attempted(call: Callable[[], Any], errors: Any) -> tuple[Any, Exception | None]:
@@ -104,6 +96,12 @@ def attempted(call: Callable[[], Any], errors: Any) -> tuple[Any, Exception | No
         return None, error
 
 
-def _arrow(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
-    relation = connection.sql(query)
-    return relation.to_arrow_table() if hasattr(relation, "to_arrow_table") else relation.fetch_arrow_table()
+def _queried(files: Path | pa.Table, name: str) -> pa.Table:
+    """A column of files, or of a table in memory, by a query in DuckDB."""
+    with duckdb.connect() as connection:
+        if isinstance(files, Path):
+            tfr.register_duckdb(connection, files, name="files")
+        else:
+            connection.register("files", files)
+        relation = connection.sql(f"SELECT {name} FROM files")
+        return relation.to_arrow_table() if hasattr(relation, "to_arrow_table") else relation.fetch_arrow_table()
