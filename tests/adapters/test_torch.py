@@ -253,6 +253,36 @@ def test_a_roll_back_goes_on_with_the_epochs_after_it(numbers: tfr.Dataset, work
     assert [begun + again[0], *again[1:]] == epochs[1:]
 
 
+@pytest.mark.parametrize("library", ["torch", "torchdata"])
+def test_an_epoch_that_is_set_before_the_first_batch(numbers: tfr.Dataset, library: str) -> None:
+    stream = numbers.to_torch(batch_size=8, shuffle_buffer=30, seed=0)
+    orders = [seen(stream, 0) for _ in range(5)]
+    stream.set_epoch(0)
+    if library == "torch":
+        batches = iter(stream)
+    else:
+        stateful = pytest.importorskip("torchdata.stateful_dataloader")
+        loader = stateful.StatefulDataLoader(stream, batch_size=None)
+        loader.state_dict()  # makes an iterator, as accelerate does before the first epoch
+        batches = loader
+    stream.set_epoch(3)
+    assert [n for batch in batches for n in batch["x"].tolist()] == orders[3]
+    assert seen(stream, 0) == orders[4]
+    batches = iter(stream)
+    following = next(batches)["x"]
+    state = batches.state_dict()
+    batches = iter(stream)
+    stream.set_epoch(1)
+    batches.load_state_dict(state)  # says more about this iteration
+    assert torch.equal(torch.cat([following, *(batch["x"] for batch in batches)]), torch.tensor(epoch_of(numbers, 5)))
+
+
+def epoch_of(numbers: tfr.Dataset, epoch: int) -> list[int]:
+    stream = numbers.to_torch(batch_size=8, shuffle_buffer=30, seed=0)
+    stream.set_epoch(epoch)
+    return seen(stream, 0)
+
+
 def test_workers_that_begin_at_the_same_moment_agree() -> None:
     """Each iteration of a loader has one epoch, the next one, whichever worker is the first to note it."""
     context = multiprocessing.get_context("fork")

@@ -289,6 +289,7 @@ class _TensorIterator:
             self._changes["threads"] = 1  # the processes share the processors already
         self._epochs = dataset.epochs
         self._slot, self._epoch = self._epochs.begin(info)
+        self._may_change = info is None  # workers begin at once, and have to agree
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
 
     def _begin(self, **changes: Any) -> ArrayIterator:
@@ -301,6 +302,11 @@ class _TensorIterator:
     def __next__(self) -> dict[str, Any]:
         if self._is_idle:
             raise StopIteration
+        if self._may_change:  # StatefulDataLoader.state_dict makes an iterator that is used later
+            self._may_change = False
+            if self._epochs.has_changed(self._slot):
+                self._slot, self._epoch = self._epochs.begin(None)
+                self._arrays = self._begin(seed=self._seed)
         tensors = _tensors(next(self._arrays))
         return _row(tensors, 0) if self._by_row else tensors
 
@@ -310,7 +316,7 @@ class _TensorIterator:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at a position; ValueError if it is that of other files, options, ranks or workers."""
-        self._epoch = int(state["epoch"])
+        self._epoch, self._may_change = int(state["epoch"]), False
         self._epochs.note(self._slot, self._epoch)
         self._arrays.close()
         self._arrays = self._begin(state=state["position"])
@@ -367,6 +373,10 @@ class _EpochNumbers:
         of_loader, first = (noted >> _BITS) ^ iteration, (noted >> _BITS) - iteration & _FIRST
         return (of_loader >> _FIRST_BITS == 0) & (np.minimum(first, _FIRST + 1 - first) < workers)
 
+    def has_changed(self, place: tuple[int, int]) -> bool:
+        """Whether an epoch was chosen since an iteration began."""
+        return not self._items[place[0]]
+
     def note(self, place: tuple[int, int], epoch: int) -> None:
         """Note that an iteration goes on with another epoch, which those after it follow."""
         slot, iteration = place
@@ -396,7 +406,7 @@ def _stream_class() -> type[Any]:
             self._lengths: dict[_Place, int] = {}
 
         def set_epoch(self, epoch: int) -> None:
-            """Choose the number of the next iteration, in workers, too; those after it follow."""
+            """Choose the number of the next iteration, or of one without a batch yet; those after it follow."""
             check_integer("epoch", epoch, 0, _LOW - 1)
             _dealer()  # raises an error before accelerate counts rows that a loader has not
             self.epochs.set(epoch)
