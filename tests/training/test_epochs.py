@@ -213,6 +213,38 @@ def test_rows_of_several_pools_are_taken_as_of_one(
     assert list(zip(*columns, strict=True)) == [rows[index] for index in indices]
 
 
+@pytest.mark.parametrize(
+    ("type_", "wide", "values"),
+    [
+        (pa.list_(pa.binary()), pa.large_list(pa.large_binary()), [[b"a", None], [], [b"b"]]),
+        (pa.list_(pa.string()), pa.large_list(pa.large_string()), [["a"], None, ["b", "c"]]),
+        (pa.list_(pa.list_(pa.string())), pa.large_list(pa.large_list(pa.large_string())), [[["a"], []], [], [["b"]]]),
+        (pa.list_(pa.string(), 2), pa.list_(pa.large_string(), 2), [["a", "b"], None, ["c", None]]),
+        (pa.struct({"a": pa.binary()}), pa.struct({"a": pa.large_binary()}), [{"a": b"a"}, None, {"a": None}]),
+        (pa.map_("string", "string"), pa.map_(pa.large_string(), pa.large_string()), [[("a", "b")], None, []]),
+        (pa.list_(pa.dictionary("int8", "string")), pa.large_list(pa.dictionary("int8", "string")), [["a"], None, []]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "take",
+    [lambda pools, rows: NumberedBatch.concat(pools).take(rows), lambda pools, rows: JoinedBatches(pools).take(rows)],
+)
+def test_rows_of_pools_have_wide_offsets_at_all_levels(
+    type_: pa.DataType, wide: pa.DataType, values: list[Any], take: Any
+) -> None:
+    """The bytes of texts inside lists may be more than offsets of 32 bits reach."""
+    pools = []
+    for begin in (0, 1):  # a slice, and all
+        column = pa.array(values, type_)[begin:]
+        numbers = np.arange(begin, 3)
+        pools.append(NumberedBatch(numbers, pa.RecordBatch.from_arrays([column], ["x"]), numbers / 2))
+    (column,) = take(pools, np.array([4, 0, 3])).rows.columns
+    column.validate(full=True)
+    assert column.type == wide
+    assert column.to_pylist() == pa.array([values[2], values[0], values[1]], type_).to_pylist()
+
+
 @given(
     counts=st.lists(st.integers(0, 9), min_size=2, max_size=6),
     workers=st.integers(2, 12),

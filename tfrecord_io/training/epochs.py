@@ -297,8 +297,11 @@ def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if t.is_dictionary(array.type):
         return array.dictionary_decode().cast(type_)
     if t.is_list(array.type) and not array.null_count:  # a cast copies the values
-        offsets = int64_array(offset_view(array, np.dtype(np.int32)).astype(np.int64))
-        return pa.LargeListArray.from_arrays(offsets, array.values, type=type_)
+        offsets, values = offset_view(array, np.dtype(np.int32)).astype(np.int64), array.values
+        if values.type != type_.value_type:
+            begin, end = int(offsets[0]), int(offsets[-1])
+            values, offsets = _widened(values.slice(begin, end - begin), type_.value_type), offsets - begin
+        return pa.LargeListArray.from_arrays(int64_array(offsets), values, type=type_)
     return array.cast(type_)
 
 
@@ -309,6 +312,16 @@ def _wide(type_: pa.DataType) -> pa.DataType:
         return pa.large_string()
     if t.is_binary(type_):
         return pa.large_binary()
-    if t.is_list(type_):
-        return pa.large_list(type_.value_field)
+    if t.is_list(type_) or t.is_large_list(type_):
+        return pa.large_list(_wide_field(type_.value_field))
+    if t.is_fixed_size_list(type_):
+        return pa.list_(_wide_field(type_.value_field), type_.list_size)
+    if t.is_struct(type_):
+        return pa.struct(list(map(_wide_field, type_)))
+    if t.is_map(type_):
+        return pa.map_(_wide_field(type_.key_field), _wide_field(type_.item_field), type_.keys_sorted)
     return type_
+
+
+def _wide_field(field: pa.Field) -> pa.Field:
+    return field if t.is_dictionary(field.type) else field.with_type(_wide(field.type))
