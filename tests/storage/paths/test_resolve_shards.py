@@ -114,6 +114,24 @@ def test_a_missing_shard_is_found_among_names_with_several_suffixes(tree):
         tree.found("t-0000[012]-of-00004*")
 
 
+@pytest.mark.parametrize(
+    ("names", "pattern", "missing"),
+    [
+        (["t-00000-of-100000", "t-99999-of-100000"], "t-?????-of-100000", "t-00001-of-100000"),
+        (["t-00000-of-100000", "t-00002-of-100000"], "t-0000[012]-*", "t-00001-of-100000"),
+        (["t-00000-of-100001", "t-100000-of-100001"], "t-*", "t-00001-of-100001"),
+        (["t-000000-of-100000", "t-000002-of-100000"], "t-00000[012]-*", "t-000001-of-100000"),
+        (["t-000001-of-000002"], "t-*", "t-000000-of-000002"),
+        (["t-0-of-12", "t-11-of-12"], "t-?-of-12", "t-1-of-12"),
+    ],
+)
+def test_a_missing_shard_is_named_as_the_others(tree, names, pattern, missing):
+    tree.make(*names)
+    with pytest.raises(FileNotFoundError) as caught:
+        tree.found(pattern)
+    assert caught.value.filename.endswith(f"/{missing}")
+
+
 def test_a_count_without_bound_is_still_checked(tree):
     tree.make("t-00000-of-99999999999999")
     with pytest.raises(FileNotFoundError, match="shard 1 of 99999999999999 is missing"):

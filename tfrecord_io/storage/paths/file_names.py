@@ -59,6 +59,7 @@ class ShardName:
     suffix: str
     count_text: str  # as in the name
     id: str = ""
+    width: int = 5  # digits that the numbers of all shards have at least
 
     @property
     def family(self) -> tuple[str, str]:
@@ -79,8 +80,7 @@ class ShardName:
 
     def sibling(self, index: int) -> str:
         """Name of another shard of the same family, which has a count."""
-        width = len(self.count_text)
-        return f"{self.base}-{index:0{width}d}-of-{self.count_text}{self.suffix}"
+        return f"{self.base}-{index:0{self.width}d}-of-{self.count_text}{self.suffix}"
 
 
 def stems_of(name: str, plain: str | None = None) -> tuple[str, ...]:
@@ -103,7 +103,10 @@ def parse_shard(name: str) -> ShardName | None:
     """
     match = _SHARD.fullmatch(name)
     if match is not None:
-        return ShardName(match["base"], int(match["index"]), int(match["count"]), match["suffix"], match["count"])
+        index, count = match["index"], match["count"]
+        # TensorFlow writes five digits, also of numbers below a count with more
+        width = len(index) if index.startswith("0") else len(count) if count.startswith("0") else min(len(count), 5)
+        return ShardName(match["base"], int(index), int(count), match["suffix"], count, width=width)
     match = _GROWN.fullmatch(name)
     if match is not None and CODECS.without_suffix(match["suffix"]).lower() in RECORD_SUFFIXES:
         return ShardName(match["base"], int(match["index"]), None, match["suffix"], "", match["id"])

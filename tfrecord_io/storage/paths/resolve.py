@@ -676,7 +676,7 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
         missing = count - sum(index < count for index in seen)
         absent: Iterable[int] = (index for index in range(count) if index not in seen)
         if missing and wanted is not None and count <= _MOST_MATCHED:
-            forms = list({(s.base, s.suffix, s.count_text): s for _, s in shards}.values())
+            forms = list({(s.base, s.suffix, s.count_text, s.width): s for _, s in shards}.values())
             absent = [index for index in absent if any(wanted(form.sibling(index)) for form in forms)]
             missing = len(absent)
         if missing:
