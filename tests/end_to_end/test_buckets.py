@@ -216,6 +216,15 @@ def test_shards_of_the_web_by_a_bare_stem_and_query_strings(shards: Web) -> None
     assert tfr.read_table(shards.url("d/train.tfrecord-00000-of-00003?signature=a@b%2F1")).num_rows == 1000
 
 
+def test_any_number_of_shards_is_looked_up_on_the_web_by_the_first(shards: Web) -> None:
+    count = 10**17
+    with pytest.raises(FileNotFoundError, match="no shard such as 'train-00000-of-1"):
+        tfr.read_table(shards.url(f"d/train@{count}"))
+    shards.files[f"d/train-00000-of-{count}"] = b"?"
+    with pytest.raises(ValueError, match="expected at most 1,000,000 shards on a web server"):
+        tfr.read_table(shards.url(f"d/train@{count}"))
+
+
 @pytest.mark.parametrize("path", ["d/*", "d/train@*", "d/", "d/train.tfrecord-0000[01]-of-00003"])
 def test_listings_are_refused_on_the_web(shards: Web, path: str) -> None:
     with pytest.raises(ValueError, match="a web server has no listing of its files") as caught:

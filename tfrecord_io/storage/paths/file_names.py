@@ -297,10 +297,10 @@ def split_suffixes(name: str) -> tuple[str, str, str]:
     return front, plain[len(front) :], name[len(plain) :]
 
 
-def spelled_shards(stem: str, count: int) -> Iterator[list[str]]:
-    """The names of all shards of ``stem@count``, for each usual form of names, the most exact first.
+def spelled_shards(stem: str, count: int) -> Iterator[ShardName]:
+    """The first shard of ``stem@count``, for each usual form of names, the most exact first.
 
-    >>> [names[0] for names in spelled_shards("train", 2)][:3]
+    >>> [shard.sibling(0) for shard in spelled_shards("train", 2)][:3]
     ['train-00000-of-00002', 'train.tfrecord-00000-of-00002', 'train-00000-of-00002.tfrecord']
     """
     front = _without_record_suffix(stem)
@@ -308,7 +308,7 @@ def spelled_shards(stem: str, count: int) -> Iterator[list[str]]:
     forms = [(stem, ""), (front, suffix)] if suffix else [(stem, ""), (f"{stem}.tfrecord", ""), (stem, ".tfrecord")]
     for compression in chain([""], (suffix for codec in CODECS for suffix in codec.suffixes[:1])):
         for base, end in forms:
-            yield [shard_name(base, i, count) + end + compression for i in range(count)]
+            yield ShardName(base, 0, count, end + compression, f"{count:05d}")
 
 
 class ShardSpec(NamedTuple):

@@ -445,10 +445,13 @@ class _Search:
         if count is None:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
             raise ValueError(f"'{self.fs.display_path(name)}': {text}")
-        form = next((form for form in spelled_shards(stem, count) if form and self.fs.entry(form[0]) is not None), None)
+        forms = spelled_shards(stem, count) if count else ()
+        form = next((form for form in forms if self.fs.entry(form.sibling(0)) is not None), None)
         if form is None:
             raise _nothing(self.fs, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
-        found = [entry for entry in self.fs.entries(form) if entry is not None]
+        if count > _MOST:
+            raise ValueError(f"'{self.fs.display_path(name)}': expected at most {_MOST:,} shards on a web server")
+        found = [entry for entry in self.fs.entries([*map(form.sibling, range(count))]) if entry is not None]
         return self._sorted(found, complete=not self.allow_missing)
 
     def _sorted(
