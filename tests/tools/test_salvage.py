@@ -20,7 +20,10 @@ from records import blobs, example, flip, framed, int64s, written
 from servers import Bucket
 from tfrecord_io.compression import CODECS
 from tfrecord_io.schema.embedded import FIELD
+from tfrecord_io.storage.paths.file_names import ShardName
+from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.tools.salvage import salvage
+from tfrecord_io.tools.salvage_writer import missing_shards
 
 PAYLOADS = [example(n=int64s(i)) for i in range(10)]
 SIZE = len(framed(PAYLOADS[0]))
@@ -354,6 +357,25 @@ def test_a_dataset_with_folders_is_one_dataset_again(tmp_path: Path) -> None:
     assert tfr.count(f"{tmp_path}/dst/") == 18
     assert tfr.salvage(f"{tmp_path}/src/", f"{tmp_path}/dst/", mode="overwrite").ok
     assert tfr.count(f"{tmp_path}/dst/") == 12
+
+
+def test_the_shards_that_names_state_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, sibling = [f"t-{i:05d}-of-100" for i in range(90)], ShardName.sibling
+    for name in names:
+        (tmp_path / name).write_bytes(framed(PAYLOADS[0]))
+    calls: list[int] = []
+    monkeypatch.setattr(ShardName, "sibling", lambda self, index: calls.append(index) or sibling(self, index))
+    sources = resolve_inputs(tmp_path, allow_missing_shards=True)
+    assert missing_shards(sources, tmp_path) == [str(tmp_path / f"t-{i:05d}-of-100") for i in range(90, 100)]
+    assert len(calls) == 90 + 100
+
+
+def test_a_name_that_states_more_shards_than_any_dataset_has(tmp_path: Path) -> None:
+    path = tmp_path / f"t-00000-of-{10**17}"
+    path.write_bytes(framed(PAYLOADS[0]))
+    with pytest.raises(ValueError, match=f"states {10**17} shards, expected at most 1,000,000; name the files one by"):
+        salvage(tmp_path, tmp_path / "out/")
+    assert salvage([path], tmp_path / "out/").records == 1
 
 
 def test_damage_and_missing_shards_in_folders_are_reported(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
+    ShardName,
     dataset_of,
     folder_names,
     manifest_name,
@@ -44,6 +45,8 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.tools.record_copy import say_published
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
 from tfrecord_io.write.sharded_sink import unite_schemas
+
+_MOST_SHARDS = 1_000_000  # of a family without a manifest, of which missing ones are looked for
 
 
 class IntactRecords:
@@ -306,12 +309,18 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
     named = {os.fspath(item) for item in (src if isinstance(src, list | tuple) else [src]) if _is_path(item)}
     sources = [source for source in sources if source.path not in named]
     present = {source.path for source in sources}
-    missing: dict[str, None] = {}
+    families: dict[str, tuple[str, ShardName, int]] = {}  # by the name of the first shard
     for source in sources:
         directory, slash, base = source.path.rpartition("/")
         shard = parse_shard(base)
         if source.shard is None and shard is not None and shard.count is not None:
-            missing.update((directory + slash + shard.sibling(i), None) for i in range(shard.count))
+            families.setdefault(directory + slash + shard.sibling(0), (directory + slash, shard, shard.count))
+    missing: dict[str, None] = {}
+    for first, (folder, shard, count) in families.items():
+        if count > _MOST_SHARDS:
+            text = f"the name states {count} shards, expected at most {_MOST_SHARDS:,}; name the files one by one"
+            raise ValueError(f"'{printable(first)}': {text}")
+        missing.update((folder + shard.sibling(i), None) for i in range(count))
     return [path for path in missing if path not in present]
 
 
