@@ -178,6 +178,16 @@ def test_other_keywords_convert_all_files(tmp_path: Path, days: list[str], writt
         assert written == [0, 1, 2, 3, 4]
 
 
+def test_more_files_than_shards_are_refused_before_any_is_read(
+    tmp_path: Path, days: list[str], written: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfrecord_io.write.resumable.MOST_SHARDS", len(days) - 1)
+    with pytest.raises(ValueError, match=f"{len(days)} files, each of which becomes a shard; expected at most"):
+        tfr.convert(days, tmp_path / "t/", resume=True)
+    assert written == []
+    assert not (tmp_path / "t").exists()
+
+
 @pytest.mark.parametrize("harm", [os.remove, lambda path: path.write_bytes(b""), lambda path: flip(path, 40)])
 def test_a_damaged_shard_is_not_taken_over(tmp_path: Path, days: list[str], written: list[int], harm: Any) -> None:
     target = tmp_path / "out" / "x@*"

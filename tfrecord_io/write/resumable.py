@@ -32,7 +32,7 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import new_id, parse_spec
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
-from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
+from tfrecord_io.storage.paths.resolve_output import MOST_SHARDS, Output, resolve_output
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source, SummedFile, source_of
@@ -98,7 +98,8 @@ class ResumableWriter:
         Raises
         ------
         ValueError
-            The settings differ from those of the writing that was begun, or `path` states a number of shards.
+            The settings differ from those of the writing that was begun, `path` states a number of shards, or there are
+            more sources than a dataset has shards.
         TypeError
             An option that concerns the dataset as a whole.
         FileExistsError
@@ -109,6 +110,11 @@ class ResumableWriter:
             Another process is at work.
         """
         output = absolute(_resolved(path, options), options.storage)
+        if len(sources) > MOST_SHARDS:
+            text = (
+                f"'{output.path}': {len(sources)} files, each of which becomes a shard; expected at most {MOST_SHARDS}"
+            )
+            raise ValueError(say("{}; convert them in several calls, or without {resume=True}", text))
         journal = ResumeJournal(output, options.storage)
         digest = hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
         options = replace(options, threads=options.thread_count)
