@@ -478,7 +478,8 @@ class _Copy:
             lost = next((name for name in gone if name in named), None)
             if lost is not None:
                 text = say(
-                    "the dataset has '{}', which the source has not: {update=True} would remove it", printable(lost)
+                    "the dataset has '{}', which the source does not have: {update=True} would remove it",
+                    printable(lost),
                 )
                 path = self.fs.display_path(self.directory + manifest)
                 raise FileExistsError(errno.EEXIST, text & "choose another directory", path)

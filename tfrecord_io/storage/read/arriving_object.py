@@ -28,8 +28,9 @@ class ArrivingObject:
         self._room = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None  # of a request that waits for room
         self._error: Exception | None = None
-        self._closed = self._ended = False
+        self._ended = False
         self._request = remote.submit(self._receive())
+        self._closed = False
 
     async def _receive(self) -> None:
         count = 0
