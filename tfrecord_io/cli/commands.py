@@ -229,7 +229,7 @@ def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
     from tfrecord_io.file_formats.format_of_path import format_of_target
 
     if writing and target is None:
-        raise click.UsageError("--mode, --partition-by and --evolve need -o TARGET, which is missing")
+        raise click.UsageError("--mode, --partition-by and --evolve are for -o TARGET, which is missing")
     of_files = {**writing, "mode": None} if writing.get("mode") in get_args(FileMode) else writing
     if target is not None and any(of_files.values()) and format_of_target(target) is not None:
         text = f"--append, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
