@@ -122,7 +122,7 @@ def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
     _seed,
 )
 def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
-    """Split the records of files into shards, by a column, or into random parts.
+    """Split records into shards, by a column, or into random parts.
 
     Records are copied as bytes, in their order. With --by or --fractions, TARGET is a directory.
     """
