@@ -9,10 +9,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_array
 
 import tfrecord_io as tfr
 from rounds import rounds
@@ -316,3 +318,25 @@ def test_intervals_of_months_days_and_nanoseconds(tmp_path: Path, value: Any, as
     data = pd.DataFrame({"x": pd.Series([value, None], dtype=object)}) if as_frame else {"x": [value, None]}
     tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
     assert tfr.read_table(tmp_path / "x.tfrecord")["x"].to_pylist() == [pa.MonthDayNano([1, 2, 3]), None]
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ([np.array([1], "M8[s]"), np.array([1], "M8[ms]")], "its arrays have the dtypes datetime64[ms], datetime64[s]"),
+        ([np.int64([2**53 + 1]), np.float32([0.5])], "its arrays have the dtypes float32, int64"),
+        ([np.zeros(2, "V4")], "arrays of dtype |V4 cannot be stored in a TFRecord"),
+    ],
+)
+def test_arrays_that_cannot_be_stored_are_told_from_their_dtypes(cells: list[Any], reason: str) -> None:
+    for data in ({"x": cells}, pd.DataFrame({"x": pd.Series(cells, dtype=object)})):
+        with pytest.raises(EncodeError) as caught:
+            open_input(data)
+        assert (caught.value.reason, caught.value.feature) == (reason, "x")
+
+
+def test_an_array_of_another_library_says_how_to_convert_it() -> None:
+    for values, advice in ((csr_array(np.eye(2)), "pass its toarray()"), (da.arange(3), "with numpy.asarray")):
+        with pytest.raises(EncodeError, match="a column is an array of NumPy or a list, not") as caught:
+            open_input({"x": values})
+        assert advice in caught.value.advice

@@ -225,8 +225,7 @@ def refuse_times_among_others(cells: Any) -> None:
     if np.ndarray in types:
         dtypes = {cell.dtype for cell in cells if isinstance(cell, np.ndarray)}
         if len(kinds := {dtype.kind for dtype in dtypes}) > 1 and "M" in kinds:
-            several = ", ".join(sorted(map(str, dtypes))[:5])
-            raise EncodeError(f"its arrays have the dtypes {several}", advice="convert them to one dtype")
+            raise _refused_dtypes(None, dtypes)
     if dict in types:
         dicts = [cell for cell in cells if isinstance(cell, dict)]
         inner_types = set(map(type, chain.from_iterable(map(dict.values, dicts))))
@@ -235,6 +234,16 @@ def refuse_times_among_others(cells: Any) -> None:
             refuse_times_among_others([cell[name] for cell in dicts if name in cell])
     if list in types or tuple in types:
         refuse_times_among_others(_flattened(cells))
+
+
+def _refused_dtypes(name: str | None, dtypes: Iterable[np.dtype[Any]]) -> EncodeError:
+    """The error for arrays of these dtypes, which no column holds."""
+    shown = sorted(map(str, dtypes))
+    if len(shown) == 1:
+        reason, advice = f"arrays of dtype {shown[0]} cannot be stored in a TFRecord", "convert them to another"
+    else:
+        reason, advice = f"its arrays have the dtypes {', '.join(shown[:5])}", "convert them to one dtype"
+    return EncodeError(reason, feature=name, advice=advice)
 
 
 def is_object_dtype(dtype: Any) -> bool:
@@ -365,6 +374,10 @@ def _refuse_lost_times(name: str, cells: Iterable[Any], classes: set[type], type
 def no_arrow_form(name: str, values: Any) -> EncodeError:
     """The error for values that Arrow cannot hold, with their types."""
     dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and not isinstance(values, np.ndarray) and not _is_series(values):
+        reason = f"a column is an array of NumPy or a list, not {type(values).__module__}.{type(values).__qualname__}"
+        advice = "pass its toarray()" if hasattr(values, "toarray") else "convert it with numpy.asarray"
+        return EncodeError(reason, feature=name, advice=advice)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
         reason = f"values of dtype {dtype} cannot be stored in a TFRecord"
         return EncodeError(reason, feature=name, advice="convert the column first")
@@ -375,6 +388,8 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
         reason = "an integer is outside the range of int64, which cannot be stored in a TFRecord"
         advice = _conversion(name, dtype, "str(v)")
         return EncodeError(reason, record=big, feature=name, expected="-2**63 to 2**63 - 1", advice=advice)
+    if types == ["ndarray"] and (dtypes := {cell.dtype for cell in cells}) and not any(map(is_object_dtype, dtypes)):
+        return _refused_dtypes(name, dtypes)
     if (error := _refused_value(name, values, types)) is not None:
         return error
     if len(types) == 1:
