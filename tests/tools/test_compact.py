@@ -404,10 +404,13 @@ def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: py
 
 def test_the_command(tmp_path: Path) -> None:
     days(tmp_path)
+    joined = len([*tmp_path.glob("part-*")])
     run = CliRunner().invoke(group, ["compact", str(tmp_path)])
-    assert (run.exit_code, "10 records" in run.output) == (0, True)
+    (path,) = tmp_path.glob("part-*")
+    line = f"{tmp_path}: {joined} files joined into 1, 10 records, {path.stat().st_size:,} bytes\n"
+    assert (run.exit_code, run.output) == (0, line)
     run = CliRunner().invoke(group, ["compact", "--json", str(tmp_path)])
-    assert json.loads(run.output) == {"path": str(tmp_path), "records": 0, "bytes": 0, "files": 0}
+    assert json.loads(run.output) == {"path": str(tmp_path), "records": 0, "bytes": 0, "files": 0, "joined": 0}
     run = CliRunner().invoke(group, ["compact", "--max-shard-bytes", "9", str(tmp_path)])
     assert run.output == f"{tmp_path}: nothing to join\n"
     assert str(tfr.compact(tmp_path)) == f"{tmp_path}: nothing to join"

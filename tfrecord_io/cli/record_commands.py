@@ -187,11 +187,13 @@ def compact(path: str, as_json: bool, **keywords: Any) -> None:
     Records are copied as bytes, in their order. The new shards replace the small ones in one step.
     """
     from tfrecord_io.cli import output
+    from tfrecord_io.tools.compact import CompactReport
     from tfrecord_io.tools.compact import compact as compact_files
 
     report = compact_files(path, progress=True, **{name: each for name, each in keywords.items() if each is not None})
-    text = _line(report) if report.files else f"{printable(path)}: nothing to join"
-    output.print_result(as_json, {**_value(report), "files": len(report.files)}, text)
+    assert isinstance(report, CompactReport)
+    value = {**_value(report), "files": len(report.files), "joined": report.joined}
+    output.print_result(as_json, value, report._line(counted(report.bytes, "byte")))
 
 
 def _copy(

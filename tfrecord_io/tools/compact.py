@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
-from tfrecord_io.display import Summary
+from tfrecord_io.display import counted
 from tfrecord_io.errors import printable, say
 from tfrecord_io.options import MIB, check_integer
 from tfrecord_io.options.write import CopyOptions
@@ -100,7 +100,7 @@ def compact(
     compaction = _Compaction(manifest_of(sources, path, "compacted", _ONE_DATASET), path)
     compaction.join(sources, max_shard_bytes)
     if not compaction.groups:
-        return _NothingJoined(os.fspath(path), 0, 0, compaction.manifest.compression, (), {})
+        return CompactReport(os.fspath(path), 0, 0, compaction.manifest.compression, (), {})
     indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction).resolved()
     copied = CopiedRecords(compaction.groups, options)
     with ExitStack() as undo:
@@ -115,15 +115,21 @@ def compact(
     compaction.warn_of_left()
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     compression, columns = compaction.manifest.compression, copied.schema.columns
-    return WriteReport(os.fspath(path), records, size, compression, columns, {}, files)
+    joined = sum(map(len, compaction.groups.values()))
+    return CompactReport(os.fspath(path), records, size, compression, columns, {}, files, joined=joined)
 
 
 @dataclass(frozen=True, repr=False)
-class _NothingJoined(WriteReport):
-    """The report of a compaction that changed nothing."""
+class CompactReport(WriteReport):
+    """What was written, instead of so many shards that were `joined`."""
 
-    def _summary(self) -> Summary:
-        return Summary(f"{printable(self.path)}: nothing to join")
+    joined: int = 0
+
+    def _line(self, size: str, done: str = "") -> str:
+        if not self.files:
+            return f"{printable(self.path)}: nothing to join"
+        files = f"{self.joined:,} files joined into {len(self.files):,}"
+        return f"{printable(self.path)}: {files}, {counted(self.records, 'record')}, {size}"
 
 
 def _write(

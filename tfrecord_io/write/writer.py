@@ -110,10 +110,10 @@ class WriteReport(Report):
         below = (file.path.removeprefix(base) for file in self.files if file.path.startswith(base))
         return [*dict.fromkeys(printable(path.rpartition("/")[0]) for path in below if "/" in path)]
 
-    def _line(self, size: str) -> str:
-        """The line about the files, with their size."""
+    def _line(self, size: str, done: str = "") -> str:
+        """The line about the files, with their size, and what was done with the records."""
         amounts = [counted(len(self.files), "file")] if len(self.files) > 1 else []
-        amounts += [counted(self.records, "record"), size, self.compression or ""]
+        amounts += [f"{counted(self.records, 'record')} {done}".rstrip(), size, self.compression or ""]
         names = [f"{name} (index)" if name in self.index else name for name in self.columns]
         folders = self._folders()
         where = f"in {folders[0]}" if len(folders) == 1 else f"in {counted(len(folders), 'folder')}" if folders else ""
