@@ -231,7 +231,8 @@ def test_a_daily_job(run, tmp_path: Path) -> None:
     assert run("convert", days, f"{target}/", "--partition-by", "day").exit_code == 0
     assert run("convert", days, f"{target}/", "--partition-by", "day").exit_code == 3
     days.write_text("user,day\n9,05-01\n")
-    assert run("convert", days, target, "--append", "--partition-by", "day").exit_code == 0
+    appended = run("convert", days, target, "--append", "--partition-by", "day")
+    assert (appended.exit_code, ": 1 record appended, " in appended.output) == (0, True)
     assert tfr.read_table(target)["user"].to_pylist() == [1, 9, 2]
     days.write_text("user,day,km\n5,05-02,7\n")
     refused = run("convert", days, target, "--append", "--partition-by", "day")
@@ -241,9 +242,9 @@ def test_a_daily_job(run, tmp_path: Path) -> None:
     shown = run("sql", query, "-o", f"{target}/", "--mode", "overwrite_partitions", "--partition-by", "day")
     assert shown.exit_code == 0, shown.output
     assert tfr.read_table(target)["user"].to_pylist() == [11, 19, 2, 5]
-    assert (
-        run("sql", "SELECT 7 AS user, '05-03' AS day", "-o", target, "--append", "--partition-by", "day").exit_code == 0
-    )
+    query = "SELECT 7 AS user, '05-03' AS day"
+    appended = run("sql", query, "-o", target, "--append", "--partition-by", "day")
+    assert (appended.exit_code, appended.output) == (0, f"{target}/: 1 record appended\n")
     assert tfr.count(target) == 5
 
 

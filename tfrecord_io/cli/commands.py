@@ -214,7 +214,9 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
         if output is not None:
             report = _write_rows(stream, output, writing, keywords["storage_options"] if is_url(output) else None)
             written = {name: getattr(report, name) for name in ("path", "records", "bytes")}
-            printed.print_result(as_json, written, f"{printable(report.path)}: {counted(report.records, 'record')}")
+            done = " appended" if writing.get("mode") == "append" else ""
+            text = f"{printable(report.path)}: {counted(report.records, 'record')}{done}"
+            printed.print_result(as_json, written, text)
             return
         rows = stream.read_all()
     whole = [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]

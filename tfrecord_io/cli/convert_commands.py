@@ -228,7 +228,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     path = sources[0] if len(sources) == 1 else list(sources)
     report = convert_given(path, target, sides, places, {**given, "progress": True}, **whole)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
-    output.print_result(as_json, value, report._line(counted(report.bytes, "byte")), err=summary_on_stderr)
+    line = report._line(counted(report.bytes, "byte"), "appended" if given.get("mode") == "append" else "")
+    output.print_result(as_json, value, line, err=summary_on_stderr)
 
 
 @tfr.declare("Write")
