@@ -219,7 +219,7 @@ columns = click.option(
 )
 
 
-def modes(*values: str) -> Callable[[Any], Any]:
+def modes(*values: str, default: str = "a file is replaced, and a dataset is an error") -> Callable[[Any], Any]:
     """Declare --mode, which says what becomes of existing output, and the short forms of two of its values."""
     shorts = {"overwrite": "Replace TARGET: --mode overwrite.", "append": "Add rows to the dataset: --mode append."}
     shorts = {name: text for name, text in shorts.items() if name in values}
@@ -235,7 +235,7 @@ def modes(*values: str) -> Callable[[Any], Any]:
 
         for name, text in reversed(shorts.items()):
             run = click.option(f"--{name}", is_flag=True, help=text)(run)
-        text = "What to do if TARGET exists; by default, a file is replaced, and a dataset is an error."
+        text = f"What to do if TARGET exists; by default, {default}."
         return click.option("--mode", type=click.Choice(values), help=text)(run)
 
     return declare

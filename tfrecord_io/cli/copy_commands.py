@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import SourcesArgument, file_modes, options, read_from, where_option, with_stdin
+from tfrecord_io.cli.common_options import SourcesArgument, modes, options, read_from, where_option, with_stdin
 from tfrecord_io.cli.process import echo
+from tfrecord_io.typing import FileMode
 
 
 def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -33,10 +34,11 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
         is_flag=True,
         help="Copy files that differ, by checksum, and remove those that SOURCE no longer has.",
     ),
-    file_modes,
+    modes(*get_args(FileMode), default="that is an error"),
     click.option("--all-files", is_flag=True, help="Copy all files of a directory, not only TFRecord files."),
     where_option(
-        "Only partition folders that meet a condition, such as \"day >= 2024-05-01\" or \"label in ['a', 'b']\"."
+        'Only partition folders (day=1/) that meet a condition, such as "day >= 5" or "day in [1, 2]". With --update, '
+        "the other folders of TARGET are kept."
     ),
     click.option("--dry-run", is_flag=True, help="Write nothing; print what would be copied and removed."),
     click.option("--limit-rate", metavar="RATE", help="Maximum bytes per second, such as 100MB."),
