@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tfrecord_io as tfr
 from limited import set_limits
+from servers import Web
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.paths.file_names import manifest_name, new_id, shard_name, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
@@ -166,3 +170,15 @@ def test_each_dataset_of_a_directory_has_its_own_manifest() -> None:
     for stem in ("part", "train", "a.b-c"):
         assert stem_of(manifest_name(stem)) == stem
     assert stem_of("manifest.json") is None
+
+
+def test_a_url_with_a_query_has_no_sidecars(web: Web, tmp_path: Path) -> None:
+    """A server that ignores the query, or what follows it, would return the file as its own index."""
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    web.files["a.tfrecord"] = (tmp_path / "a.tfrecord").read_bytes()
+    url = web.url("a.tfrecord?download=true")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tfr.verify(url).ok
+        assert tfr.count(url) == 2
+    assert not any("index" in request for request in web.requests)

@@ -573,8 +573,9 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     The sidecar of ``x.tfrecord`` is called ``x.tfrecord.index`` or, if there is none, ``x.index``. Of a directory in a
     bucket that was listed to find the files, those that it had then are known.
 
-    Pieces of files, records chosen of one, file objects and staged shards have none. For many files on a server that
-    cannot list directories nothing is looked up, as it would take a request for each.
+    Pieces of files, records chosen of one, file objects and staged shards have none, nor has the URL of a web server
+    with a query, which the names of sidecars would be put behind. For many files on a server that cannot list
+    directories nothing is looked up, as it would take a request for each.
     """
     parents = list(map(_parent, sources))
     counts = Counter(parents)
@@ -596,6 +597,8 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
     if source.shard is not None and source.shard.staged is not None:
         return None  # its name is not certain yet: what is next to it may be the index of the shard that it replaces
     fs, name = _location(source)
+    if not fs.can_list and "?" in name:
+        return None
     front, record_suffix, compression_suffix = split_suffixes(name)
     stems = (name, front) if record_suffix and not compression_suffix else (name,)
     names = [stem + suffix for stem in stems for suffix in suffixes]
