@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import tempfile
 import warnings
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -269,3 +271,15 @@ def test_values_that_look_like_shards_can_be_read(values: set[str]) -> None:
         reports = tfr.split(f"{folder}/a.tfrecord", f"{folder}/by", by="v")
         assert [unquote(name) for name in reports] == sorted(values)
         assert set(tfr.read_table(f"{folder}/by")["v"].to_pylist()) == values
+
+
+@pytest.mark.parametrize("how", ["split", "salvage", "copy", "merge"])
+def test_an_empty_target_is_not_the_root_directory(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        tfr.write_tfrecord({"x": range(10)}, tmp_path / f"{name}.tfrecord")
+    monkeypatch.chdir(tmp_path)
+    keywords: dict[str, Any] = {"fractions": [0.5, 0.5]} if how == "split" else {}
+    before = {*os.listdir("/"), *os.listdir(tmp_path)}
+    with pytest.raises(FileNotFoundError, match="the path of the target is empty"):
+        getattr(tfr, how)(["a.tfrecord", "b.tfrecord"], "", **keywords)
+    assert {*os.listdir("/"), *os.listdir(tmp_path)} == before

@@ -17,6 +17,7 @@ from tfrecord_io.errors import say
 from tfrecord_io.options import check_integer
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.remedies import Keyword
+from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords
@@ -346,6 +347,7 @@ def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: A
     """Write each part to a file or dataset of its name in the directory `dst`."""
     codec = None if copied.options.compression in (None, "infer") else get_codec(copied.options.compression)
     suffix = ".tfrecord" + (codec.suffixes[0] if codec is not None else "")
+    check_writable(*locate(dst, copied.options.target))
     directory = dst if dst.endswith("/") else f"{dst}/"
     files = [f"{name}{suffix}" for name in names]
     with new_parent(directory, copied.options.target), record_outputs(copied, directory, files) as outputs:

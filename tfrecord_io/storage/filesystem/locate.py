@@ -125,7 +125,12 @@ def _unknown_protocol(url: str) -> ValueError | None:
 
 
 def check_writable(fs: FileSystem, name: str) -> None:
-    """Raise OSError, without a request, if a file is to be written to a web server."""
+    """Raise OSError, without a request, if a file is to be written to a web server, or to an empty path.
+
+    A slash behind an empty path, for a name in this directory, would make it the root directory.
+    """
+    if not name and not is_remote(fs):
+        raise FileNotFoundError(errno.ENOENT, "the path of the target is empty", name)
     if not fs.can_list:
         raise OSError(errno.EROFS, "a web server is read-only", fs.display_path(name))
 
