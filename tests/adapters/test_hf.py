@@ -177,6 +177,18 @@ def test_labels_keep_their_names(tmp_path: Path) -> None:
         assert tfr.dataset(again).to_hf().features == data.features
 
 
+def test_labels_keep_their_names_where_lists_have_another_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = datasets.ClassLabel(names=["cat", "dog"])
+    features = datasets.Features({"pet": names, "pets": datasets.Sequence(names)})
+    tfr.write_tfrecord(datasets.Dataset.from_dict({"pet": [1], "pets": [[0, 1]]}, features), tmp_path / "a.tfrecord")
+    monkeypatch.delattr(datasets, "List", raising=False)  # datasets 3 has Sequence
+    read = tfr.dataset(tmp_path / "a.tfrecord").to_hf()
+    assert read.features == features
+    assert list(read) == [{"pet": 1, "pets": [0, 1]}]
+
+
 def test_files_that_disagree_on_labels_have_numbers(tmp_path: Path) -> None:
     tfr.write_tfrecord(labelled(["cat", "dog"], [0]), tmp_path / "a.tfrecord")
     tfr.write_tfrecord(labelled(["cat", "dog"], [1]), tmp_path / "b.tfrecord")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -148,8 +149,8 @@ def _labelled(feature: Any, stated: Any) -> Any:
         return feature
     if isinstance(feature, dict):
         return {name: _labelled(child, stated.get(name)) for name, child in feature.items()}
-    if isinstance(feature, datasets.List):
-        return datasets.List(_labelled(feature.feature, stated.get("feature")), length=feature.length)
+    if hasattr(feature, "feature"):  # a list, whose class has another name in datasets 3
+        return replace(feature, feature=_labelled(feature.feature, stated.get("feature")))
     names = stated.get("names")
     if stated.get("_type") != "ClassLabel" or feature != datasets.Value("int64") or not isinstance(names, list):
         return feature
