@@ -102,6 +102,17 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path) -> None:
     assert [block.to_pydict() for block in task()] == [{"b": [5, 6]}]
 
 
+def test_columns_that_a_projection_renames(tmp_path: Path) -> None:
+    from tfrecord_io.plugins.engines.ray import _datasource_class
+
+    tfr.write_tfrecord({"a": [1, 2], "b": [4, 5], "c": [7, 8]}, tmp_path / "in.tfrecord")
+    source = _datasource_class()(tfr.dataset(tmp_path / "in.tfrecord"))
+    source._projection_map = {"a": "b", "b": "a"}  # as Ray 2.54 does for rename_columns; 2.59 renames by itself
+    (task,) = source.get_read_tasks(1)
+    assert task.schema.names == ["b", "a"]
+    assert [block.to_pydict() for block in task()] == [{"b": [1, 2], "a": [4, 5]}]
+
+
 # ---- writing
 
 

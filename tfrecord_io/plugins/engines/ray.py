@@ -117,13 +117,16 @@ def _datasource_class() -> type[Any]:
             scan = self._scan
             if self._predicate_expr is not None:
                 scan = scan.filter(self._predicate_expr.to_pyarrow())
+            names = self._projection_map or {}
             if self._projection_map is not None:
-                scan = scan.only(list(self._projection_map))
+                scan = scan.only(list(names))
+            # In older versions of Ray, such as 2.54, a projection also renames columns.
+            schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in scan.schema])
             return [
                 ReadTask(
-                    partial(_blocks, part if per_task_row_limit is None else part.limited(per_task_row_limit)),
+                    partial(_blocks, part if per_task_row_limit is None else part.limited(per_task_row_limit), schema),
                     BlockMetadata(num_rows=None, size_bytes=part.bytes, input_files=part.files, exec_stats=None),
-                    schema=_without_metadata(scan.schema),
+                    schema=schema,
                     per_task_row_limit=per_task_row_limit,
                 )
                 for part in scan.tasks(parallelism, PIECE_BYTES)
@@ -132,14 +135,17 @@ def _datasource_class() -> type[Any]:
     return TFRecordDatasource
 
 
-def _blocks(scan: Scan) -> Iterator[pa.Table]:
-    """The blocks of a read task; at least one, so that the columns are known."""
-    schema = _without_metadata(scan.schema)
+def _blocks(scan: Scan, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The blocks of a read task; at least one, so that the columns are known.
+
+    `schema` has the names of the columns in Ray, and not what pandas stored: Ray would restore an index in each block.
+    """
     empty = True
     with open_scan(scan) as batches:
         for batch in batches:
             empty = False
-            yield pa.Table.from_batches([batch]).cast(schema) if batch.num_columns else _rows(batch.num_rows)
+            renamed = pa.Table.from_batches([batch]).rename_columns(schema.names)
+            yield renamed.cast(schema) if batch.num_columns else _rows(batch.num_rows)
     if empty:
         yield schema.empty_table()
 
@@ -147,11 +153,6 @@ def _blocks(scan: Scan) -> Iterator[pa.Table]:
 def _rows(count: int) -> pa.Table:
     """A block without columns: Ray counts the rows of a column of this name, which no user sees."""
     return pa.table({"__bsp_stub": pa.nulls(count)})
-
-
-def _without_metadata(schema: pa.Schema) -> pa.Schema:
-    """Without what pandas stored: Ray would restore an index in each block."""
-    return schema.remove_metadata()
 
 
 # ---- writing
