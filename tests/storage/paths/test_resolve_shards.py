@@ -53,6 +53,14 @@ def test_several_families_in_a_directory_are_refused_with_a_glob_for_each_that_w
     assert sorted(sizes) == [1, 1, 2, 3]
 
 
+def test_the_glob_of_a_family_matches_numbers_of_more_digits(tree):
+    tree.make("part-m-00000", "part-r-00000", "part-r-100000")
+    with pytest.raises(ValueError, match="families of shards; name one") as caught:
+        tree.found("")
+    globs = [g for g in str(caught.value).split("'") if "?????" in g]
+    assert [len(resolve_inputs(g)) for g in globs] == [1, 2]
+
+
 def test_a_glob_may_join_families(tree):
     tree.make(*shards("mnist-train", 2), *shards("mnist-test", 1))
     assert tree.found("mnist-*") == [*shards("mnist-test", 1), *shards("mnist-train", 2)]

@@ -653,8 +653,9 @@ def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> No
 
 def _globs(fs: FileSystem, shards: _Shards) -> list[str]:
     by_count: dict[str, set[str]] = {}
+    number = "?????" if all(shard.index < 10**5 for _, shard in shards) else "?????*"
     for entry, shard in shards:
-        rest = "?????" if shard.count is None else f"*-of-{shard.count_text}"
+        rest = number if shard.count is None else f"*-of-{shard.count_text}"
         directory = fs.display_path(entry.parent) if entry.parent else ""
         by_count.setdefault(f"{glob.escape(directory)}{glob.escape(shard.base)}-{rest}", set()).add(shard.suffix)
     return [p + (s.pop() if len(s) == 1 else "*") for p, s in by_count.items()]
