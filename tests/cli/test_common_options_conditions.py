@@ -116,7 +116,7 @@ def test_commands_keep_the_rows(run, path: Path, tmp_path: Path) -> None:
     [
         ("cat", 'Only rows that meet a condition, such as "label == 3"'),
         ("delete", 'Remove rows that meet a condition, such as "label == 3"'),
-        ("copy", 'Only partition folders that meet a condition, such as "day >= 2024-05-01"'),
+        ("copy", 'Only partition folders (day=1/) that meet a condition, such as "day >= 5"'),
     ],
 )
 def test_the_help_says_what_it_selects_with_an_example(command: str, words: str) -> None:

@@ -8,10 +8,7 @@ import pytest
 @pytest.mark.parametrize(
     ("command", "option", "text"),
     [
-        ("copy", "--where", "Copy only the partition folders (day=1/) whose values meet a condition"),
         ("copy", "--mode", "by default, that is an error"),
-        ("delete", "--where", "Remove the rows that meet a condition"),
-        ("convert", "--where", "Only rows that meet a condition"),
         ("convert", "--mode", "by default, a file is replaced, and a dataset is an error"),
     ],
 )
