@@ -11,10 +11,10 @@ import io
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -32,6 +32,7 @@ WRITE_FAULTS = ("timeout", "timeout+", "slow", "slow+")
 """``timeout`` is made again by who asked; of ``slow`` (503) a library has given up; ``+``: the server did it."""
 
 NAME = "b"
+_NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Object:
     etag: str  # without quotes
     generation: int
     time: float
+    metadata: Mapping[str, str]
 
     @property
     def modified(self) -> datetime:
@@ -54,7 +56,8 @@ class Upload:
 
     key: str
     time: float
-    parts: dict[int, bytes]
+    metadata: Mapping[str, str]
+    parts: dict[int, bytes] = field(default_factory=dict)
 
 
 class Refused(Exception):
@@ -82,12 +85,14 @@ class Bucket:
         self.committed: dict[tuple[str, Object | None], dict[str, bytes]] = {}  # of Azure, of a version
         self.number = 1_000
 
-    def put(self, key: str, body: bytes, time: float, etag: str | None = None) -> Object:
+    def put(
+        self, key: str, body: bytes, time: float, etag: str | None = None, metadata: Mapping[str, str] = _NO_METADATA
+    ) -> Object:
         self.number += 1
         if etag is None or self.encrypted:
             hashed = b"%d" % self.number if self.encrypted else body
             etag = hashlib.md5(hashed, usedforsecurity=False).hexdigest()
-        found = self.objects[key] = Object(body, etag, self.number, time)
+        found = self.objects[key] = Object(body, etag, self.number, time, metadata)
         return found
 
     def get(self, key: str) -> Object:
@@ -203,7 +208,12 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         if Key not in self.simulated.objects:
             raise Refused("404", 404)
         found = self.simulated.get(Key)
-        return {"ETag": f'"{found.etag}"', "LastModified": found.modified, "ContentLength": len(found.body)}
+        return {
+            "ETag": f'"{found.etag}"',
+            "LastModified": found.modified,
+            "ContentLength": len(found.body),
+            "Metadata": dict(found.metadata),
+        }
 
     def _on_get_object(self, Key: str, Range: str = "", IfMatch: str = "", **_: Any) -> dict[str, Any]:
         found = self.simulated.get(Key)
@@ -239,10 +249,11 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         Body: Any = b"",
         IfMatch: str | None = None,
         IfNoneMatch: str | None = None,
+        Metadata: Mapping[str, str] = _NO_METADATA,
         **_: Any,
     ) -> dict[str, Any]:
         self._check(Key, IfMatch, IfNoneMatch)
-        return {"ETag": f'"{self.simulated.put(Key, bytes(Body), now).etag}"'}
+        return {"ETag": f'"{self.simulated.put(Key, bytes(Body), now, metadata=Metadata).etag}"'}
 
     def _on_copy_object(
         self,
@@ -259,7 +270,7 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         if CopySourceIfMatch and CopySourceIfMatch.strip('"') != found.etag:
             raise Refused("PreconditionFailed", 412, "x-amz-copy-source-If-Match")
         self._check(Key, IfMatch, IfNoneMatch)
-        stored = self.simulated.put(Key, found.body, now, found.etag)
+        stored = self.simulated.put(Key, found.body, now, found.etag, found.metadata)
         checksum = {"ChecksumCRC32C": _crc32c(found.body)} if "ChecksumAlgorithm" in more else {}
         return {"CopyObjectResult": {"ETag": f'"{stored.etag}"', **checksum}}
 
@@ -295,10 +306,12 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
             **following,
         }
 
-    def _on_create_multipart_upload(self, Key: str, now: float, **_: Any) -> dict[str, Any]:
+    def _on_create_multipart_upload(
+        self, Key: str, now: float, Metadata: Mapping[str, str] = _NO_METADATA, **_: Any
+    ) -> dict[str, Any]:
         self.simulated.number += 1
         id = f"upload-{self.simulated.number}"
-        self.simulated.uploads[id] = Upload(Key, now, {})
+        self.simulated.uploads[id] = Upload(Key, now, Metadata)
         return {"UploadId": id}
 
     def _upload(self, id: str) -> Upload:
@@ -319,7 +332,8 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         digests = b"".join(hashlib.md5(body, usedforsecurity=False).digest() for body in bodies)
         etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(bodies)}"
         del self.simulated.uploads[UploadId]
-        return {"ETag": f'"{self.simulated.put(Key, b"".join(bodies), now, etag).etag}"'}
+        stored = self.simulated.put(Key, b"".join(bodies), now, etag, upload.metadata)
+        return {"ETag": f'"{stored.etag}"'}
 
     def _on_abort_multipart_upload(self, UploadId: str, **_: Any) -> dict[str, Any]:
         self._upload(UploadId)

@@ -86,6 +86,9 @@ FOUND = {
     ),
     "a copy of which an error after its publication did not tell": "disk fixed ; copy_in:12 @ 59!EIO+",
     "a copy to which another writer appends before it has its names": "s3 grown append:1 ; copy_in:5 | append:2 @ 10>1",
+    "parts of an object that were put together without an answer, in a bucket where no ETag is a hash": (
+        "kms fixed+retries write_indexed:14 ; filter | arrays convert copy | clean @ 89!timeout+"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

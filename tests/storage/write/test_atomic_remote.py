@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from fsspec import AbstractFileSystem
@@ -17,7 +18,8 @@ from chaos import Chaos
 from limited import set_limits
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.write.atomic import open_named, open_output
 from tfrecord_io.storage.write.atomic_remote import S3Output
 
 BIG = bytes(range(256)) * (12 << 12)  # 12 MiB: an upload of several parts
@@ -135,6 +137,16 @@ def test_overwrite_false_refuses_a_file_created_meanwhile(s3: Bucket, data: byte
 
 
 @pytest.mark.fault(68)
+def test_overwrite_false_refuses_a_file_of_the_same_content(s3: Bucket) -> None:
+    """It is that of another writer, whatever it contains."""
+    out = open_named(*locate(s3.url("a"), StorageOptions(s3.storage_options)), exclusive=True, looks=False)
+    out.write(b"same")
+    s3.fs.pipe_file(s3.url("a"), b"same")
+    with pytest.raises(FileExistsError):
+        out.commit()
+
+
+@pytest.mark.fault(68)
 @CONTENTS
 def test_overwrite_false_works_on_servers_without_conditional_requests(
     s3: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch
@@ -201,12 +213,16 @@ def test_a_full_store_leaves_the_target_and_no_upload(s3: Bucket, chaos: Chaos, 
 def test_lost_response_is_not_a_failure(
     s3: Bucket, data: bytes, mode: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first try stores the object; the second is refused because it exists."""
+    """The first try stores the object, the second is refused. No ETag is a hash of the content, as with KMS."""
     real = s3.fs._call_s3
     lost: list[str] = []
 
     async def call(method: str, *arguments: Any, **kwargs: Any) -> Any:
+        if method == "complete_multipart_upload" and lost:
+            raise FileNotFoundError("NoSuchUpload")  # the server of the tests completes it again
         answer = await real(method, *arguments, **kwargs)
+        if method == "head_object":
+            answer["ETag"] = f'"{uuid4().hex}"'
         if method in ("put_object", "complete_multipart_upload") and not lost:
             lost.append(method)
             raise ConnectionResetError("the answer is lost")
@@ -217,6 +233,13 @@ def test_lost_response_is_not_a_failure(
     assert len(lost) == 1
     monkeypatch.undo()
     assert s3.fs.cat_file(s3.url("a")) == data
+
+
+@pytest.mark.parametrize("data", [b"small", BIG], ids=["small", "big"])
+def test_metadata_of_the_caller_is_kept(s3: Bucket, data: bytes) -> None:
+    options = {**s3.storage_options, "s3_additional_kwargs": {"Metadata": {"owner": "me"}}}
+    write(s3.url("a"), data, storage=StorageOptions(options))
+    assert s3.fs.metadata(s3.url("a"), refresh=True)["owner"] == "me"
 
 
 def test_parts_are_uploaded_concurrently_within_a_limit(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,7 @@ _GCS_UNIT = 256 << 10  # blocks are multiples of it
 _LEAST_GCS_BLOCK = 8 << 20  # as each costs a round trip
 _EXISTS = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 _STORED_SECONDS = 10.0  # to wait for a small object: it could be stored after it is removed
+_WRITING = "tfrecord-io-writing"  # the name of an id in the metadata of an object in S3
 _DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an object several TiB
 
 
@@ -368,6 +369,9 @@ class S3Output(PartedOutput):
         bucket, key, _ = fs.split_path(name)
         self._object = {"Bucket": bucket, "Key": key}
         self._condition = {"IfNoneMatch": "*"} if exclusive else {}
+        # Tells the object from others, which an ETag does not: those of equal contents may share one, or differ.
+        self._writing = new_id()
+        self._metadata = {**fs.s3_additional_kwargs.get("Metadata", {}), _WRITING: self._writing}
         self._upload_id: str | None = None
         self._creation: Future[None] | None = None
         self._aborted = False
@@ -397,7 +401,8 @@ class S3Output(PartedOutput):
 
     async def _create(self) -> None:
         stated = {"ChecksumAlgorithm": "CRC32C"} if self.states_crc32c else {}
-        self._upload_id = (await self._call("create_multipart_upload", **stated))["UploadId"]
+        answer = await self._call("create_multipart_upload", Metadata=self._metadata, **stated)
+        self._upload_id = answer["UploadId"]
         if self._aborted:  # before the id arrived
             await self._abort()
 
@@ -419,7 +424,8 @@ class S3Output(PartedOutput):
 
     async def _put_whole(self) -> None:
         body = self._part if self._body is None else self._body
-        await self._send("put_object", body, **self._condition, **self._stated(self._whole, self._body_crc32c))
+        stated = self._stated(self._whole, self._body_crc32c)
+        await self._send("put_object", body, Metadata=self._metadata, **self._condition, **stated)
 
     async def _send(self, method: str, body: bytearray | ObjectBody, **arguments: Any) -> dict[str, Any]:
         """Make a request with a body."""
@@ -468,27 +474,22 @@ class S3Output(PartedOutput):
         return super()._is_refused(error) or error_code(error) in _EXISTS
 
     def _was_stored(self, error: OSError) -> bool:
-        hashes = [str(self._tags[n]["ETag"]).strip('"') for n in sorted(self._tags)]
         try:
-            if self._upload_id is None:
-                expected = hashlib.md5(self._whole, usedforsecurity=False).hexdigest()
-            else:
-                digests = b"".join(map(bytes.fromhex, hashes))
-                expected = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(hashes)}"
-            return self._stored_hash() == expected
-        except (OSError, ValueError):  # other kinds of hashes, or no response
+            metadata = self._stored_metadata() or {}
+        except OSError:  # no response
             return False
+        return self._writing in metadata.values()  # servers write names in upper or lower case
 
     def _exists(self) -> bool:
-        return self._looks and self._stored_hash() is not None
+        return self._looks and self._stored_metadata() is not None
 
-    def _stored_hash(self) -> str | None:
-        """The hash of the stored object; None if it does not exist."""
+    def _stored_metadata(self) -> dict[str, str] | None:
+        """The metadata of the stored object; None if it does not exist."""
         try:
             answer = result_of(self._submit(self._tracked(self._call("head_object"))))
         except FileNotFoundError:
             return None
-        return str(answer["ETag"]).strip('"')
+        return dict(answer.get("Metadata", {}))
 
     async def _cancel(self) -> None:
         """Abort the upload by its id, so that no part of it stays stored and is charged for."""
