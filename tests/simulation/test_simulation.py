@@ -89,6 +89,9 @@ FOUND = {
     "parts of an object that were put together without an answer, in a bucket where no ETag is a hash": (
         "kms fixed+retries write_indexed:14 ; filter | arrays convert copy | clean @ 89!timeout+"
     ),
+    "a conversion that goes on where one ended after it had given a name": (
+        "plain grown append:1 append:2 ; delete:3 | evolve:3 | convert convert @ 9>2 35>0 53>2 62!slow"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

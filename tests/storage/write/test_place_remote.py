@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
 from appending_writer import appenders
+from limited import set_limits
 from rounds import COMPLETE
 from servers import Bucket
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -295,6 +297,59 @@ def test_a_claim_that_was_left_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         tfr.write_tfrecord({"x": [2]}, "/left/d/", mode="append", filesystem=fs)
     assert fs.find("/left") == before
     assert tfr.read_table(tfr.dataset("/left/d/", filesystem=fs))["x"].to_pylist() == [1]
+
+
+class Renames(Shared):
+    """One that renames in one step; the next one of a staged shard meets an error, before its effect or after it."""
+
+    protocol = "renames"
+    error: ClassVar[type[OSError] | None] = None
+    is_lost: ClassVar[bool] = False  # only the answer
+    left: ClassVar[int] = 0  # staged shards before that one
+
+    def mv(self, name: str, target: str, *_: Any, **__: Any) -> None:
+        fails = False
+        if name.endswith(".staged") and self.error is not None:
+            Renames.left, fails = self.left - 1, self.left == 0
+        if not fails or self.is_lost:
+            self.cp_file(name, target)
+            self.rm_file(name)
+        if fails and self.error is not None:
+            raise self.error("the server has failed")
+
+
+@pytest.fixture
+def renames(monkeypatch: pytest.MonkeyPatch) -> Renames:
+    set_limits(monkeypatch, backoff_seconds=0.001)
+    for name in ("error", "is_lost", "left"):
+        monkeypatch.setattr(Renames, name, getattr(Renames, name))
+    return Renames()
+
+
+@pytest.mark.parametrize("shard", range(3))
+def test_a_rename_whose_answer_is_lost_is_no_failure(renames: Renames, shard: int) -> None:
+    path = f"/lost-{shard}/d@3"
+    tfr.write_tfrecord({"x": [1] * 6}, path, filesystem=renames, threads=1)
+    Renames.error, Renames.is_lost, Renames.left = ConnectionResetError, True, shard
+    tfr.write_tfrecord({"x": [2] * 6}, path, filesystem=renames, mode="overwrite", threads=1)
+    assert Renames.left < 0
+    assert tfr.read_table(path[:-2], storage_options=renames)["x"].to_pylist() == [2] * 6
+
+
+@pytest.mark.parametrize("shard", range(3))
+def test_a_conversion_that_ended_between_its_renames_is_completed(renames: Renames, tmp_path: Path, shard: int) -> None:
+    sources, target = [str(tmp_path / f"{i}.tfrecord") for i in range(3)], f"/converted-{shard}/d@*"
+    for i, source in enumerate(sources):
+        tfr.write_tfrecord({"x": [i]}, source)
+    options = {"resume": True, "target_options": {"filesystem": renames, "threads": 1}}
+    Renames.error, Renames.left = PermissionError, shard
+    with pytest.raises(PermissionError, match="published nevertheless, and can be read; writing it again completes it"):
+        tfr.convert(sources, target, **options)
+    Renames.error = None
+    assert tfr.read_table(target, storage_options=renames)["x"].to_pylist() == [0, 1, 2]
+    tfr.convert(sources, target, **options)
+    assert tfr.read_table(target, storage_options=renames)["x"].to_pylist() == [0, 1, 2]
+    assert [name for name in renames.find("/") if "staged" in name or "_RESUME" in name] == []
 
 
 def test_generations_are_the_condition_in_google_cloud_storage(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,15 +241,13 @@ class LocalPlace(Place):
             self.create(name)
         return open_local(path, exclusive=False, model=model, after=_NAMED)
 
-    def move(
-        self, staged: str, name: str, *, again: bool = False, size: int | None = None, version: str | None = None
-    ) -> bool:
+    def move(self, staged: str, name: str, *, size: int | None = None, version: str | None = None) -> bool:
         if "/" in name:
             self.create(name)
         try:
             system.current.replace(f"{self.directory}{staged}", self.directory + name)
         except OSError as error:  # names both
-            if again and isinstance(error, FileNotFoundError) and os.path.exists(self.directory + name):
+            if isinstance(error, FileNotFoundError) and os.path.exists(self.directory + name):
                 return True
             raise OSError(error.errno, error.strerror, self.directory + name) from error
         self._changed.add(os.path.dirname(self.directory + name))

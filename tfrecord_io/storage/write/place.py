@@ -60,10 +60,8 @@ class Place(ABC):
         return None
 
     @abstractmethod
-    def move(
-        self, staged: str, name: str, *, again: bool = False, size: int | None = None, version: str | None = None
-    ) -> bool:
-        """Give a staged shard of this many bytes its name; `again`, it may have it already.
+    def move(self, staged: str, name: str, *, size: int | None = None, version: str | None = None) -> bool:
+        """Give a staged shard of this many bytes its name, which it may have already.
 
         With `version`, in a store with conditions: replacing only this one ("": of none). Returns whether it was.
         """

@@ -65,9 +65,7 @@ class RemotePlace(Place):
             self.fs.make_directory(folder)
             self._folders.add(folder)
 
-    def move(
-        self, staged: str, name: str, *, again: bool = False, size: int | None = None, version: str | None = None
-    ) -> bool:
+    def move(self, staged: str, name: str, *, size: int | None = None, version: str | None = None) -> bool:
         """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
         with raise_os_errors(self.fs.display_path(self.directory + name)):
             try:
@@ -75,10 +73,19 @@ class RemotePlace(Place):
             except ARGUMENT_ERRORS:
                 raise
             except Exception as error:  # of any library
+                if version is None and self._is_renamed(staged, name, size):
+                    return True
                 if version is None or not (_is_refused(error) or (version and isinstance(error, FileNotFoundError))):
                     raise
                 return False
         return True
+
+    def _is_renamed(self, staged: str, name: str, size: int | None) -> bool:
+        """Whether a shard has been given its name: before, or by a request whose answer was lost."""
+        if self._is_object_store:  # its copies keep the staged shard
+            return False
+        before, after = self.fs.entries([self.directory + staged, self.directory + name], are_files=True)
+        return before is None and after is not None and after.size in (None, size)
 
     def _copy(self, staged: str, name: str, size: int | None, version: str | None) -> None:
         copy = self.fs.fsspec.cp_file if self._is_object_store else self.fs.move_file

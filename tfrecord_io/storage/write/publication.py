@@ -591,7 +591,7 @@ class Publication:
 
         def move(file: ManifestFile) -> bool:
             version = self._versions.get(file.path, "") if self._place.is_conditional else None
-            return self._place.move(str(file.staged), file.path, again=True, size=file.bytes, version=version)
+            return self._place.move(str(file.staged), file.path, size=file.bytes, version=version)
 
         for _ in range(_MOST_ROUNDS):
             if not self._place.is_exclusive and self._published() is None:
