@@ -318,6 +318,16 @@ def test_other_paths_and_conditions_are_refused(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == [1]
 
 
+def test_the_name_that_a_dataset_was_written_to_still_reads_it(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "train@2")
+    tfr.delete(tmp_path / "train@2", filters=[("x", ">", 0)])
+    assert tfr.count(tmp_path / "train@2") == 0
+    tfr.write_tfrecord({"x": [3, 4]}, tmp_path / "train@2", mode="append")
+    assert tfr.read_table(tmp_path / "train@2")["x"].to_pylist() == [3, 4]
+    tfr.compact(tmp_path / "train@2")
+    assert tfr.count(tmp_path / "train@2") == 2
+
+
 def test_a_reader_that_is_open_goes_on_or_gets_an_error(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": range(3000)}, f"{tmp_path}/", shards=3)
     with tfr.open_reader(tfr.dataset(tmp_path, threads=1), batch_size=10) as reader:

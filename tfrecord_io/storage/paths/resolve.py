@@ -416,9 +416,10 @@ class _Search:
         files = [e for e in self._applied(listed, of_stem) if not e.directory and not is_sidecar(e.basename)]
         shards = [(e, s) for e in files if (s := parse_shard(e.basename)) is not None and base in s.stems]
         counts_of_all = {s.count for _, s in shards}
+        has_count = count in counts_of_all or counts_of_all == {None}  # whose first shards may be replaced since
 
         def fits(shard: ShardName) -> bool:  # to all shards of a count belong those that were added later
-            return count in (None, shard.count) or (bool(shard.id) and count in counts_of_all)
+            return count in (None, shard.count) or (bool(shard.id) and has_count)
 
         def wanted(name: str) -> bool:
             shard = parse_shard(name.removeprefix(folder))
