@@ -48,9 +48,9 @@ def is_source(value: object) -> bool:
 
 
 def as_list(source: Any) -> Any:
-    """An iterable of sources as a list, which can be gone through again; anything else as it is."""
-    is_one = isinstance(source, str | os.PathLike | Scan) or hasattr(source, "read") or not isinstance(source, Iterable)
-    return source if is_one else list(source)
+    """An iterable of sources as a list, which can be gone through again; anything else, and a set, as it is."""
+    kept = isinstance(source, str | os.PathLike | Scan | set | frozenset) or hasattr(source, "read")
+    return source if kept or not isinstance(source, Iterable) else list(source)
 
 
 def whole_files(source: Any, verb: str) -> Any:

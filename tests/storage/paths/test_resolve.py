@@ -210,6 +210,11 @@ def test_wrong_arguments_are_refused(tmp_path):
     for path in (b"x", 3, None, [3], [b"x"]):
         with pytest.raises(TypeError, match=r"not (bytes|int|NoneType)"):
             resolve_inputs(path)
+    for paths in ({"x"}, frozenset({"x"})):
+        with pytest.raises(TypeError, match="set has no order that the rows could be in: pass a list"):
+            resolve_inputs(paths)
+        with pytest.raises(TypeError, match="pass a list"):
+            tfr.dataset(paths)
     with pytest.raises(ValueError, match="storage_options= is for URLs"):
         resolve_inputs("x", StorageOptions({"key": "a"}))
     with pytest.raises(FileNotFoundError, match="empty list"):

@@ -131,6 +131,8 @@ def resolve_inputs(
         raise TypeError(f"expected a path, got data (a {type(path).__name__}), which write_tfrecord takes")
     if isinstance(path, _BYTES_LIKE) or not isinstance(path, Iterable):
         raise _no_path("path is a str, a PathLike, a binary file object or a list of those", path)
+    if isinstance(path, set | frozenset):
+        raise TypeError(f"a {type(path).__name__} has no order that the rows could be in: pass a list")
     sources: list[Source] = []
     for item in path:  # an explicit list is not checked for completeness
         if isinstance(item, Source):  # resolved before, or a piece of a file
