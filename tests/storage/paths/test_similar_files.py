@@ -50,6 +50,12 @@ def test_it_is_in_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         tfr.read_table("dta/train.tfrecord")
 
 
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    (tmp_path / "link.tfrecord").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match=r"'link.tfrecord' is a link to 'nowhere', which does not exist"):
+        tfr.count(tmp_path / "link.tfrecord")
+
+
 def test_names_are_escaped(tmp_path: Path) -> None:
     (tmp_path / "train\x1b[31m.tfrecord").write_bytes(b"")
     fs, path = locate(str(tmp_path / "train.tfrecord"), StorageOptions())

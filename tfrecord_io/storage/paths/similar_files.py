@@ -29,12 +29,16 @@ _MOST_FOLDERS = 20
 def similar_files(fs: FileSystem, name: str) -> str:
     """A clause about a missing local file: similar names in its directory, or that there is no directory; else empty.
 
+    Of a link it says where its missing target would be.
+
     Directories of buckets are not listed for it. Names are compared without their suffixes, and shards by the name of
     their dataset.
     """
     if not isinstance(fs, LocalFileSystem):
         return ""
     parent, base = os.path.split(name)
+    if os.path.islink(name) and not os.path.exists(name):
+        return f"'{printable(base)}' is a link to '{printable(os.readlink(name))}', which does not exist"
     try:
         names = os.listdir(parent or ".")
     except (FileNotFoundError, NotADirectoryError):
