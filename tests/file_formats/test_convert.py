@@ -121,6 +121,8 @@ def test_data_is_not_accepted_as_a_source(tmp_path: Path) -> None:
         for data in (stream, np.arange(3), [np.arange(3)], {"x": [1]}):
             with pytest.raises(TypeError, match=r"expected a path or a list of paths.*write_tfrecord takes data"):
                 tfr.convert(data, tmp_path / "x.tfrecord")
+    with pytest.raises(TypeError, match="got a bytes"):
+        tfr.convert(b"x.npy", tmp_path / "x.tfrecord")  # type: ignore[arg-type]
 
 
 def test_a_folder_without_data_is_an_error(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import Entry
-from tfrecord_io.storage.filesystem.locate import storage_for
+from tfrecord_io.storage.filesystem.locate import path_text, storage_for
 from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -251,7 +251,7 @@ def convert_given(
         reason = say("{resume=True} compares files and keywords with those of the call that was stopped")
         raise ValueError(say("{}: pass the path, and the options of the dataset in {source_options=}", reason))
     parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
-    paths, name = _paths(paths_of(source) if has_datasets else source), os.fspath(target)
+    paths, name = _paths(paths_of(source) if has_datasets else source), path_text(target)
     own = [
         {key: each.pop(key) for key in _PLACES & each.keys()} for each in (sides.source_options, sides.target_options)
     ]
@@ -398,8 +398,8 @@ def _records(
 def _paths(source: Any) -> list[str]:
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(paths, Sequence) and all(isinstance(path, str | os.PathLike) for path in paths):
-        return [os.fspath(path) for path in paths]
-    parts = paths if isinstance(paths, Sequence) else [source]
+        return [*map(path_text, paths)]
+    parts = paths if isinstance(paths, Sequence) and not isinstance(paths, bytes | bytearray | memoryview) else [source]
     other = next(part for part in parts if not isinstance(part, str | os.PathLike))
     advice = "write_tfrecord takes data, such as tfr.open_reader(source)"
     raise TypeError(f"expected a path or a list of paths, got a {type(other).__name__}; {advice}")

@@ -15,6 +15,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.storage.filesystem.locate import path_text
 from tfrecord_io.storage.paths.file_names import parse_spec
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
 from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath, StorageLike
@@ -57,10 +58,11 @@ class RecordWriter(PublishingWriter):
     ) -> None:
         options = WriteOptions.of_call(RecordWriter, {**locals(), "mode": None})  # which the sink checks
         if isinstance(path, str | os.PathLike):
-            check_suffix(os.fspath(path))
-            if parse_spec(os.fspath(path)) is not None and resolve_output(path, options.storage).sharded:
+            text = path_text(path)
+            check_suffix(text)
+            if parse_spec(text) is not None and resolve_output(path, options.storage).sharded:
                 reason = "is a sharded dataset, but a RecordWriter writes one file: open one per shard"
-                raise ValueError(f"'{os.fspath(path)}' {reason}")
+                raise ValueError(f"'{text}' {reason}")
         self._engine = get_engine()
         # Any thread appends, without the lock, which is slow; only the thread that holds the lock removes.
         self._buffer: deque[bytes] = deque()

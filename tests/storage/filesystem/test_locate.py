@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "read": tfr.read_table,
     "count": tfr.count,
     "write": lambda path: tfr.write_tfrecord({"x": [1]}, path),
-    "shards": lambda path: tfr.write_tfrecord({"x": [1]}, f"{path}@2"),
+    "shards": lambda path: tfr.write_tfrecord({"x": [1]}, path, shards=2),
     "records": tfr.RecordWriter,
+    "convert": lambda path: tfr.convert(path, "x.parquet"),
 }
 
 
@@ -24,6 +26,18 @@ def test_a_lone_surrogate_in_a_path(call: str) -> None:
     with pytest.raises(ValueError, match=r"ud800.*lone surrogate") as caught:
         CALLS[call]("\ud800")
     assert not isinstance(caught.value, UnicodeError)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_path_of_bytes(call: str) -> None:
+    class Path(os.PathLike[bytes]):
+        def __fspath__(self) -> bytes:
+            return b"x"
+
+    with pytest.raises(TypeError, match="a path is str or PathLike, not bytes"):
+        CALLS[call](Path())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a path is str or PathLike, not bytes"):
+        tfr.convert("x.parquet", Path())  # type: ignore[arg-type]
 
 
 def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:

@@ -41,9 +41,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     unknown or has no bucket, `storage_options` are given for a local path, or the path has a lone surrogate, a
     ValueError.
     """
-    text = os.fspath(path)
-    if isinstance(text, bytes):
-        raise TypeError(f"a path is str or PathLike, not bytes{IN_MEMORY}")
+    text = path_text(path)
     _refuse_surrogates(text)
     if storage.filesystem is not None:
         if storage.storage_options:
@@ -77,6 +75,14 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     return LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", system.current.plain_name(text))
 
 
+def path_text(path: str | os.PathLike[str]) -> str:
+    """The path as text; a TypeError for one of bytes."""
+    text = os.fspath(path)
+    if isinstance(text, bytes):
+        raise TypeError(f"a path is str or PathLike, not bytes{IN_MEMORY}")
+    return text
+
+
 def _refuse_surrogates(path: str) -> None:
     """Refuse a path that no file can have; those that stand for bytes which are not UTF-8 (PEP 383) are fine."""
     try:
@@ -93,7 +99,7 @@ def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions
 
 def is_url(path: str | os.PathLike[str]) -> bool:
     """Whether a path begins with a protocol."""
-    return _URL.match(os.fspath(path)) is not None
+    return _URL.match(path_text(path)) is not None
 
 
 def is_remote(fs: FileSystem) -> TypeGuard[FsspecFileSystem]:

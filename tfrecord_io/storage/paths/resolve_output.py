@@ -17,7 +17,7 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
-from tfrecord_io.storage.filesystem.locate import check_writable, locate
+from tfrecord_io.storage.filesystem.locate import check_writable, locate, path_text
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
@@ -280,7 +280,7 @@ def resolve_output(
         return Output(f"<{type(path).__name__}>", file=path)
     if not isinstance(path, (str, os.PathLike)):
         raise no_output_path(path)
-    text = os.fspath(path)
+    text = path_text(path)
     check_suffix(text, stated=True)
     fs, name = locate(path, storage)
     check_writable(fs, name)
