@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import ReadOptions
@@ -77,7 +78,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
         from polars.io.plugins import register_io_source
     absent = [field.name for field in scan.schema if _is_absent(field.type)]
     held = pa.schema([field.with_type(_held(field.type)) for field in scan.schema if field.name not in absent])
-    empty = pa.RecordBatch.from_arrays([pa.nulls(0, type_) for type_ in held.types], schema=held)
+    empty = empty_batch(held)
     others = dict.fromkeys(absent, pl.Unknown())  # last: pl.len() reads the first
     schema = pl.Schema(dict(pl.DataFrame(empty).schema) | others)
     return register_io_source(partial(_frames, read), schema=schema)

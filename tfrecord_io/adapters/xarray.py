@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
@@ -152,7 +153,7 @@ def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
     """The arrays of a column, by name: several for a struct."""
     options = representation_options(scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
-    empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)
+    empty = empty_batch(table.schema)
     arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
     for column in representation.images & {*arrays}:
         _refuse_missing(arrays.pop(f"{column}/{MASK}", np.zeros(0, np.bool_)), column, arrays[column].dtype)

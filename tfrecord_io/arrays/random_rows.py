@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrays.representation import BatchForm, TableRepresentation, representation_options, slice_columns
-from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError, say
@@ -150,7 +150,7 @@ class ScanLookup(PartLookup):
     def measured(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
         with open_scan(self.scan.only(names)) as reader:
             found = [measure(batch) for batch in reader]
-        return np.concatenate(found or [measure(empty_batches(self.scan.only(names).schema)[0])])
+        return np.concatenate(found or [measure(empty_batch(self.scan.only(names).schema))])
 
     def of(self, scan: Scan) -> Self:
         rows = copy(self)
@@ -240,7 +240,7 @@ class ArraysByNumber:
         numbers = row_numbers(rows, len(self))
         table = self.rows.table(numbers)
         try:
-            columns = self._representation.represent(table.to_batches() or empty_batches(table.schema))
+            columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)])
         except RowFault as fault:
             raise self.rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
         return slice_columns(columns, 0, len(table), form)
@@ -273,11 +273,6 @@ def row_numbers(rows: Any, count: int) -> Array:
     if invalid.any():
         raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {count} rows")
     return np.where(rows < 0, rows + count, rows)
-
-
-def empty_batches(schema: pa.Schema) -> list[pa.RecordBatch]:
-    """A batch without rows."""
-    return [pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)]
 
 
 def _fulfilling(scan: Scan) -> Array:

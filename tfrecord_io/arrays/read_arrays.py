@@ -18,6 +18,7 @@ from tfrecord_io.arrays.representation import (
     representation_options,
     slice_columns,
 )
+from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
@@ -197,7 +198,7 @@ def _fitting(
 def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:
     batches = table.to_batches()
     if not batches:
-        batches = [pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)]
+        batches = [empty_batch(table.schema)]
     budget = ArrayBudget(limit, np.broadcast_to(np.float64(row_bytes), table.num_rows))
     return slice_columns(representation.represent(batches, budget), 0, table.num_rows)
 

@@ -20,6 +20,11 @@ from tfrecord_io.schema.types import types_within
 # ---- NumPy to Arrow
 
 
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows; ``schema.empty_table`` does not know unions."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, type_) for type_ in schema.types], schema=schema)
+
+
 def fixed_width(type_: pa.DataType, count: int, nulls: int, validity: Array | None, values: Array) -> pa.Array:
     """An array of a fixed-width type over `values`, whose items have that width."""
     return pa.Array.from_buffers(type_, count, [_validity(nulls, validity), pa.py_buffer(values)], nulls)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import flat_values
@@ -77,9 +77,7 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
     for name in (RECORD, STEP):
         if name in source.schema.names:
             raise SchemaError("explode adds a column of this name", feature=name, advice="rename it")
-    empty = _exploded(
-        pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in source.schema], schema=source.schema), names
-    )
+    empty = _exploded(empty_batch(source.schema), names)
     return pa.RecordBatchReader.from_batches(empty.schema, _batches(source.batches, names))
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import PartLookup, ScanLookup, empty_batches
-from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrays.random_rows import PartLookup, ScanLookup
+from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
@@ -58,7 +58,7 @@ class WindowForm:
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """Of windows, of episodes with this schema."""
-        return _Episodes(empty_batches(schema)[0], self).windows(np.empty(0, np.int64), np.empty(0, np.int64)).schema
+        return _Episodes(empty_batch(schema), self).windows(np.empty(0, np.int64), np.empty(0, np.int64)).schema
 
     def stream(self, episodes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The windows of batches of episodes."""
@@ -369,7 +369,7 @@ class WindowLookup(PartLookup):
         first = np.concatenate([[0], self._ends])[of_rows]
         episodes, places = np.unique(of_rows, return_inverse=True)
         table = self._episodes.table(episodes).combine_chunks()
-        batches = table.to_batches() or empty_batches(table.schema)
+        batches = table.to_batches() or [empty_batch(table.schema)]
         try:
             made = _Episodes(batches[0], self._windows.form).windows(places, numbers - first)
         except RowFault as fault:
@@ -392,7 +392,7 @@ class WindowLookup(PartLookup):
         columns = [*dict.fromkeys([*names, self._windows.form.names[0]])]
         some = self._windows.only(columns)
         found = [measure(batch) for batch in some.batches()]
-        return np.concatenate(found or [measure(empty_batches(some.schema)[0])])
+        return np.concatenate(found or [measure(empty_batch(some.schema))])
 
     def of(self, scan: Scan) -> Self:
         lookup = copy(self)

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.options.write import WriteOptions
@@ -153,7 +154,7 @@ class DistributedWriter:
             As `write_tfrecord` with ``mode="append"``.
         """
         if self.options.grows:
-            part = self.write_part(0, [schema.empty_table()])  # `commit` and `abort` remove its file
+            part = self.write_part(0, [empty_batch(schema)])  # `commit` and `abort` remove its file
             self.target.checked(self.target.output, part.schema, part.partition_schema, self._unite)
 
     @property

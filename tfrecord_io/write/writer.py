@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import value_bytes
+from tfrecord_io.arrow.buffers import empty_batch, value_bytes
 from tfrecord_io.arrow.casts import has_all
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
@@ -333,14 +333,14 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     For engines, whose tasks would fail one by one.
     """
     check_column_encodings(options.column_encoding)
-    source = open_input(schema.empty_table(), encodings=options.column_encoding)
+    source = open_input(empty_batch(schema), encodings=options.column_encoding)
     if options.schema is not None:
         target = arrays_schema(Schema.parse(options.schema), options.column_encoding)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
             source = Conforming(target, options.float64, Rounding())(source, 0)
         own = pa.schema([schema.field(name) for name in target.names])
-        empty = pa.RecordBatch.from_arrays([pa.nulls(0, type_) for type_ in own.types], schema=own)
+        empty = empty_batch(own)
         cast_columns(empty, target.to_arrow())
     stored = stored_columns(source.schema, options.partition_by)
     _planned(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)

@@ -161,3 +161,12 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(tfr.errors.MissingDependencyError, match=r"pip install 'tfrecord_io\[dask\]'"):
         tfr.dataset(tmp_path / "a.tfrecord").to_dask()
+
+
+def test_a_column_of_unions_does_not_hinder_the_others(tmp_path: Path) -> None:
+    parts = [pa.array([1, 2]), pa.array(["a", "b"])]
+    unions = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), parts)
+    tfr.write_tfrecord(pa.table({"u": unions, "x": [1, 2]}), tmp_path / "u.tfrecord")
+    frame = tfr.dataset(tmp_path / "u.tfrecord").to_dask()
+    assert frame.dtypes["u"].pyarrow_dtype == unions.type
+    assert frame["x"].sum().compute() == 3

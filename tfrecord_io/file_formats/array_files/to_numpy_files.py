@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import numpy_dtype
+from tfrecord_io.arrow.buffers import empty_batch, numpy_dtype
 from tfrecord_io.arrow.output.to_numpy import Ragged, Rows, is_plain, leaf_arrays, leaf_fields, missing_step, to_rows
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
@@ -319,7 +319,7 @@ def _blocks(scan: Scan, column: str, meter: ProgressMeter) -> Iterator[tuple[Arr
         fields = leaf_fields(reader.schema)
         i = [field.name for field in fields].index(column)
         row = 0
-        for batch in chain(reader, [_empty_batch(reader.schema)]):
+        for batch in chain(reader, [empty_batch(reader.schema)]):
             if len(batch) or not row:
                 yield _array(leaf_arrays(batch)[i], fields[i], reader, row), reader
             row += len(batch)
@@ -383,7 +383,7 @@ class Export:
         row = 0
         with open_scan(self._scan) as reader:
             fields = leaf_fields(reader.schema)
-            for batch in chain(reader, [_empty_batch(reader.schema)]):
+            for batch in chain(reader, [empty_batch(reader.schema)]):
                 if not len(batch) and row:
                     continue
                 for array, field in zip(leaf_arrays(batch), fields, strict=True):
@@ -414,10 +414,6 @@ def of_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
         reason = f"its lists have several lengths, which an array of {title} has not"
         raise EncodeError(reason, feature=name, advice="convert to HDF5" | say("exclude it with {columns=}"))
     return values.stacked(shape or (0,))
-
-
-def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def _check_shape(block: Array, shape: tuple[int, ...], column: str, reader: Reader, row: int) -> None:

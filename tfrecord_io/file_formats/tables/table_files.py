@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.compression import CODECS, Stream
 from tfrecord_io.compression.stream import DecompressedStream
@@ -432,7 +433,7 @@ class _SinkStream(io.RawIOBase):
 def refuse_types(schema: pa.Schema, open_writer: OpenWriter, advice: str) -> None:
     """Refuse a column of a type that the format does not have."""
     for field in schema:
-        if _refuses(pa.RecordBatch.from_arrays([pa.nulls(0, field.type)], schema=pa.schema([field])), open_writer):
+        if _refuses(empty_batch(pa.schema([field])), open_writer):
             reason = f"a column of {short_type_name(field.type, field.metadata)} cannot be stored in this file format"
             raise EncodeError(reason, feature=field.name, advice=advice)
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
@@ -329,7 +330,7 @@ def _sink_class() -> type[Any]:
 
         def finalize(self, write_results: list[WriteResult[WrittenPart]]) -> MicroPartition:
             parts = [replace(written.result, task=task) for task, written in enumerate(write_results)]
-            self.report = self._writer.commit(parts or [self._writer.write_part(0, [self._schema.empty_table()])])
+            self.report = self._writer.commit(parts or [self._writer.write_part(0, [empty_batch(self._schema)])])
             return self._result(self.report.records, self.report.bytes)
 
         def _result(self, records: int, size: int) -> MicroPartition:

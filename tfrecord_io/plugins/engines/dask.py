@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -52,7 +53,7 @@ def to_dask(scan: Scan, *, npartitions: int | None = None, max_bytes: int = PIEC
     with needs("dask"):
         import dask.dataframe as dd
     from_map: Any = dd.from_map
-    meta = _frame(scan.schema.empty_table())
+    meta = _frame(empty_batch(scan.schema))
     parts = scan.tasks(npartitions, max_bytes)
     return from_map(_load, parts, meta=meta, label="read-tfrecord", enforce_metadata=False)
 
@@ -93,7 +94,7 @@ def _load(scan: Scan, columns: Sequence[str] | None = None) -> pd.DataFrame:
     return _frame(read_scan(scan if columns is None else scan.only(columns)))
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
+def _frame(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
     """An Arrow-backed frame without an index of its own, so that all partitions are alike.
 
     Dask turns object columns into text; there is none among these.

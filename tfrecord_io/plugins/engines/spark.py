@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
@@ -535,7 +536,7 @@ def _or_empty(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[
     """The batches; if there are none, an empty one, so that the columns are known."""
     first = next(batches, None)
     if first is None:
-        yield schema.empty_table()
+        yield empty_batch(schema)
         return
     yield first
     yield from batches

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import struct_fields
+from tfrecord_io.arrow.buffers import empty_batch, struct_fields
 from tfrecord_io.arrow.output.to_python import cell, rows_of
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.display import short
@@ -177,7 +177,7 @@ class Columns:
 
     def __init__(self, scan: Scan, random: np.random.Generator) -> None:
         nullable = pa.schema([column.with_nullable(True) for column in scan.schema])
-        empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in nullable], schema=nullable)
+        empty = empty_batch(nullable)
         self.fields = [column for column, _ in leaves(empty)]
         self._accumulators = [
             FeatureAccumulator(column, *_kind_and_part(scan, column), random) for column in self.fields

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import int64_array, list_array, offsets_of
+from tfrecord_io.arrow.buffers import empty_batch, int64_array, list_array, offsets_of
 from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
 from tfrecord_io.engine.contract import Array
@@ -288,8 +288,7 @@ class TfdsColumns:
 
     def empty(self, schema: pa.Schema) -> pa.RecordBatch:
         """The columns of no rows."""
-        arrays = [pa.nulls(0, column.type) for column in schema]
-        return self.batch(pa.RecordBatch.from_arrays(arrays, schema=schema), 0)
+        return self.batch(empty_batch(schema), 0)
 
     def batch(self, batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
         """The columns of the leaves of a batch, whose first row has the number `row`."""
