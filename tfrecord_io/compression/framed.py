@@ -70,6 +70,10 @@ class FrameParts(ABC):
     def block(self, rest: memoryview) -> tuple[int, bool]:
         """The length of the block at the start of `rest`, 0 if that is unknown yet, and whether it is the last."""
 
+    def refusal(self) -> str | None:
+        """Why the library refuses the header of a valid frame; None if it does not."""
+        return None
+
     def _head(self, rest: memoryview) -> int:
         if len(rest) >= 4 and rest[:4] != self.codec.magic:
             if not _is_skippable(bytes(rest[:4])):
@@ -136,4 +140,4 @@ class FrameDecompressor:
         name, stored = self._parts.codec.name, self._parts.checksum
         if len(stored) == self._parts.checksum_bytes:
             return f"{name} checksum mismatch (stored 0x{int.from_bytes(stored, 'little'):08x})"
-        return f"invalid {name} data ({str(error).rpartition(': ')[2]})"
+        return self._parts.refusal() or f"invalid {name} data ({str(error).rpartition(': ')[2]})"

@@ -15,6 +15,7 @@ from tfrecord_io.compression.framed import FramedCodec, FrameDecompressor, Frame
 _LIBRARY = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 _PIECE = 1 << 20  # bytes per call of the library; Ctrl-C is handled between two
 _BLOCK_HEADER_BYTES = 3
+_MOST_WINDOW = 1 << 27  # the library's limit, without an option for another one
 _RLE_BLOCK = 1  # its content is one byte, which is repeated
 
 
@@ -62,11 +63,25 @@ class ZstdCompressor:
 class _Parts(FrameParts):
     """See RFC 8878, section 3.1.1."""
 
+    _window = 0
+
     def header(self, rest: memoryview) -> int:
         flags = rest[4]
         one_segment = flags >> 5 & 1  # no window size, but always a content size
         self.has_checksum = bool(flags >> 2 & 1)
-        return 5 + (1 - one_segment) + (0, 1, 2, 4)[flags & 3] + (one_segment, 2, 4, 8)[flags >> 6]
+        content_size_bytes = (one_segment, 2, 4, 8)[flags >> 6]
+        length = 5 + (1 - one_segment) + (0, 1, 2, 4)[flags & 3] + content_size_bytes
+        if len(rest) < length:
+            return 0
+        content_size = int.from_bytes(rest[length - content_size_bytes : length], "little")
+        self._window = content_size if one_segment else (8 + (rest[5] & 7)) << (7 + (rest[5] >> 3))
+        return length
+
+    def refusal(self) -> str | None:
+        if self._window <= _MOST_WINDOW:
+            return None
+        advice = "compress it again without --long, or with at most --long=27"
+        return f"a zstd window of {self._window} bytes, over the limit of {_MOST_WINDOW}; {advice}"
 
     def block(self, rest: memoryview) -> tuple[int, bool]:
         if len(rest) < _BLOCK_HEADER_BYTES:
