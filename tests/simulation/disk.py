@@ -396,6 +396,13 @@ def _fstat(descriptor: int) -> os.stat_result:
     return found[0].shown(status) if found is not None and descriptor in found[0].owners else status
 
 
+def _dup(descriptor: int) -> int:
+    found, copy = _disk(), int(_real["dup"](descriptor))
+    if found is not None and descriptor in found[0].owners:
+        found[0].owners[copy] = found[0].owners[descriptor]
+    return copy
+
+
 def _sim_flock(descriptor: Any, operation: int) -> None:
     found = _disk()
     if found is None:
@@ -433,6 +440,7 @@ def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     yield os, "close", _close
     yield os, "write", _by_descriptor("write", WRITE_FAULTS)
     yield os, "fstat", _fstat
+    yield os, "dup", _dup
     yield os, "fsync", _by_descriptor("fsync", FAULTS)
     yield os, "preadv", _by_descriptor("preadv", READ_FAULTS)
     yield fcntl, "flock", _sim_flock
