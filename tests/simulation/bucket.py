@@ -43,7 +43,7 @@ class Object:
     etag: str  # without quotes
     generation: int
     time: float
-    metadata: Mapping[str, str]
+    metadata: Mapping[str, str] = field(hash=False)
 
     @property
     def modified(self) -> datetime:
