@@ -92,6 +92,9 @@ FOUND = {
     "a conversion that goes on where one ended after it had given a name": (
         "plain grown append:1 append:2 ; delete:3 | evolve:3 | convert convert @ 9>2 35>0 53>2 62!slow"
     ),
+    "a shard in a folder whose copy was made without an answer": (
+        "gcs folders ; clean compact | copy_in:1 clean overwrite:2 | tasks:3 copy_in:4 @ 3>1 55!timeout+"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

@@ -141,6 +141,18 @@ def test_an_update_copies_what_differs_and_removes_what_is_gone(
         assert copied(source, "d", target, "e", update=True).copied == ()
 
 
+@pytest.mark.parametrize("store", STORES[1:], indirect=True)
+def test_an_update_replaces_numbered_shards_in_folders(store: Store) -> None:
+    for name, rows in (("old", 2), ("new", 3)):
+        for day in (0, 1):
+            store.write(f"{name}/day={day}/part-00000-of-00001", pa.table({"x": [rows] * rows}))
+        tfr.adopt(store.path(name), storage_options=store.options)
+    copied(store, "old", store, "target")
+    copied(store, "new", store, "target", update=True)
+    assert store.read("target").equals(store.read("new"))
+    assert data(store.files("target")) == data(store.files("new"))
+
+
 def test_a_damaged_source_is_an_error_with_file_record_and_byte(tmp_path: Path) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "d/train@4")
     tfr.copy(tmp_path / "d", tmp_path / "old")

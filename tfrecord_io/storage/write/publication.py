@@ -600,7 +600,11 @@ class Publication:
             files = [file for file, is_moved in zip(files, self._each(calls), strict=True) if not is_moved]
             if not files:
                 return
-            self._note_versions()
+            entries = self._fs.entries([self._directory + file.path for file in files], are_files=True)
+            for file, entry in zip(files, entries, strict=True):
+                self._versions.pop(file.path, None)
+                if entry is not None:
+                    self._versions[file.path] = version_of(entry)
         raise self._is_replaced()
 
     def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
