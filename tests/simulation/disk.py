@@ -328,7 +328,12 @@ class _File(io.FileIO):
 
     def __init__(self, path: str, disk: Disk, scheduler: Any) -> None:
         super().__init__(path, "r", opener=lambda path, flags: _sim_open(path, flags))
-        self._scheduler = scheduler
+        self._scheduler, self._owners = scheduler, disk.owners
+
+    def close(self) -> None:
+        if not self.closed:
+            self._owners.pop(self.fileno(), None)
+        super().close()
 
     def readinto(self, buffer: Any, /) -> Any:
         _sim_read(self._scheduler, self.name)

@@ -95,6 +95,10 @@ FOUND = {
     "a shard in a folder whose copy was made without an answer": (
         "gcs folders ; clean compact | copy_in:1 clean overwrite:2 | tasks:3 copy_in:4 @ 3>1 55!timeout+"
     ),
+    "a descriptor that is a copy of one of the simulated disk": (
+        "disk grown indexed:1 ; convert | append:2 | verify "
+        "@ 6>1 15>2 19>1 22>2 27>0 29>2 31>0 34>2 35>0 37>1 46>0 47>1 49>0 52>1 56>2 71>0 75>1 78>2 85>0 86>1"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""
