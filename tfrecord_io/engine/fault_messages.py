@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrecord_io.engine.contract import Fault, FaultCode, Plan, RecordCounts
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode, Plan, RecordCounts
 from tfrecord_io.errors import (
     CorruptRecordError,
     DecodeError,
@@ -169,6 +169,8 @@ def to_error(
             )
         elif not contradicts_sample:
             advice = "the embedded schema does not have it" & say("{schema='infer'} reads all features of the records")
+    if fault.code is FaultCode.LENGTH_TOO_LARGE and fault.got > MAX_RECORD_BYTES:
+        advice = f"{MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised" & ON_ERROR
     if fault.code is FaultCode.NAME_IN_BOTH:
         leave_out = say("leave it out with {columns=}", columns=f"!{printable(fault.feature or '')}")
         advice = leave_out | say("read both as two columns: {}", _two_columns(fault))
