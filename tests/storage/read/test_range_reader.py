@@ -289,6 +289,8 @@ def test_a_server_without_ranges_is_read_as_one_stream(web: Web, tmp_path: Any) 
     web.ranges = False
     for name in web.files:
         assert tfr.read_table(web.url(name))["x"].to_pylist() == list(range(50_000))
+    with pytest.raises(OSError, match="does not support range requests"), tfr.open_random(web.url("a")) as records:
+        records[1]
 
 
 @pytest.mark.fault(23)
