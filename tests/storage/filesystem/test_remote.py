@@ -174,6 +174,12 @@ def test_a_mistyped_option_is_an_error_about_options(s3: Bucket, options: Any, t
             tfr.write_tfrecord({"x": [1]}, url, storage_options=storage.storage_options)
 
 
+def test_an_invalid_endpoint_is_an_error_with_the_path(s3: Bucket) -> None:
+    storage = StorageOptions({**s3.storage_options, "endpoint_url": "127.0.0.1:1"})
+    with pytest.raises(ValueError, match=rf"^'{re.escape(s3.url('a'))}': Invalid endpoint: 127\.0\.0\.1:1$"):
+        resolve_inputs(s3.url("a"), storage)
+
+
 def test_a_mistyped_option_of_the_web_and_of_an_inner_filesystem(web: Any, s3: Bucket) -> None:
     with pytest.raises(ValueError, match=r"storage_options= has no option 'anno'"):
         resolve_inputs(web.url("a.tfrecord"), StorageOptions({"anno": True}))

@@ -337,7 +337,7 @@ class FsspecFileSystem:
             self._check_options(error, path)
             is_argument = isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)
             if is_argument and not str(error).startswith(_NOT_PARSED):
-                raise
+                raise ValueError(f"'{printable(path)}': {error}") from error
             reason = f"the storage's description of it is damaged ({type(error).__name__}: {printable(error, 100)})"
             raise OSError(errno.EIO, reason, path) from error
 
