@@ -354,6 +354,7 @@ def test_other_names_of_standard_output_keep_the_summary_out_of_the_data(words: 
     [
         (["count", "-", "-"], "only once"),
         (["index", "-"], "next to its file"),
+        (["get", "-", 3], "standard input is read in order only"),
         (["convert", "--shards", 2, "x.parquet", "-"], "need a path"),
     ],
 )
@@ -459,6 +460,7 @@ def test_sql_advises(run, words: Path, tmp_path: Path) -> None:
     copied = run("sql", f"COPY (SELECT * FROM '{words}') TO '{tmp_path}/x.parquet'")
     assert "use a SELECT: tfr sql --output FILE writes its result" in copied.stderr
     assert "tables are quoted paths of files: FROM 'pets.tfrecord'" in run("sql", "SELECT * FROM pets").stderr
+    assert "the query has 2 statements: pass one SELECT" in run("sql", f"FROM '{words}'; DROP TABLE x").stderr
 
 
 def test_sql_that_fails(run, words: Path, tmp_path: Path) -> None:

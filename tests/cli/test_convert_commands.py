@@ -88,6 +88,11 @@ def test_options_for_the_other_direction_are_refused(
     assert not (tmp_path / target).exists()
 
 
+def test_an_unknown_format_is_answered_by_those_that_the_option_takes(run, doubles: Path, tmp_path: Path) -> None:
+    shown = run("convert", doubles, tmp_path / "b", "--from", "nope")
+    assert "--from nope: expected one of 'tfrecord', 'csv'," in shown.stderr
+
+
 def test_missing_values_name_the_option(run, tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, None], "b": [b"\xff\x00", b"a"]}, tmp_path / "x.tfrecord")
     shown = run("convert", tmp_path / "x.tfrecord", tmp_path / "x.npz")

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -202,6 +202,11 @@ def query_files(sql: str, **keywords: Any) -> pa.Table:
 
 def _advice(sql: str, error: Exception) -> str:
     """What to do about an error of DuckDB."""
+    import duckdb
+
+    with suppress(duckdb.Error):
+        if (count := len(duckdb.extract_statements(sql))) > 1:
+            return f"\nthe query has {count} statements: pass one SELECT, as only then the paths in it are tables"
     if _COPY.match(sql):
         return "\nuse a SELECT: tfr sql --output FILE writes its result, in the format that the name of FILE says"
     if unquoted := _UNQUOTED_PATH.search(sql):

@@ -17,6 +17,7 @@ from tfrecord_io.cli.common_options import (
     duration,
     indexed_columns,
     inspection,
+    not_stdin,
     options,
     read_from,
     write_modes,
@@ -323,7 +324,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
 
 
 @tfr.declare("Show", context_settings={"ignore_unknown_options": True})
-@click.argument("path", metavar="PATH")
+@click.argument("path", metavar="PATH", callback=not_stdin)
 @click.argument("wanted", metavar="N...", nargs=-1, required=True)
 @click.option(
     "--key",

@@ -154,6 +154,13 @@ def with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str, 
     return tuple(STDIN if path == "-" else path for path in paths)
 
 
+def not_stdin(ctx: click.Context, argument: click.Parameter, path: str) -> str:
+    """The path of a file that is read at any record."""
+    if path == "-":
+        raise click.BadParameter("standard input is read in order only: pass the path of a file")
+    return path
+
+
 def _one_or_list(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> str | list[str]:
     paths = with_stdin(ctx, argument, paths)
     return paths[0] if len(paths) == 1 else list(paths)

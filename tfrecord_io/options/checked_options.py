@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.options.keyword_names import NO_APPEND, OF_PLAIN_FILES, OF_SELECTION, REFUSED, unknown_keyword
-from tfrecord_io.remedies import Keyword
+from tfrecord_io.remedies import Call, Keyword
 from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
@@ -450,7 +450,9 @@ def check_names(name: str, value: object) -> list[str]:
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
-        raise ValueError(say("{}: expected one of {}", Keyword(name, repr(value)), ", ".join(map(repr, choices))))
+        none = Call("None, ", "") if None in choices else ""  # which a command has as the option that is not given
+        others = ", ".join(repr(choice) for choice in choices if choice is not None)
+        raise ValueError(say("{}: expected one of {}{}", Keyword(name, repr(value)), none, others))
 
 
 def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) -> None:
