@@ -158,6 +158,7 @@ def test_attributes_come_back() -> None:
     assert restored(frame).attrs == {"source": "x"}
 
 
+@pytest.mark.filterwarnings("ignore:labels of columns")
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint64", "float32", "float64", "bool"])
 @pytest.mark.parametrize("fill", [0, 1, np.nan])
 def test_sparse_columns_come_back(tmp_path: Path, dtype: str, fill: float) -> None:

@@ -23,12 +23,14 @@ from tfrecord_io.arrow.input.from_arrays import (
     unmasked,
 )
 from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
+from tfrecord_io.display import and_more
 from tfrecord_io.errors import EncodeError, SchemaWarning, printable, warn
-from tfrecord_io.schema.pandas_metadata import sparse_entry, with_entries
+from tfrecord_io.schema.pandas_metadata import frame_description, sparse_entry, with_entries
 from tfrecord_io.schema.types import is_list_like, value_type
 
 if TYPE_CHECKING:
     import pandas as pd
+_RESTORED = {"string", "bytes", "integer", "floating", "boolean", "datetime64"}  # labels, as pandas calls their types
 
 
 def table_of_frame(
@@ -52,7 +54,7 @@ def table_of_frame(
     frame, found, exact = _found_columns(frame, nan_to_null, encodings or {})
     frame = _in_native_order(_with_arrow(frame, found))
     try:
-        with warnings.catch_warnings():  # labels that are not text are restored
+        with warnings.catch_warnings():  # `_warn_of_labels` names those that are not restored
             warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")
             table = pa.Table.from_pandas(frame, preserve_index=index)
     except NOT_ARROW as error:
@@ -70,11 +72,29 @@ def table_of_frame(
         if column is not None:
             table = table.set_column(i, table.field(i).with_type(column.type), column)
     _refuse_mixed_levels(frame, table)
+    _warn_of_labels(frame, table)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
     changes |= {table.field(i).name: {"numpy_type": "object"} for i in found}
     if changes:
         table = table.replace_schema_metadata(with_entries(table.schema, changes).metadata)
     return Columns(table, {i: column for i, column in found.items() if not isinstance(column, pa.Array)})
+
+
+def _warn_of_labels(frame: pd.DataFrame, table: pa.Table) -> None:
+    """Warn of labels of columns that a reader cannot restore, such as those of several types."""
+    labels = frame.columns
+    if labels.nlevels == 1 and labels.inferred_type in _RESTORED:
+        return
+    from tfrecord_io.arrow.output.to_pandas import column_labels
+
+    restored = column_labels(table.column_names[: len(labels)], frame_description(table.schema))
+    if restored.equals(labels):
+        return
+    pairs = ((repr(label), repr(other)) for label, other in zip(labels, restored, strict=True))
+    changed = [f"{printable(label)} as {printable(other)}" for label, other in pairs if label != other]
+    if changed:
+        text = f"labels of columns that are not restored are read as text: {changed[0]}{and_more(len(changed) - 1)}"
+        warn(f"{text}; make all labels text", SchemaWarning)
 
 
 def _found_columns(

@@ -85,7 +85,7 @@ def to_pandas(
     elif whole_file and (index := _range(stated, table.num_rows)) is not None:
         frame.index = index
     _make_sparse(frame, data.column_names, stated)
-    frame.columns = _labels(data.column_names, stated)
+    frame.columns = column_labels(data.column_names, stated)
     frame.attrs = dict(stated["attributes"])
     return frame
 
@@ -141,7 +141,7 @@ def _index_name(field: str, entry: Mapping[str, Any] | None) -> str | None:
     return None if name == field and is_unnamed(field) else name
 
 
-def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
+def column_labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     """The column labels: text, or those of the frame if it had every column."""
     import pandas as pd
 

@@ -1,0 +1,40 @@
+"""What is said of a DataFrame that is not read back as it is."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import tfrecord_io as tfr
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        (["a", 1], "1 as '1'; make all labels text"),
+        (pd.MultiIndex.from_tuples([("a", 1), ("b", "c")]), r"\('a', 1\) as \('a', '1'\); "),
+        (pd.Index([("a", 1), ("b", 2)], tupleize_cols=False), r"\('a', 1\) as .* and 1 more; "),
+        ([datetime.date(2020, 1, n) for n in (1, 2)], r"datetime.date\(2020, 1, 1\) as .* and 1 more; "),
+        (pd.to_timedelta([1, 2], unit="s"), "Timedelta.* as .* and 1 more; "),
+        (pd.CategoricalIndex([1, 2]), "1 as '1' and 1 more; "),
+    ],
+    ids=str,
+)
+def test_labels_that_become_text_are_named(tmp_path: Path, labels: Any, text: str) -> None:
+    frame = pd.DataFrame([[1, 2]], columns=labels)
+    with pytest.warns(tfr.errors.SchemaWarning, match=rf"labels of columns .*: {text}"):
+        tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+    assert not tfr.read_tfrecord(tmp_path / "a.tfrecord").columns.equals(frame.columns)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("labels", [["a", "b"], [1, 2], [None, "a"], pd.CategoricalIndex(["a", "b"])], ids=str)
+def test_other_labels_need_no_word(tmp_path: Path, labels: Any) -> None:
+    frame = pd.DataFrame([[1, 2]], columns=labels)
+    tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+    assert tfr.read_tfrecord(tmp_path / "a.tfrecord").columns.equals(frame.columns)
+    tfr.write_tfrecord(frame[[]], tmp_path / "b.tfrecord")
