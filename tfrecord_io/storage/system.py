@@ -14,7 +14,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, Protocol
@@ -69,6 +69,9 @@ class System(Protocol):
     def sync_directory(self, directory: str) -> None:
         """Make the names in a directory durable."""
 
+    def sync_folder(self, folder: str) -> None:
+        """Make all files and names below a folder durable, of which there may be many."""
+
     def lock_directory(self, directory: str) -> Any:
         """A context in which no other process has this lock; its value is False if the filesystem has no locks."""
 
@@ -85,6 +88,22 @@ def _sync_file_range() -> Any:
     if function is not None:
         function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
     return function
+
+
+@cache
+def _syncfs() -> Any:
+    """The call of Linux (https://man7.org/linux/man-pages/man2/syncfs.2.html), or None."""
+    import ctypes
+
+    return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+
+
+def _sync_each(folder: str, sync_directory: Callable[[str], None]) -> None:
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(directory, name), "r+b") as file:  # Windows syncs only what may be written
+                os.fsync(file.fileno())
+        sync_directory(directory)
 
 
 class PosixSystem:
@@ -139,6 +158,21 @@ class PosixSystem:
         except OSError as error:
             if error.errno not in _NO_SYNC:
                 raise OSError(error.errno, f"{error.strerror}, while making its names durable", directory) from error
+        finally:
+            os.close(fd)
+
+    def sync_folder(self, folder: str) -> None:
+        syncfs = _syncfs()
+        if syncfs is None:
+            _sync_each(folder, self.sync_directory)
+            return
+        import ctypes
+
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | self.open_flags)
+        try:
+            if syncfs(fd):  # one call, as one for each of many files takes 20 times as long
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), folder)
         finally:
             os.close(fd)
 
@@ -240,6 +274,9 @@ class WindowsSystem:
 
     def sync_directory(self, directory: str) -> None:
         pass  # the journal of NTFS has the names
+
+    def sync_folder(self, folder: str) -> None:
+        _sync_each(self.full_name(folder), self.sync_directory)
 
     @contextmanager
     def lock_directory(self, directory: str) -> Iterator[bool]:

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tfrecord_io.options import DEFAULT_STORAGE
+from tfrecord_io.storage import system
 from tfrecord_io.storage.write.new_folder import new_folder
 
 
@@ -44,3 +46,40 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(PermissionError) as caught:
         new_folder(str(tmp_path / "a"), DEFAULT_STORAGE)
     assert caught.value.filename == str(tmp_path / "a")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the names of descriptors and syncfs are those of Linux")
+@pytest.mark.parametrize("has_syncfs", [True, False])
+def test_the_files_are_durable_before_the_folder_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_syncfs: bool
+) -> None:
+    calls: list[tuple[str, str]] = []
+
+    def noted(name: str, call: Any) -> Any:
+        return lambda fd: (calls.append((name, os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))), call(fd))[1]
+
+    rename = os.rename
+    monkeypatch.setattr(os, "rename", lambda *paths: (calls.append(("rename", "a")), rename(*paths)))
+    monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
+    real = system._syncfs()
+    monkeypatch.setattr(system, "_syncfs", lambda: noted("syncfs", real) if has_syncfs else None)
+    with new_folder(str(tmp_path / "a"), DEFAULT_STORAGE) as folder:
+        folder.write("sub/b.bin", b"b")
+        folder.write("c.bin", b"c")
+    at = calls.index(("rename", "a"))
+    before = {name for _, name in calls[:at]}
+    assert {"b.bin", "c.bin", "sub"} <= before or (has_syncfs and calls[0][0] == "syncfs")
+    assert calls[at + 1 :] == [("fsync", tmp_path.name)]
+
+
+def test_a_folder_whose_files_cannot_be_synced_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(folder: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), folder)
+
+    monkeypatch.setattr(system.current, "sync_folder", fail)
+    with pytest.raises(OSError, match="Input/output error") as caught, new_folder(str(tmp_path / "a"), DEFAULT_STORAGE):
+        pass
+    assert caught.value.filename == str(tmp_path / "a")
+    assert os.listdir(tmp_path) == []

@@ -116,12 +116,15 @@ class _LocalFolder(NewFolder):
 
     def commit(self) -> None:
         try:
+            with _errors_of(self._target):
+                system.current.sync_folder(self._temporary)
             system.current.rename_folder(self._temporary, self._target)
         except OSError as error:
             self.discard()
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise FileExistsError(errno.EEXIST, _EXISTS, self._target) from error
             raise
+        system.current.sync_directory(os.path.dirname(self._target))
 
     def discard(self) -> None:
         shutil.rmtree(self._temporary, ignore_errors=True)
