@@ -22,6 +22,7 @@ if unknown. Its message states the same facts, and what to do.
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import warnings
 from types import FrameType
@@ -53,13 +54,53 @@ _MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]
 
 
+# URLs in a text, or what urllib3 has of one; not those of the local disk, whose names may have all these signs.
+# The patterns are compiled when needed.
+_URL = r"(?:(?<![\w./+-])(?!file:|local:)[A-Za-z][A-Za-z0-9+.-]*://|(?<=exceeded with url: )/)[^\s\"<>]+"
+_PASSWORD = r"(?<=://)([^/?#:]*:)[^/?#]+(?=@)"
+_SECRET = (
+    r"(?i)([?&;#](?:[\w.-]*(?:signature|token|secret|passw|credential|access_?key|api_?key)[\w.-]*"
+    r"|(?:[\w.-]*[._-])?(?:sig|key|pwd|pass|auth|authorization|code|jwt))=)[^\s&;#'\"]*[^\s&;#'\".:,)\]}]"
+)
+
+
+def without_secrets(text: str) -> str:
+    """A text whose URLs show neither passwords nor signatures and tokens of their queries; paths stay as they are.
+
+    >>> without_secrets("https://user:x@host/a.tfrecord?v=1&sig=x: not found"), without_secrets("a?sig=b")
+    ('https://user:…@host/a.tfrecord?v=1&sig=…: not found', 'a?sig=b')
+    """
+    if not ("@" in text or "?" in text or "#" in text):
+        return text
+    hidden = re.sub(_URL, _without_secrets, text)
+    return text if hidden == text else hidden  # the same object: it may be a `Message`
+
+
+def _without_secrets(url: re.Match[str]) -> str:
+    return re.sub(_SECRET, r"\1…", re.sub(_PASSWORD, r"\1…", url[0]))
+
+
+class SecretURL(str):
+    """A URL with secrets: programs have it as it is, and no message of an OSError, and no ``repr``, shows these."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(without_secrets(self))
+
+
+def secret_url(path: str) -> str:
+    """A path as it is, a `SecretURL` if it is a URL with secrets: what an OSError has as its ``filename``."""
+    return path if without_secrets(path) == path else SecretURL(path)
+
+
 def printable(text: object, limit: int = 200) -> str:
-    """Escape control characters and shorten to `limit` characters, so that names are safe in any message.
+    """Hide the secrets of URLs, escape control characters and shorten to `limit` characters, for any message.
 
     >>> printable("a\\x1b[31m")
     'a\\\\x1b[31m'
     """
-    raw = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text)
+    raw = without_secrets(text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text))
     cut = raw if len(raw) <= limit else raw[:limit] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
@@ -73,7 +114,8 @@ def _without_traceback(reason: str) -> str:
 
 
 def within_message_limit(text: str) -> str:
-    """Shorten a message to 1,024 bytes of UTF-8."""
+    """Hide the secrets of URLs in a message, and shorten it to 1,024 bytes of UTF-8."""
+    text = without_secrets(text)
     encoded = text.encode("utf-8", "backslashreplace")
     if len(encoded) <= _MESSAGE_BYTES:
         return text

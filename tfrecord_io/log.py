@@ -9,5 +9,15 @@ from __future__ import annotations
 
 import logging
 
+from tfrecord_io.errors import without_secrets
+
+
+def _hide_secrets(record: logging.LogRecord) -> bool:
+    if isinstance(record.args, tuple):
+        record.args = tuple(without_secrets(each) if isinstance(each, str) else each for each in record.args)
+    return True
+
+
 logger = logging.getLogger("tfrecord_io")
+logger.addFilter(_hide_secrets)
 logger.addHandler(logging.NullHandler())

@@ -6,7 +6,7 @@ import errno
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.errors import CorruptRecordError, printable, say
+from tfrecord_io.errors import CorruptRecordError, printable, say, secret_url
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, has_file
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys
@@ -201,7 +201,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     if format is None and not any(map(is_record_file, names)):
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
         advice = files_below(fs, entry.name, listing) or say('{files="all"} embeds files of any kind')
-        raise FileNotFoundError(errno.ENOENT, say("{}", reason) & advice, path)
+        raise FileNotFoundError(errno.ENOENT, say("{}", reason) & advice, secret_url(path))
     return format or TFRECORD
 
 

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.display import did_you_mean
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable, say, without_secrets
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given, record_sources
@@ -218,4 +218,5 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
         return str(default)
     example = fs.display_path(root + configs[0])
     names = ", ".join(configs)
-    raise ValueError(f"'{fs.display_path(root)}' has several configurations, {names}: name one, as in '{example}'")
+    several = f"'{fs.display_path(root)}' has several configurations, {names}: name one, as in '{example}'"
+    raise ValueError(without_secrets(several))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable, without_secrets
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out
@@ -181,7 +181,7 @@ def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
     for source in sources:
         if source.is_file_object or source.pipe is not None:
             reason = "a dataset is read any number of times: it takes paths of files, no file objects and no pipes"
-            raise TypeError(f"{source.path}: {reason}")
+            raise TypeError(f"{without_secrets(source.path)}: {reason}")
     return plan_scan(sources, options, only_sample=True).close()
 
 

@@ -14,7 +14,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.lookup import KnownCounts
 from tfrecord_io.options import ReadOptions
@@ -113,7 +113,7 @@ def adopt(
         directory = name[: len(name) - len(name.rpartition("/")[2])]
     if not all(_name_of(source).startswith(directory) for source in sources):
         text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
-        raise NotADirectoryError(errno.ENOTDIR, text, os.fspath(path))
+        raise NotADirectoryError(errno.ENOTDIR, text, secret_url(os.fspath(path)))
     names = [_name_of(source).removeprefix(directory) for source in sources]
     _check_unnamed(sources)
     columns = _partition_columns(names)
@@ -135,7 +135,7 @@ def adopt(
     again = resolve_inputs(path, options.storage)
     if [(source.path, source.size) for source in again] != [(source.path, source.size) for source in sources]:
         text = "files were added, removed or changed while they were read; nothing is written: do so again"
-        raise OSError(errno.EBUSY, text, os.fspath(path))
+        raise OSError(errno.EBUSY, text, secret_url(os.fspath(path)))
 
     def new(existing: Manifest | None) -> Manifest:
         if existing is not None:

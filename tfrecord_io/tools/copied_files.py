@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.errors import CorruptRecordError, say
+from tfrecord_io.errors import CorruptRecordError, say, without_secrets
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_filter import RowFilter
@@ -128,7 +128,8 @@ class Found:
         for name, path in named:
             other = seen.setdefault(name, path)
             if other != path:
-                raise ValueError(f"'{other}' and '{path}' would have one name in the target: copy them one by one")
+                text = f"'{other}' and '{path}' would have one name in the target: copy them one by one"
+                raise ValueError(without_secrets(text))
 
 
 def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, all_files: bool) -> Found:

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import CorruptRecordError, printable, warn
+from tfrecord_io.errors import CorruptRecordError, printable, warn, without_secrets
 from tfrecord_io.log import logger
 from tfrecord_io.options import Options
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
@@ -112,7 +112,8 @@ def clean(
     if not isinstance(fs, FsspecFileSystem):
         found = _local_files(name or ".")
     elif not fs.can_list:
-        raise ValueError(f"'{os.fspath(path)}': a web server is read-only: writers leave nothing behind there")
+        shown = without_secrets(os.fspath(path))
+        raise ValueError(f"'{shown}': a web server is read-only: writers leave nothing behind there")
     elif {"s3", "s3a"} & set(protocols(fs.fsspec)):
         uploads = _uploads(fs, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
         found = chain(uploads, _remote_files(fs, name, optional=True))

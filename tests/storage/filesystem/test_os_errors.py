@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import traceback
 from typing import Any
 
 import pytest
@@ -125,3 +126,16 @@ def test_missing_credentials_say_where_they_come_from() -> None:
     error = to_os_error(NoCredentialsError("Unable to locate credentials"), "s3://b/a")
     assert isinstance(error, PermissionError)
     assert "Unable to locate credentials; configure them as for the store's own tools, or pass storage" in str(error)
+
+
+def test_messages_of_libraries_show_no_secrets() -> None:
+    """Some have a part of a URL; the error that has it is not shown as a cause, either."""
+    error = OSError("Max retries exceeded with url: /info?alt=json&access_token=qz (Caused by: refused)")
+    converted = to_os_error(error, "https://user:qz@host/a?sig=qz")
+    assert str(converted).startswith(
+        "[Errno 5] Max retries exceeded with url: /info?alt=json&access_token=… (Caused by"
+    )
+    assert "qz" not in "".join(traceback.format_exception(converted))
+    assert converted.filename == "https://user:qz@host/a?sig=qz"
+    other = OSError("refused")
+    assert to_os_error(other, "s3://bucket/a").__cause__ is other

@@ -71,7 +71,8 @@ def open_zarr(
     entry = fs.entry(name)
     if entry is None or not entry.directory:
         code = errno.ENOENT if entry is None else errno.ENOTDIR
-        raise OSError(code, "no such Zarr folder" if entry is None else "a Zarr array or group is a folder", str(path))
+        text = "no such Zarr folder" if entry is None else "a Zarr array or group is a folder"
+        raise OSError(code, text, fs.display_path(name))
     store = _folder_store()(fs, entry.name)
     shown = fs.display_path(entry.name)
     with library_errors(shown), _quiet():

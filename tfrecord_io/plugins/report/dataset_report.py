@@ -14,7 +14,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
+from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
 from tfrecord_io.plugins.report.document import document, number, percent
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
@@ -202,4 +202,4 @@ def _made(
 def _title(path: Any) -> str:
     paths = paths_of(path)
     more = f" and {counted(len(paths) - 1, 'more path')}" if len(paths) > 1 else ""
-    return f"{printable(without_secrets(os.fspath(paths[0]))) if paths else 'no files'}{more}"
+    return f"{printable(os.fspath(paths[0])) if paths else 'no files'}{more}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from tfrecord_io.arrow.buffers import empty_batch, struct_fields
 from tfrecord_io.arrow.output.to_python import cell, rows_of
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.display import short
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, without_secrets
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.checked_options import datasets_in, refuse_stated
@@ -265,16 +264,6 @@ def _cell(value: Any) -> str | None:
 def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
     with closing(RecordFile(source)) as file:
         return FileEntry(without_secrets(source.path), source.size, file.compression, statuses.get(source.path, ""))
-
-
-def without_secrets(path: str) -> str:
-    """A path without the password and the query of a URL, which may be a signature: a page is passed on.
-
-    >>> without_secrets("https://user:secret@host/a.tfrecord?signature=x"), without_secrets("s3://bucket/a?.tfrecord")
-    ('https://host/a.tfrecord', 's3://bucket/a?.tfrecord')
-    """
-    path = re.sub(r"(?<=://)[^/@]*@", "", path)
-    return path.partition("?")[0] if re.search(r"https?://", path) else path
 
 
 def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:

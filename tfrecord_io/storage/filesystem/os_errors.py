@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import ReplacedError, printable, say
+from tfrecord_io.errors import ReplacedError, printable, say, secret_url, without_secrets
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.retries import (
     ARGUMENT_ERRORS,
@@ -45,12 +45,16 @@ def azure_code(error: BaseException) -> str | None:
 
 
 def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSError:
-    """Convert any exception of a remote filesystem to an OSError with errno, message and path."""
+    """Convert any exception of a remote filesystem to an OSError with errno, message and path.
+
+    Its cause is the exception, unless a traceback would show secrets of a URL by that.
+    """
     if type(error).__name__ == "FileExpired":  # of s3fs's own file object
         return replaced_error(path)
     refused = http_status(error) in (401, 403) or is_about_credentials(error)
     if isinstance(error, OSError):
         if error.filename is not None and error.errno is not None:
+            error.filename = secret_url(error.filename)
             return error
         known = errno.EACCES if refused else errno.EIO
         number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), known)
@@ -63,13 +67,23 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         text = f"{type(error).__name__}: {error}"
         if code is not None:  # further lines have ids and XML
             text = text.partition("\n")[0]
+    text = without_secrets(text)
     text = f"{text} (tried {LIMITS.tries} times)" if retried else text
     if any("Credential" in kind.__name__ for kind in type(error).__mro__):
         advice = "configure them as for the store's own tools, or pass {storage_options=}"
         text &= say(f"{advice}, with anon=true for a public bucket of S3")
-    converted = OSError(number, text, path)
-    converted.__cause__ = error
+    converted = OSError(number, text, secret_url(path))
+    converted.__cause__ = None if _shows_secrets(error) else error
     return converted
+
+
+def _shows_secrets(error: BaseException | None) -> bool:
+    """Whether the messages of an error, its cause and theirs have secrets of URLs."""
+    while error is not None:
+        if without_secrets(text := str(error)) != text:
+            return True
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return False
 
 
 async def answer_of(request: Callable[[], Awaitable[T]], path: str) -> T:
@@ -124,7 +138,7 @@ def _places(options: Mapping[str, Any], name: str) -> Iterator[str]:
 def replaced_error(path: str, what: str = "file") -> ReplacedError:
     """The error for a file, or a dataset, that is no longer the one that was looked up."""
     text = f"the {what} was replaced while it was read; read it again (a Dataset: what its refresh() returns)"
-    return ReplacedError(errno.ESTALE, text, path)
+    return ReplacedError(errno.ESTALE, text, secret_url(path))
 
 
 @contextmanager
@@ -132,10 +146,12 @@ def raise_os_errors(path: str) -> Iterator[None]:
     """Convert exceptions of a remote filesystem to OSError; errors about arguments pass unchanged."""
     try:
         yield
-    except ARGUMENT_ERRORS:
+    except ARGUMENT_ERRORS as error:
+        if isinstance(error, ValueError) and _shows_secrets(error):  # aiohttp says so of an address
+            raise ValueError(f"'{printable(path)}': {type(error).__name__}") from None
         raise
     except Exception as error:
         converted = to_os_error(error, path)
         if converted is error:
             raise
-        raise converted from error
+        raise converted from converted.__cause__

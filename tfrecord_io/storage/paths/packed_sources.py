@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.errors import secret_url, without_secrets
 from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.paths.file_names import id_in
 from tfrecord_io.storage.read.source import INCOMPLETE, ManifestShard, ManifestVersion, Source
@@ -104,10 +105,12 @@ class PackedSources:
         """Pack sources. A file object or a pipe, which only this process can read, is a TypeError."""
         for source in sources:
             if source.is_file_object:
-                raise TypeError(f"{source.path}: a read of a file object cannot be pickled: pass a path")
+                raise TypeError(
+                    f"{without_secrets(source.path)}: a read of a file object cannot be pickled: pass a path"
+                )
             if source.pipe is not None:
                 reason = "a read of a pipe cannot be pickled, as only this process has its data: save it to a file"
-                raise TypeError(f"{source.path}: {reason}")
+                raise TypeError(f"{without_secrets(source.path)}: {reason}")
         remote = [source.remote for source in sources]
         filesystems = {id(found[0]): found[0] for found in remote if found is not None}
         positions = {key: position for position, key in enumerate(filesystems)}
@@ -163,6 +166,7 @@ class PackedSources:
                 records = None
             partitions = () if self.partitions is None else self.partitions[at]
             fsspec, name = (None, None) if fs is None else (self.filesystems[fs], next(names))
+            path = path if fs is None else secret_url(path)
             where = (path, size, fs is None, fsspec, name, None, span)
             derived, origin = self.derived.get(at, (None, None))
             info = _description(version_of, size if object_size is None else object_size)

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable, say, secret_url
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -35,7 +35,7 @@ class PathMatch:
     def single(self, advice: str) -> Source:
         """The only one. A directory is an IsADirectoryError, several files a ValueError that ends with `advice`."""
         if self.is_directory:
-            raise IsADirectoryError(errno.EISDIR, "expected a file, got a directory", self.path)
+            raise IsADirectoryError(errno.EISDIR, "expected a file, got a directory", secret_url(self.path))
         if len(self.sources) > 1:
             raise ValueError(say("'{}' matches {} files: {}", printable(self.path), len(self.sources), advice))
         return self.sources[0]
@@ -75,7 +75,7 @@ def find_files(
     has_dot = entry is None and name.rpartition("/")[2].startswith(".")
     files = [child for child in listing if not child.directory and (has_dot or not is_left_out(child.basename))]
     if not files:
-        raise FileNotFoundError(errno.ENOENT, nothing, os.fspath(path))
+        raise FileNotFoundError(errno.ENOENT, nothing, secret_url(os.fspath(path)))
     files.sort(key=lambda child: natural_key(child.name))
     sources = [source_of(fs, child) for child in files]
     if partitioned:

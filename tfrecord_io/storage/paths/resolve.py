@@ -22,7 +22,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from tfrecord_io.display import and_more
-from tfrecord_io.errors import CorruptRecordError, printable, say, warn
+from tfrecord_io.errors import CorruptRecordError, printable, say, warn, without_secrets
 from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, Configured, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, literal_prefix
@@ -388,7 +388,7 @@ class _Search:
         if not names:
             return ""
         text = f"; '{self.manifests.unnamed[names[0]]}' does not name '{self.fs.display_path(names[0])}'"
-        return f"{text}{and_more(len(names) - 1)}, which its own name reads"
+        return f"{without_secrets(text)}{and_more(len(names) - 1)}, which its own name reads"
 
     def _manifests_of(self, pattern: str, literal: int, matched: Sequence[Entry]) -> list[Entry]:
         """The manifests in the directory of a pattern, if it may match shards and does not match them, too."""
@@ -447,13 +447,14 @@ class _Search:
         """Find ``name@8`` by looking up the names that it may mean, the most exact first."""
         if count is None:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
-            raise ValueError(f"'{self.fs.display_path(name)}': {text}")
+            raise ValueError(without_secrets(f"'{self.fs.display_path(name)}': {text}"))
         forms = spelled_shards(stem, count) if count else ()
         form = next((form for form in forms if self.fs.entry(form.sibling(0)) is not None), None)
         if form is None:
             raise _nothing(self.fs, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
         if count > _MOST:
-            raise ValueError(f"'{self.fs.display_path(name)}': expected at most {_MOST:,} shards on a web server")
+            shown = without_secrets(self.fs.display_path(name))
+            raise ValueError(f"'{shown}': expected at most {_MOST:,} shards on a web server")
         found = [entry for entry in self.fs.entries([*map(form.sibling, range(count))]) if entry is not None]
         return self._sorted(found, complete=not self.allow_missing)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrecord_io.closing import Closing, quiet_at_exit
 from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
-from tfrecord_io.errors import printable, say
+from tfrecord_io.errors import printable, say, without_secrets
 from tfrecord_io.format.dtypes import Array
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
@@ -327,7 +327,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
             if isinstance(answer, FileNotFoundError):
                 raise replaced_error(self.path) from answer
             if isinstance(answer, BaseException):
-                answer.add_note(f"{self.path}: reading bytes {begin} to {end}")
+                answer.add_note(f"{without_secrets(self.path)}: reading bytes {begin} to {end}")
                 raise answer
             if len(answer) != end - begin:
                 raise self._truncated(begin + len(answer))

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from tfrecord_io.closing import NotCopied
-from tfrecord_io.errors import say
+from tfrecord_io.errors import say, without_secrets
 
 _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 
@@ -71,7 +71,9 @@ class OutputFile(NotCopied, ABC):
         self._check_open()
         try:
             if self._failed:
-                raise ValueError(f"'{self.path}': a write failed, so the file is incomplete and cannot be published")
+                raise ValueError(
+                    f"'{without_secrets(self.path)}': a write failed, so the file is incomplete and cannot be published"
+                )
             self._commit()
         except BaseException as error:
             self._discard_after(error)
@@ -86,14 +88,14 @@ class OutputFile(NotCopied, ABC):
 
     def _check_open(self) -> None:
         if not self.is_open:
-            raise ValueError(f"'{self.path}' is closed")
+            raise ValueError(f"'{without_secrets(self.path)}' is closed")
 
     def _discard_after(self, error: BaseException) -> None:
         """Discard because of `error`, which stays the exception raised."""
         try:
             self.discard()
         except Exception as second:
-            error.add_note(f"'{self.path}': discarding what was written failed as well: {second}")
+            error.add_note(f"'{without_secrets(self.path)}': discarding what was written failed as well: {second}")
 
     def __enter__(self) -> Self:
         return self
