@@ -128,6 +128,7 @@ CALLS: dict[str, Callable[[str, str], Any]] = {
     "parquet": lambda url, out: tfr.convert(url.replace(".tfrecord", ".parquet"), out),
     "array": lambda url, out: tfr.convert(url.replace(".tfrecord", ".npy"), out),
     "folder": lambda url, out: tfr.convert(url.replace(".tfrecord", ".zarr"), out),
+    "resume": lambda url, out: tfr.convert(url, f"{out}/", resume=True),
     "bucket": lambda url, out: tfr.read_table(url.replace("http:", "none:")),
     "host": lambda url, out: tfr.read_table(f"http://user:{SECRET}@/a?sig={SECRET}"),
     "port": lambda url, out: tfr.read_table(f"http://user:{SECRET}@host:port/a?sig={SECRET}"),
