@@ -125,6 +125,7 @@ CALLS: dict[str, Callable[[str, str], Any]] = {
     "options": lambda url, out: tfr.read_table(url, storage_options={"no_such": SECRET}),
     "wrong": lambda url, out: tfr.read_table(url, storage_options={"client_kwargs": SECRET}),
     "chained": lambda url, out: tfr.read_table(f"simplecache::{url}"),
+    "zip": lambda url, out: tfr.read_table(f"zip://a.tfrecord::{url}"),
     "parquet": lambda url, out: tfr.convert(url.replace(".tfrecord", ".parquet"), out),
     "array": lambda url, out: tfr.convert(url.replace(".tfrecord", ".npy"), out),
     "folder": lambda url, out: tfr.convert(url.replace(".tfrecord", ".zarr"), out),

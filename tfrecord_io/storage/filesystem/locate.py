@@ -53,13 +53,14 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
             raise ValueError(f"'{printable(text)}' names no bucket: expected {_BUCKETS}")
         import fsspec
 
-        from tfrecord_io.storage.filesystem.os_errors import refused_option
+        from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
         from tfrecord_io.storage.filesystem.retries import s3_options
 
         options = storage.storage_options or {}
         try:
             own = s3_options(options) if re.match(_S3, text) else options
-            fsspec_filesystem, name = fsspec.core.url_to_fs(text, **own)
+            with raise_os_errors(text):  # of a chained URL, the file that another one is in is opened
+                fsspec_filesystem, name = fsspec.core.url_to_fs(text, **own)
             return _wrap(fsspec_filesystem, name, text)
         except ImportError as error:
             raise _missing(text, error) from error
