@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.options.keyword_names import REFUSED, of_dataset
+from tfrecord_io.options.other_names import REFUSED, of_dataset
 from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
 f = pc.field

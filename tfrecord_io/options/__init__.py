@@ -27,8 +27,8 @@ from tfrecord_io.options.checked_options import (
     raises,
     stops,
 )
-from tfrecord_io.options.keyword_names import unknown_keyword
 from tfrecord_io.options.limits import LIMITS
+from tfrecord_io.options.other_names import unknown_keyword
 from tfrecord_io.options.read import ReadOptions
 
 __all__ = [

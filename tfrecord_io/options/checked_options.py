@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from tfrecord_io.errors import TFRecordError, say
-from tfrecord_io.options.keyword_names import NO_APPEND, OF_PLAIN_FILES, OF_SELECTION, REFUSED, unknown_keyword
+from tfrecord_io.options.other_names import NO_APPEND, OF_PLAIN_FILES, OF_SELECTION, REFUSED, unknown_keyword
 from tfrecord_io.remedies import Call, Keyword
 from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, ProgressLike
 

@@ -16,7 +16,7 @@ from tfrecord_io.options.checked_options import (
     check_integer,
     raises,
 )
-from tfrecord_io.options.keyword_names import OF_DATASETS
+from tfrecord_io.options.other_names import OF_DATASETS
 from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import OnNew, RecordTypeLike, SchemaLike
 
