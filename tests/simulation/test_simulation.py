@@ -99,6 +99,8 @@ FOUND = {
         "disk grown indexed:1 ; convert | append:2 | verify "
         "@ 6>1 15>2 19>1 22>2 27>0 29>2 31>0 34>2 35>0 37>1 46>0 47>1 49>0 52>1 56>2 71>0 75>1 78>2 85>0 86>1"
     ),
+    "two copies of numbered shards in folders": "gcs folders ; copy_in:3 | copy_in:6 @ 0>1 8>0",
+    "two copies of numbered shards in folders, in S3": "s3 folders ; copy_in:3 | copy_in:6 @ 0>1 8>0",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

@@ -275,7 +275,7 @@ class CopiedDataset(Publication):
                 with suppress(OSError):
                     self._is_published = self._published() is not None
                 raise
-            self._is_durable = self._is_published = True
+            self._is_published = True
             self._settle(old, new)
 
     def _published_by(self, manifest: Manifest | None) -> Manifest:
@@ -298,7 +298,7 @@ class CopiedDataset(Publication):
             numbered = [number for number in self.plan.moved if self.is_exclusive(number)]
             if numbered and (current := self._place.find()) is not None and current.id != self._id:
                 self._stored = {self.plan.wanted.files[number].path for number in numbered}
-                self._note_versions()
+                self._note_versions(names=self._stored)
                 self._leave(current)
             self._remove_files(sorted(self._fences))
         self._place.discard()

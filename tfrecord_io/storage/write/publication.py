@@ -194,15 +194,17 @@ class Publication:
             raise self._exists(min(existing))
         return existing
 
-    def _note_versions(self, listing: Sequence[Entry] | None = None) -> None:
-        """Note the versions of the files in the directory, as a listing states them, or as they are now."""
-        found = self._fs.listing(self._directory) if listing is None else listing
+    def _note_versions(self, listing: Sequence[Entry] | None = None, names: Iterable[str] = ()) -> None:
+        """Note the versions of the files in the directory, as a listing states them, or of these as they are now."""
+        found = list(self._fs.listing(self._directory) if listing is None else listing)
+        if in_folders := [self._directory + name for name in names if "/" in name]:
+            found += filter(None, self._fs.entries(in_folders, are_files=True))
         self._versions = {self._name_of(entry): version_of(entry) for entry in found}
 
     def _prepare_removals(self, names: Iterable[str]) -> None:
         """Note the versions of files, and put a fence if there are any: before the look whether they may be removed."""
         if numbered := set(filter(self._is_numbered, names)):
-            self._note_versions()
+            self._note_versions(names=numbered)
             fence = self._place.fence(self._id)
             if fence is not None and not numbered.isdisjoint(self._versions):
                 self._fences.add(fence)
@@ -550,7 +552,7 @@ class Publication:
         if current is None and not self._grows:
             raise self._is_replaced()
         if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
-            self._others.update(name for name in gone if self._is_shard(name) and not id_in(name))
+            self._others.update(filter(self._is_numbered, gone))
         used = set(() if current is None else current.paths)
         gone = [name for name in gone if id_in(name) or (current is not None and name not in used)]
         return [name for name in gone if name not in self._others]
@@ -562,7 +564,7 @@ class Publication:
         """
         if not unseen:
             return
-        self._note_versions()
+        self._note_versions(names=unseen)
         if late := sorted(unseen & self._versions.keys()):
             self._state(late, self._place.find())
 
@@ -776,7 +778,7 @@ class Publication:
 
     def _is_numbered(self, name: str) -> bool:
         """Whether another writer may give a shard the same name, in a store where versions tell them apart."""
-        return self._place.is_conditional and self._is_shard(name) and not id_in(name)
+        return self._place.is_conditional and self._is_shard(os.path.basename(name)) and not id_in(name)
 
     def _try_to_remove(self, name: str) -> None:
         try:
