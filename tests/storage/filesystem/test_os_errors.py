@@ -139,3 +139,9 @@ def test_messages_of_libraries_show_no_secrets() -> None:
     assert converted.filename == "https://user:qz@host/a?sig=qz"
     other = OSError("refused")
     assert to_os_error(other, "s3://bucket/a").__cause__ is other
+
+
+def test_an_error_may_be_among_its_own_causes() -> None:
+    error, cause = RuntimeError("failed"), RuntimeError("before")
+    error.__context__, cause.__context__ = cause, error
+    assert to_os_error(error, "s3://b/a").__cause__ is error

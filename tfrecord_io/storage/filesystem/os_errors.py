@@ -79,7 +79,9 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
 
 def _shows_secrets(error: BaseException | None) -> bool:
     """Whether the messages of an error, its cause and theirs have secrets of URLs."""
-    while error is not None:
+    seen = set[int]()  # an error that is raised again may be among its own causes
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         if without_secrets(text := str(error)) != text:
             return True
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
