@@ -90,7 +90,9 @@ def _warn_of_labels(frame: pd.DataFrame, table: pa.Table) -> None:
     restored = column_labels(table.column_names[: len(labels)], frame_description(table.schema))
     if restored.equals(labels):
         return
-    pairs = ((repr(label), repr(other)) for label, other in zip(labels, restored, strict=True))
+    pairs = (
+        (repr(label), repr(other)) for label, other in zip(labels, restored, strict=False)
+    )  # of two equal labels one is left
     changed = [f"{printable(label)} as {printable(other)}" for label, other in pairs if label != other]
     if changed:
         text = f"labels of columns that are not restored are read as text: {changed[0]}{and_more(len(changed) - 1)}"
