@@ -85,14 +85,15 @@ def _warn_of_labels(frame: pd.DataFrame, table: pa.Table) -> None:
     labels = frame.columns
     if labels.nlevels == 1 and labels.inferred_type in _RESTORED:
         return
+    names = table.column_names[: len(labels)]
+    if len({*names}) < len(names):  # `open_input` refuses these
+        return
     from tfrecord_io.arrow.output.to_pandas import column_labels
 
-    restored = column_labels(table.column_names[: len(labels)], frame_description(table.schema))
+    restored = column_labels(names, frame_description(table.schema))
     if restored.equals(labels):
         return
-    pairs = (
-        (repr(label), repr(other)) for label, other in zip(labels, restored, strict=False)
-    )  # of two equal labels one is left
+    pairs = ((repr(label), repr(other)) for label, other in zip(labels, restored, strict=True))
     changed = [f"{printable(label)} as {printable(other)}" for label, other in pairs if label != other]
     if changed:
         text = f"labels of columns that are not restored are read as text: {changed[0]}{and_more(len(changed) - 1)}"
