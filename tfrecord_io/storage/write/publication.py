@@ -195,7 +195,7 @@ class Publication:
         return existing
 
     def _note_versions(self, listing: Sequence[Entry] | None = None, names: Iterable[str] = ()) -> None:
-        """Note the versions of the files in the directory, as a listing states them, or of these as they are now."""
+        """Note the versions of the files in the directory, as a listing states them, and of `names` in its folders."""
         found = list(self._fs.listing(self._directory) if listing is None else listing)
         if in_folders := [self._directory + name for name in names if "/" in name]:
             found += filter(None, self._fs.entries(in_folders, are_files=True))
@@ -602,11 +602,7 @@ class Publication:
             files = [file for file, is_moved in zip(files, self._each(calls), strict=True) if not is_moved]
             if not files:
                 return
-            entries = self._fs.entries([self._directory + file.path for file in files], are_files=True)
-            for file, entry in zip(files, entries, strict=True):
-                self._versions.pop(file.path, None)
-                if entry is not None:
-                    self._versions[file.path] = version_of(entry)
+            self._note_versions(names=[file.path for file in files])
         raise self._is_replaced()
 
     def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
