@@ -22,7 +22,7 @@ from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, withou
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.schema.types import is_bytes, is_list_like, is_text, relist, types_within
+from tfrecord_io.schema.types import is_bytes, is_text, types_within, with_fields
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
@@ -105,11 +105,7 @@ def _held(type_: pa.DataType) -> pa.DataType:
         return pa.decimal128(type_.precision, type_.scale)
     if t.is_dictionary(type_):
         return pa.dictionary(type_.index_type, _held(type_.value_type), type_.ordered)
-    if t.is_map(type_):
-        return pa.map_(_held(type_.key_type), type_.item_field.with_type(_held(type_.item_type)), type_.keys_sorted)
-    if t.is_struct(type_):
-        return pa.struct([field.with_type(_held(field.type)) for field in type_])
-    return relist(type_, type_.value_field.with_type(_held(type_.value_type))) if is_list_like(type_) else type_
+    return with_fields(type_, lambda field: field.with_type(_held(field.type)))
 
 
 def _has_zone(name: str) -> bool:

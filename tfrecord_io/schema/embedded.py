@@ -44,6 +44,7 @@ from tfrecord_io.schema.types import (
     relist,
     restored_field,
     uncommon,
+    with_fields,
 )
 
 FIELD = EMBEDDED_FIELD
@@ -309,14 +310,7 @@ def _restore(column: pa.Field) -> pa.Field:
     type = column.type
     if t.is_timestamp(type) and type.tz is not None:
         type = pa.timestamp(type.unit, type.tz)  # raises if the zone's name is not text
-    if is_list_like(type):
-        type = relist(type, _restore(type.value_field))
-    elif t.is_struct(type):
-        type = pa.struct([_restore(child) for child in type])
-    elif t.is_map(type):
-        type = pa.map_(_restore(type.key_field), _restore(type.item_field), type.keys_sorted)
-    elif t.is_union(type):
-        type = pa.union([_restore(child) for child in type], type.mode, type.type_codes)
+    type = with_fields(type, _restore)
     metadata = dict(column.metadata or {})
     name = metadata.pop(INERT_NAME, b"").decode()
     type_metadata = metadata.pop(EXTENSION_METADATA, b"")

@@ -43,6 +43,7 @@ from tfrecord_io.schema.types import (
     relist,
     supported_element_and_shape,
     value_type,
+    with_fields,
     without_run_ends,
 )
 
@@ -626,12 +627,8 @@ def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
         return (
             relist(type_, item) if t.is_fixed_size_list(type_) else pa.large_list(item) if is_large else pa.list_(item)
         )
-    if t.is_struct(type_):
-        return pa.struct([child(each) for each in type_])
-    if t.is_map(type_):
-        return pa.map_(child(type_.key_field), child(type_.item_field), type_.keys_sorted)
-    if t.is_union(type_):
-        return pa.union([child(each) for each in type_], type_.mode, type_.type_codes)
+    if t.is_struct(type_) or t.is_map(type_) or t.is_union(type_):
+        return with_fields(type_, child)
     if t.is_dictionary(type_):
         value = _rebuilt(type_.value_type, narrow)
         while narrow and (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -201,6 +201,21 @@ def relist(outer: pa.DataType, values: pa.DataType | pa.Field) -> pa.DataType:
     if t.is_list_view(outer):
         return pa.list_view(values)
     return pa.large_list_view(values) if t.is_large_list_view(outer) else pa.list_(values)
+
+
+def with_fields(type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """A list, struct, map or union with changed fields; another type as it is.
+
+    >>> with_fields(pa.struct({"a": pa.int8()}), lambda field: field.with_type(pa.int16()))
+    StructType(struct<a: int16>)
+    """
+    if is_list_like(type):
+        return relist(type, change(type.value_field))
+    if t.is_struct(type):
+        return pa.struct([change(field) for field in type])
+    if t.is_map(type):
+        return pa.map_(change(type.key_field), change(type.item_field), type.keys_sorted)
+    return pa.union([change(field) for field in type], type.mode, type.type_codes) if t.is_union(type) else type
 
 
 def without_run_ends(type: pa.DataType) -> pa.DataType:

@@ -21,6 +21,7 @@ from tfrecord_io.engine.numpy_output import copy_runs
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.read.report import ReadReport
+from tfrecord_io.schema.types import with_fields
 from tfrecord_io.training.checkpoint import IteratorPosition
 
 
@@ -314,13 +315,8 @@ def _wide(type_: pa.DataType) -> pa.DataType:
         return pa.large_binary()
     if t.is_list(type_) or t.is_large_list(type_):
         return pa.large_list(_wide_field(type_.value_field))
-    if t.is_fixed_size_list(type_):
-        return pa.list_(_wide_field(type_.value_field), type_.list_size)
-    if t.is_struct(type_):
-        return pa.struct(list(map(_wide_field, type_)))
-    if t.is_map(type_):
-        return pa.map_(_wide_field(type_.key_field), _wide_field(type_.item_field), type_.keys_sorted)
-    return type_
+    is_nested = t.is_fixed_size_list(type_) or t.is_struct(type_) or t.is_map(type_)
+    return with_fields(type_, _wide_field) if is_nested else type_
 
 
 def _wide_field(field: pa.Field) -> pa.Field:
