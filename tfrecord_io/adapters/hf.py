@@ -15,7 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.image_columns import ImageColumns
 from tfrecord_io.arrays.representation import TableRepresentation, pad_value, representation_options, varies
-from tfrecord_io.arrow.buffers import empty_batch, int64_array, offsets_of
+from tfrecord_io.arrow.buffers import empty_table, int64_array, offsets_of
 from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
@@ -114,7 +114,7 @@ def to_hf(
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
-    empty = images.decoded(lists.apply(pa.Table.from_batches([empty_batch(source.schema)])))
+    empty = images.decoded(lists.apply(empty_table(source.schema)))
     if not streaming:
         if images:
             table = pa.concat_tables([_plain(empty), *(table for _, table in _tables([source], lists, images))])
@@ -135,7 +135,7 @@ def _features(schema: pa.Schema) -> datasets.Features:
     """
     import datasets
 
-    features = datasets.Features.from_arrow_schema(_plain(pa.Table.from_batches([empty_batch(schema)])).schema)
+    features = datasets.Features.from_arrow_schema(_plain(empty_table(schema)).schema)
     for name, stated in feature_descriptions(schema).items():
         features[name] = _labelled(features[name], stated)
     return features

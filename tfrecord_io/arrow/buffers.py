@@ -25,6 +25,11 @@ def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, type_) for type_ in schema.types], schema=schema)
 
 
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """A table without rows, of any types."""
+    return pa.Table.from_batches([empty_batch(schema)])
+
+
 def fixed_width(type_: pa.DataType, count: int, nulls: int, validity: Array | None, values: Array) -> pa.Array:
     """An array of a fixed-width type over `values`, whose items have that width."""
     return pa.Array.from_buffers(type_, count, [_validity(nulls, validity), pa.py_buffer(values)], nulls)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.arrow.buffers import empty_table
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.tables.table_files import (
     SourceOptions,
@@ -157,7 +157,7 @@ class OrcWriter:
         self._schema = pa.schema([field.with_type(_orc_type(field.type)) for field in schema])
         self._sink = _PatientSink(sink)
         self._writer = orc.ORCWriter(self._sink, compression="zstd")
-        self._writer.write(pa.Table.from_batches([empty_batch(self._schema)]))  # a file without rows has columns, too
+        self._writer.write(empty_table(self._schema))  # a file without rows has columns, too
 
     def __enter__(self) -> Self:
         return self

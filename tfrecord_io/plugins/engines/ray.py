@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.arrow.buffers import empty_table
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.options.write import WriteOptions
@@ -148,7 +148,7 @@ def _blocks(scan: Scan, schema: pa.Schema) -> Iterator[pa.Table]:
             renamed = pa.Table.from_batches([batch]).rename_columns(schema.names)
             yield renamed.cast(schema) if batch.num_columns else _rows(batch.num_rows)
     if empty:
-        yield pa.Table.from_batches([empty_batch(schema)])
+        yield empty_table(schema)
 
 
 def _rows(count: int) -> pa.Table:
@@ -226,7 +226,7 @@ def _typed(tables: Iterator[Any]) -> Iterator[Any]:
         if not any(map(lacks_type, schema.types)):
             break
     if schema is not None and len(waiting) > 1:
-        yield pa.Table.from_batches([empty_batch(schema)])
+        yield empty_table(schema)
     yield from waiting
     yield from tables
 
