@@ -460,9 +460,8 @@ class Dataset(_Shown):
 
     def _find_schema(self) -> None:
         scan = plan_sources(self.sources, self.stated)
-        for name in sorted(
-            _OF_SCANS - {"origin", "directory"}, key="resolved".__eq__
-        ):  # which says that the others are there
+        # "resolved" comes last, which says that the others are there.
+        for name in sorted(_OF_SCANS - {"origin", "directory"}, key="resolved".__eq__):
             object.__setattr__(self, name, getattr(scan, name))
 
     if not TYPE_CHECKING:  # what is not known before the schema is; methods of other packages

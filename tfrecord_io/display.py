@@ -84,9 +84,7 @@ class Report(ABC):
         def __getattr__(self, name: str) -> NoReturn:
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             text += "" if name.startswith("_") else f"; {name_advice(name, self._names())}"
-            raise AttributeError(
-                text, name=name, obj=None
-            )  # a traceback would add a question of its own about the object
+            raise AttributeError(text, name=name, obj=None)  # a traceback would add a question about the object
 
         def __getitem__(self, key: object) -> NoReturn:
             raise TypeError(f"{type(self).__name__!r} object is not subscriptable; {name_advice('', self._names())}")
