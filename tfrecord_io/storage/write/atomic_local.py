@@ -162,11 +162,19 @@ def remove_directories(created: Iterable[str]) -> None:
             os.rmdir(directory)
 
 
+def _is_other_than_directory(path: str) -> bool:
+    """Whether a file or a link has the name; asked once, as another process may create or remove a directory of it."""
+    try:
+        return not stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
 def create_directories(directory: str) -> tuple[str, ...]:
     """Create a directory and its parents; returns those that were missing, the deepest first."""
     missing = []
     while directory and not os.path.isdir(directory):
-        if os.path.lexists(directory) and not os.path.isdir(directory):  # another process may have created it just now
+        if _is_other_than_directory(directory):
             text = "expected a directory, got a file or a dangling link"
             raise NotADirectoryError(errno.ENOTDIR, text, directory)
         missing.append(directory)
