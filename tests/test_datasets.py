@@ -17,6 +17,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
+from tfrecord_io.options import unwrapped
+from tfrecord_io.read.scan import Scan
 
 f = pc.field
 
@@ -258,3 +260,24 @@ def test_relative_paths_stay_those_of_the_directory_in_which_they_were_given(
     with tfr.open_random(data) as records:
         assert records[:]["x"].to_pylist() == [1, 2]
     assert all(map(os.path.isabs, data.files))
+
+
+def test_a_dataset_and_its_pieces_have_public_names_only(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    whole = tfr.dataset(tmp_path / "a.tfrecord")
+    for each in (whole, whole.pieces(1)[0]):
+        inner = {name for name in dir(unwrapped(each)) if name[:1] != "_"}
+        public = {name for name in dir(type(each)) if name[:1] != "_"}
+        assert not isinstance(each, Scan)
+        assert public == {name for name in dir(each) if name[:1] != "_"}
+        assert public & inner <= {
+            "schema",
+            "schema_source",
+            "files",
+            "bytes",
+            "rows",
+            "select",
+            "filter",
+            "limit",
+            "read",
+        }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, raises, stops
+from tfrecord_io.options import DEFAULT_STORAGE, MIB, ReadOptions, raises, stops, unwrapped
 from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -371,9 +371,9 @@ def write_tfrecord(
     options = WriteOptions.of_call(write_tfrecord, locals())
     if (write_frame := _frame_writer(type(data))) is not None:
         return write_frame(data, path, options)
-    if isinstance(data, Scan):
-        read = (None, DEFAULT_STORAGE) if data.origin is None else (data.origin[0], data.origin[1].storage)
-        check_outside(*read, path, options.storage, data.sources)
+    if isinstance(scan := unwrapped(data), Scan):
+        whole, storage = (None, DEFAULT_STORAGE) if scan.origin is None else (scan.origin[0], scan.origin[1].storage)
+        check_outside(whole, storage, path, options.storage, scan.sources)
     return write(data, path, options)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields, replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, get_args, overload
@@ -26,27 +25,18 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable, say
-from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, Limits, ReadOptions, check_integer
+from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Limits, ReadOptions, check_integer
 from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
-from tfrecord_io.options.checked_options import check_choice
+from tfrecord_io.options.checked_options import check_choice, datasets_in
 from tfrecord_io.options.other_names import unknown_attribute
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.explanation import Explanation, explained
 from tfrecord_io.read.explode import step_columns
-from tfrecord_io.read.open_scan import (
-    count_scan,
-    filtered,
-    open_scan,
-    plan_dataset,
-    plan_sources,
-    read_scan,
-    refreshed,
-    skipped,
-)
+from tfrecord_io.read.lazy_scan import LazyScan
+from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed, skipped
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.read.sources import absolute_paths, as_list, is_elsewhere, is_source, working_directory
+from tfrecord_io.read.sources import as_list, is_source
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
@@ -83,77 +73,59 @@ else:
     to_daft, to_dask, to_ray, to_spark = map(PluginMethod, ("daft", "dask", "ray", "spark"))
 
 
-_SOURCES, _ORIGIN = (getattr(Scan, name).__get__ for name in ("sources", "origin"))  # of the slots
 _selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
 
 
-class _Shown(Report, Scan):
-    """A scan that shows its files, sizes and columns, and hides what its readers need of it."""
+class _Shown(DatasetValue, Report):
+    """What a dataset and a piece of one have: a scan, whose files, sizes and columns are shown."""
 
     __slots__ = ()
-    _of_scans: ClassVar = {"schema", "files", "bytes", "select", "filter", "count_rows"}
+    _held: LazyScan
 
     def __dir__(self) -> list[str]:
-        """The public names: those of the class itself, and some of a scan."""
-        return sorted({*dir(object), *vars(type(self)), *self._of_scans} - {"_of_scans"})
+        """The public names."""
+        return sorted({*dir(object), *(name for each in type(self).__mro__ for name in vars(each) if name[:1] != "_")})
 
-    @classmethod
-    def from_scan(cls, scan: Scan) -> Self:
-        """The same scan as an object of this class."""
-        return cls(**{field.name: getattr(scan, field.name) for field in fields(Scan)})
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the selected columns, in order."""
+        return self._held.schema
 
-    if not TYPE_CHECKING:
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files, in the order of reading."""
+        return self._held.files
 
-        @property
-        def sources(self) -> tuple[Source, ...]:
-            """Those of the scan; relative paths mean the same files in another working directory."""
-            if self.directory is not None and is_elsewhere(self.directory):
-                self._make_absolute()
-            return _SOURCES(self)
+    @property
+    def bytes(self) -> int | None:
+        """The size of the files, compressed if they are, or of the parts that are read; None if unknown."""
+        return self._held.bytes
 
-        @sources.setter
-        def sources(self, sources: tuple[Source, ...]) -> None:
-            Scan.sources.__set__(self, sources)
-
-        @property
-        def origin(self) -> tuple[Any, ReadOptions] | None:
-            """That of the scan, likewise."""
-            if self.directory is not None and is_elsewhere(self.directory):
-                self._make_absolute()
-            return _ORIGIN(self)
-
-        @origin.setter
-        def origin(self, origin: tuple[Any, ReadOptions] | None) -> None:
-            Scan.origin.__set__(self, origin)
-
-        def _make_absolute(self) -> None:
-            directory, origin = self.directory, _ORIGIN(self)
-            found = tuple(source.absolute(directory) for source in _SOURCES(self))
-            if origin is not None:
-                path, options = origin
-                object.__setattr__(self, "origin", (absolute_paths(path, options.storage, directory), options))
-            object.__setattr__(self, "sources", found)
-            object.__setattr__(self, "directory", None)
-
-    read = read_scan
-    count_rows = count_scan
+    @_selects
+    def select(self, columns: Sequence[str] | str) -> Self:
+        return type(self)(self._held.select(columns))
 
     @_selects
     def filter(self, filters: Any) -> Self:
-        return filtered(self, filters)
+        return type(self)(filtered(self._held, filters))
 
-    filter.__doc__ = filtered.__doc__
+    @check_keywords
+    def count_rows(self) -> int:
+        return count_scan(self._held)
+
+    select.__doc__, filter.__doc__, count_rows.__doc__ = Scan.select.__doc__, filtered.__doc__, count_scan.__doc__
 
     def _summary(self) -> Summary:
-        amounts = [counted(len(self.files), "file")]
-        amounts += [] if self.bytes is None else [byte_size(self.bytes)]
-        amounts += [] if self.rows is None else [counted(self.rows, "row")]
-        title = f"{type(self).__name__} of {', '.join(amounts)}, schema {self.schema_source}"
-        rows = [(printable(f.name), printable(self.shown_type(f))) for f in self.schema]
-        return Summary(title, ("column", "type"), rows, self.described_rows())
+        scan = self._held
+        amounts = [counted(len(scan.files), "file")]
+        amounts += [] if scan.bytes is None else [byte_size(scan.bytes)]
+        amounts += [] if scan.rows is None else [counted(scan.rows, "row")]
+        title = f"{type(self).__name__} of {', '.join(amounts)}, schema {scan.schema_source}"
+        rows = [(printable(f.name), printable(scan.shown_type(f))) for f in scan.schema]
+        return Summary(title, ("column", "type"), rows, scan.described_rows())
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.describe()}>"
+        return f"<{type(self).__name__} of {self._held.describe()}>"
 
     def __add__(self, other: Any) -> Dataset:
         """The rows of this one, then those of another dataset, of a piece, or of files; their columns are united."""
@@ -165,10 +137,10 @@ class _Shown(Report, Scan):
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return open_scan(self, warns=True).__arrow_c_stream__(requested_schema)
+        return open_scan(self._held, warns=True).__arrow_c_stream__(requested_schema)
 
-
-_OF_SCANS = {field.name for field in fields(Scan)}
+    def __dask_tokenize__(self) -> object:
+        return self._held.__dask_tokenize__()
 
 
 class DatasetPiece(_Shown):
@@ -188,11 +160,15 @@ class DatasetPiece(_Shown):
     """
 
     __slots__ = ()
-    _of_scans: ClassVar = {*_Shown._of_scans, "read"}
+
+    @check_keywords
+    def read(self) -> pa.Table:
+        """All rows as a table."""
+        return read_scan(self._held)
 
     def to_batches(self) -> BatchStream:
         """The record batches of this piece; see `Dataset.to_batches`."""
-        return open_scan(self)
+        return open_scan(self._held)
 
     if not TYPE_CHECKING:
 
@@ -225,7 +201,16 @@ class Dataset(_Shown):
     """
 
     __slots__ = ()
-    _of_scans: ClassVar = {*_Shown._of_scans, "schema_source", "rows"}
+
+    @property
+    def schema_source(self) -> str:
+        """Where the schema comes from: "schema=", "embedded", "features.json", "companions" or "inferred"."""
+        return self._held.schema_source
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, where a manifest states it; else None, and `count_rows` finds it."""
+        return self._held.rows
 
     @property
     def columns(self) -> list[str]:
@@ -252,7 +237,7 @@ class Dataset(_Shown):
         >>> first.count_rows(), first.refresh().count_rows()
         (1, 2)
         """
-        return refreshed(self)
+        return type(self)(refreshed(self._held))
 
     @check_keywords
     def explain(self) -> Explanation:
@@ -275,7 +260,7 @@ class Dataset(_Shown):
         >>> explained.columns
         ('n',)
         """
-        return explained(self)
+        return explained(self._held)
 
     @_selects
     def limit(self, n: int) -> Self:
@@ -289,7 +274,7 @@ class Dataset(_Shown):
         [1, 2]
         """
         check_integer("n", n, 0)
-        return self.limited(n)
+        return type(self)(self._held.limited(n))
 
     @_selects
     def offset(self, n: int) -> Self:
@@ -308,7 +293,7 @@ class Dataset(_Shown):
         [2]
         """
         check_integer("n", n, 0, INT64_MAX)
-        return skipped(self, n)
+        return type(self)(skipped(self._held, n))
 
     @_selects
     def take(self, n: int) -> Self:
@@ -325,7 +310,7 @@ class Dataset(_Shown):
         TypeError
             It is not known without reading the files, as `count_rows` does.
         """
-        if self.rows is None or not self.options.counts_all:
+        if self.rows is None or not self._held.options.counts_all:
             raise TypeError("the number of rows is not known before files are read: call count_rows()")
         return self.rows
 
@@ -345,7 +330,7 @@ class Dataset(_Shown):
     @_selects
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
-        return self.limited(n).to_table()
+        return read_scan(self._held.limited(n), warns=True)
 
     @_selects
     def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
@@ -367,24 +352,24 @@ class Dataset(_Shown):
             `n` or `max_bytes` is less than 1, or the dataset has an `offset` or a `limit`.
         """
         check_integer("max_bytes", max_bytes, 1)
-        return [DatasetPiece.from_scan(scan) for scan in self.split(n, max_bytes)]
+        return [DatasetPiece(scan) for scan in self._held.split(n, max_bytes)]
 
     # As a table, batches, a DataFrame, arrays -----------------------------------------------------------------------
 
     @check_keywords
     def to_table(self) -> pa.Table:
         """All rows as a table; see `tfrecord_io.read_table`."""
-        return read_scan(self, warns=True)
+        return read_scan(self._held, warns=True)
 
     @check_keywords
     def to_batches(self) -> BatchStream:
         """A stream of record batches in bounded memory: an iterator and a context manager, as from `open_reader`."""
-        return open_scan(self, warns=True)
+        return open_scan(self._held, warns=True)
 
     @check_keywords
     def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
-        with open_scan(self.with_levels_of_index(), whole=True, warns=True) as reader:
+        with open_scan(self._held.with_levels_of_index(), whole=True, warns=True) as reader:
             return reader.read_pandas(dtype_backend)
 
     @check_keywords
@@ -404,7 +389,7 @@ class Dataset(_Shown):
         ragged, pad_value, max_length, pad_to, missing
             As in `read_arrays`.
         """
-        return scan_arrays(self, **RepresentationOptions.stated(Dataset.to_arrays, locals()))
+        return scan_arrays(self._held, **RepresentationOptions.stated(Dataset.to_arrays, locals()))
 
     @check_keywords
     def iter_arrays(
@@ -458,19 +443,9 @@ class Dataset(_Shown):
     to_hf = to_hf
     to_grain = to_grain
 
-    def _find_schema(self) -> None:
-        scan = plan_sources(self.sources, self.stated)
-        # "resolved" comes last, which says that the others are there.
-        for name in sorted(_OF_SCANS - {"origin", "directory"}, key="resolved".__eq__):
-            object.__setattr__(self, name, getattr(scan, name))
-
-    if not TYPE_CHECKING:  # what is not known before the schema is; methods of other packages
+    if not TYPE_CHECKING:  # methods of other packages
 
         def __getattr__(self, name: str) -> object:
-            if name in _OF_SCANS:
-                if not self.has_schema:  # or another thread has found it meanwhile
-                    self._find_schema()
-                return object.__getattribute__(self, name)
             method = added_method(name) if name.startswith("to_") else None
             if method is None:
                 raise unknown_attribute(self, name, dir(self))
@@ -574,7 +549,12 @@ class MixedDataset(Mixture, _DerivedDataset):
     """
 
     __slots__ = ()
-    _of_rows: ClassVar = {*_DerivedDataset._of_rows, "parts", "weights"}
+    _of_rows: ClassVar = {*_DerivedDataset._of_rows, "weights"}
+
+    @property
+    def parts(self) -> tuple[Dataset | WindowedDataset, ...]:
+        """What is mixed."""
+        return tuple(Dataset(part) if isinstance(part, LazyScan) else part for part in self.mixed)
 
     def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> SequenceEpochs:
         """The rows of every epoch; see `RowSource.epochs`."""
@@ -588,7 +568,7 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that meet a condition; see `Dataset.filter`. The weights stay as they are."""
-        return self.each(lambda part: part.filter(filters)).rebalanced()
+        return self.each(lambda part: filtered(part, filters)).rebalanced()
 
 
 class WindowedDataset(Windows, _DerivedDataset):
@@ -604,7 +584,10 @@ class WindowedDataset(Windows, _DerivedDataset):
         The episodes.
     """
 
-    _of_rows: ClassVar = {*_DerivedDataset._of_rows, "scan"}
+    @property
+    def scan(self) -> Dataset:
+        """The episodes."""
+        return Dataset(LazyScan.planned(self.episodes))
 
 
 @overload
@@ -669,10 +652,10 @@ def windows(
     check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
     given: Any = data
-    source = _as_dataset(given) if is_source(given) else open_input(given)
+    source = _scan_of(given) if is_source(given) else open_input(given)
     form = WindowForm(tuple(step_columns(source.schema, prefix)), int(length), int(stride), pad)
     schema = form.schema(source.schema)
-    if isinstance(source, Dataset):
+    if isinstance(source, LazyScan):
         return WindowedDataset(source, form)
     return pa.RecordBatchReader.from_batches(schema, form.stream(source.batches))
 
@@ -746,11 +729,11 @@ def mix(
     TypeError, ValueError
         The value of a keyword is invalid.
     """
-    is_single = isinstance(datasets, str | PathLike | Scan | WindowedDataset)
+    is_single = isinstance(datasets, str | PathLike | DatasetValue | WindowedDataset)
     given: Any = [datasets] if is_single else datasets
     if is_single and balance is None:
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
-    parts = [part if isinstance(part, WindowedDataset) else _as_dataset(part) for part in given]
+    parts = [part if isinstance(part, WindowedDataset) else _scan_of(part) for part in given]
     if not parts:
         raise ValueError("expected at least one dataset, got none")
     check_integer("seed", seed, 0)
@@ -763,13 +746,11 @@ def mix(
     return mixed if balance is None else mixed.balanced(balance)
 
 
-def _as_dataset(source: Any) -> Dataset:
-    """A dataset as it is, and any other source as one."""
-    if isinstance(source, Dataset):
-        return source
+def _scan_of(source: Any) -> LazyScan:
+    """The scan of a dataset, and of any other source."""
     if not is_source(source):
         raise TypeError(f"expected datasets or paths, got {type(source).__name__}")
-    return dataset(source)
+    return (source if isinstance(source, Dataset) else dataset(source))._held
 
 
 @check_keywords
@@ -889,11 +870,6 @@ def dataset(
     """
     options = ReadOptions.of_call(dataset, locals(), source)
     source = as_list(source)
-    if isinstance(source, Scan) or (isinstance(source, list) and any(isinstance(part, Scan) for part in source)):
-        found = Dataset.from_scan(plan_dataset(source, options))
-        return replace(found, directory=found.directory or working_directory(found.sources))
-    described, sources = object.__new__(Dataset), tuple(resolve_sources(source, options))
-    object.__setattr__(described, "directory", working_directory(sources))
-    object.__setattr__(described, "sources", sources)
-    object.__setattr__(described, "origin", (source, options))
-    return described
+    if datasets_in(source):
+        return Dataset(LazyScan.planned(plan_dataset(source, options)))
+    return Dataset(LazyScan.described(source, options, resolve_sources(source, options)))

@@ -148,8 +148,7 @@ class OpenedDataset(Protocol):
     @property
     def files(self) -> list[str]: ...
 
-    @property
-    def chooses_rows(self) -> str: ...
+    def count_rows(self) -> int: ...
 
 
 class FileSystemLike(Protocol):

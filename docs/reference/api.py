@@ -208,7 +208,7 @@ def annotation(value: Any) -> str:
 def signature(name: str, item: Any) -> str:
     """``name(parameters) -> result``, in lines of at most `WIDTH` characters."""
     call = inspect.signature(item)
-    own = ("self", "cls", "scan")  # methods of a dataset are functions of a scan
+    own = ("self", "cls", "dataset")  # methods of a dataset are functions of a dataset
     parameters = [p for p in call.parameters.values() if p.name not in own]
     words, keyword_only = [], False
     for p in parameters:

@@ -39,7 +39,7 @@ class TestGrain(AdapterSuite):
         return opened.filter([("ints", ">", least)])
 
     def first(self, opened: tfr.Dataset, n: int) -> tfr.Dataset:
-        return opened.limited(n)
+        return opened.limit(n)
 
     def count(self, opened: tfr.Dataset) -> int:
         return len(opened.to_grain())

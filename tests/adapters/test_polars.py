@@ -22,6 +22,7 @@ from reading_modes import decoded_by, opened_scans
 from records import example, int64s, written
 from rounds import rounds
 from suites.conditions import VALUES, condition_files
+from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import read_scan, without_excluded
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
@@ -313,7 +314,7 @@ def test_rows_that_a_condition_excludes_may_be_left_out(tmp_path: Path, two_step
     path = tmp_path / "a.tfrecord"
     rows = 20_000
     tfr.write_tfrecord({"n": range(rows), "x": range(rows), "name": ["a"] * rows}, path)
-    scan = tfr.dataset(path)
+    scan = unwrapped(tfr.dataset(path))
     with decoded_by([(two_steps, None)]):
         hinted = read_scan(without_excluded(scan, [("n", ">=", rows - 5)]))
         assert hinted.num_rows == (5 if two_steps else rows)

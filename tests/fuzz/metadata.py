@@ -40,6 +40,7 @@ from tfrecord_io.cli.schema_text import schema_text
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
 from tfrecord_io.schema.formats.tfds_info import shard_lengths
@@ -311,7 +312,7 @@ class ColumnIndex(Target):
 
     def parse(self, mutant: bytes) -> object:
         self.install(mutant)
-        dataset = tfr.dataset(self.path)
+        dataset = unwrapped(tfr.dataset(self.path))
         (source,) = dataset.sources
         (sidecar,) = column_indexes([source])
         assert sidecar is not None

@@ -27,6 +27,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.index import column_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
 from tfrecord_io.index.lookup import open_columns
+from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -66,7 +67,7 @@ def opened(path: Path) -> tuple[ColumnIndex, Any]:
 def fields(path: Path, *names: str) -> list[pa.Field]:
     """How columns of a file are read."""
     dataset = tfr.dataset(path, columns=list(names))
-    return indexed_fields(dataset, names)
+    return indexed_fields(unwrapped(dataset), names)
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,4 +204,4 @@ def test_a_frame_says_which_column_has_another_type_now(tmp_path: Path) -> None:
 def test_a_piece_is_not_refreshed(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/d/")
     with pytest.raises(ValueError, match="only what was opened as a whole"):
-        tfr.dataset(f"{tmp_path}/d/").over([]).refresh()
+        (tfr.dataset(f"{tmp_path}/d/").limit(1) + f"{tmp_path}/d/").refresh()

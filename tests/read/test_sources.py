@@ -27,6 +27,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from tfrecord_io.options import unwrapped
 from tfrecord_io.options.other_names import REFUSED, of_dataset
 from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
@@ -663,7 +664,11 @@ def test_rows_that_arrays_cannot_hold_are_asked_about_once_in_each_piece(tmp_pat
         assert len(asked) == 8
 
 
-@pytest.mark.parametrize("call", [payloads, lambda source: tfr.merge(replace(source, origin=None), "out.tfrecord")])
+def merged_part(source: tfr.Dataset) -> None:
+    tfr.merge(tfr.Dataset(replace(unwrapped(source), origin=None)), "out.tfrecord")
+
+
+@pytest.mark.parametrize("call", [payloads, merged_part])
 def test_damage_among_chosen_records_is_where_it_is_in_the_file(
     damaged: Path, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -672,7 +677,7 @@ def test_damage_among_chosen_records_is_where_it_is_in_the_file(
         payloads(damaged)
     source = tfr.dataset(damaged, check_crc=False).filter(f("n") >= 5)
     with pytest.raises(tfr.errors.CorruptRecordError) as error:
-        call(replace(source, options=source.options.changed(check_crc=True)))
+        call(tfr.Dataset(replace(unwrapped(source), options=unwrapped(source).options.changed(check_crc=True))))
     assert (error.value.path, error.value.record) == (str(damaged), 7)
     assert error.value.offset == expected.value.offset
 
@@ -761,8 +766,8 @@ def test_the_files_of_a_sum_are_looked_up_again(files: Path, tmp_path: Path) -> 
 
 def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
     source = tfr.dataset(files / "a")
-    options = replace(source.options, split="train")
-    source = replace(source, options=options, origin=(files / "a", options))
+    options = replace(unwrapped(source).options, split="train")
+    source = tfr.Dataset(replace(unwrapped(source), options=options, origin=(files / "a", options)))
     refused = r"takes no split= of a dataset: .* write its rows first with tfr\.write_tfrecord"
     for call in (tfr.salvage, tfr.copy):
         with pytest.raises(ValueError, match=f"{call.__name__} {refused}"):
@@ -797,7 +802,7 @@ def test_rows_of_any_selections_are_read_and_copied(data: st.DataObject, tmp_pat
         if isinstance(part, tfr.Dataset) and data.draw(st.booleans()):
             part = part.limit(data.draw(st.integers(0, count)))
         parts.append(part)
-    tables = [part.read() for part in parts]
+    tables = [pa.table(part) for part in parts]
     expected = [pair for each in tables for pair in pairs(each)]
     assert tfr.count(parts) == sum(map(tfr.count, parts)) == len(expected)
     if not expected:
@@ -879,9 +884,9 @@ def test_a_default_that_is_written_beside_a_dataset_holds_or_is_refused(name: st
     default = inspect.signature(tfr.dataset).parameters[name].default
     source = tfr.dataset(files / "a", **{name: OTHER_VALUES[name]})
     assert not look or source.schema.names
-    assert getattr(tfr.dataset(source).stated, name) == OTHER_VALUES[name]
+    assert getattr(unwrapped(tfr.dataset(source)).stated, name) == OTHER_VALUES[name]
     if name in ("batch_size", "batch_bytes", "progress"):
-        assert getattr(tfr.dataset(source, **{name: default}).stated, name) == default
+        assert getattr(unwrapped(tfr.dataset(source, **{name: default})).stated, name) == default
         return
     with pytest.raises(ValueError, match=f"^dataset: {name}= differs from that of the dataset"):
         tfr.dataset(source, **{name: default})
@@ -895,7 +900,7 @@ def test_what_is_stated_of_a_dataset_whose_schema_was_looked_at_holds_or_is_refu
         with pytest.raises(ValueError, match=f"^dataset: {name}= differs from that of the dataset"):
             tfr.dataset(source, **{name: other})
         return
-    assert getattr(tfr.dataset(source, **{name: other}).stated, name) == other
+    assert getattr(unwrapped(tfr.dataset(source, **{name: other})).stated, name) == other
 
 
 def test_other_values_are_those_of_all_keywords_with_a_default() -> None:
@@ -962,7 +967,8 @@ def test_threads_ask_for_the_schema_of_a_dataset_at_the_same_time(files: Path) -
             for _ in range(40):
                 source = tfr.dataset(files / "a")
                 names = [
-                    pool.submit(lambda each: (each.schema.names, each.options.batch_size), source) for _ in range(8)
+                    pool.submit(lambda each: (each.schema.names, each.options.batch_size), unwrapped(source))
+                    for _ in range(8)
                 ]
                 assert len({str(name.result()) for name in names}) == 1
     finally:

@@ -25,7 +25,7 @@ from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.format_registry import FORMATS
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
@@ -102,7 +102,7 @@ def register_duckdb(
 
 
 @check_keywords
-def to_duckdb(scan: Scan, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+def to_duckdb(dataset: DatasetValue, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
     """A relation of DuckDB of this version of the files, whose queries decode only the columns and rows that they need.
 
     Parameters
@@ -110,6 +110,7 @@ def to_duckdb(scan: Scan, connection: duckdb.DuckDBPyConnection | None = None) -
     connection : duckdb.DuckDBPyConnection, optional
         By default that of ``duckdb.sql``.
     """
+    scan: Scan = unwrapped(dataset)
     with needs("duckdb"):
         import duckdb
     return (connection or duckdb.default_connection()).from_arrow(_arrow_dataset(scan))

@@ -14,8 +14,8 @@ import numpy as np
 from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import Lengths, Missing
@@ -55,7 +55,7 @@ class GrainSource:
 
 @check_keywords
 def to_grain(
-    scan: Scan | RowSource,
+    dataset: DatasetValue | RowSource,
     *,
     batch_size: int | None = None,
     seed: int | None = None,
@@ -98,4 +98,4 @@ def to_grain(
     ValueError
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
-    return GrainSource(by_number(scan, **IterOptions.stated(to_grain, locals())))
+    return GrainSource(by_number(dataset, **IterOptions.stated(to_grain, locals())))

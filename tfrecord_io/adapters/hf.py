@@ -21,11 +21,11 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import DatasetValue, ReadOptions
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.read.scan import PIECE_BYTES
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @overload
 def to_hf(
-    scan: Scan | RowSource,
+    dataset: DatasetValue | RowSource,
     *,
     streaming: Literal[True] = True,
     shards: int | None = None,
@@ -48,7 +48,7 @@ def to_hf(
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
-    scan: Scan | RowSource,
+    dataset: DatasetValue | RowSource,
     *,
     streaming: Literal[False],
     shards: int | None = None,
@@ -59,7 +59,7 @@ def to_hf(
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    scan: Scan | RowSource,
+    dataset: DatasetValue | RowSource,
     *,
     streaming: bool,
     shards: int | None = None,
@@ -70,7 +70,7 @@ def to_hf(
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 @check_keywords
 def to_hf(
-    scan: Scan | RowSource,
+    dataset: DatasetValue | RowSource,
     *,
     streaming: bool = True,
     shards: int | None = None,
@@ -108,7 +108,7 @@ def to_hf(
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged".
     """
     keywords = RepresentationOptions.stated(to_hf, locals())
-    source = source_of(scan)
+    source = source_of(dataset)
     images = ImageColumns(source.schema, source.options.thread_count)
     lists = _ListLengths(source.schema, representation_options(ReadOptions(), **keywords), images)
     with needs("hf"):

@@ -15,7 +15,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset, without_excluded
@@ -67,8 +67,9 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
 
 
 @check_keywords
-def to_polars(scan: Scan) -> pl.LazyFrame:
+def to_polars(dataset: DatasetValue) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
+    scan: Scan = unwrapped(dataset)
     return _lazy_frame(scan, scan)
 
 

@@ -20,9 +20,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype
-from tfrecord_io.options import raises
+from tfrecord_io.options import DatasetValue, raises
 from tfrecord_io.options.arrays import ColumnLayout, IterOptions
-from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.tensor_types import axes_of, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text_or_bytes
 from tfrecord_io.training.iterator import ArrayIterator, iterate
@@ -38,7 +37,7 @@ _NO_VALUE = "a record has no value, which a tensor cannot represent"
 
 @check_keywords
 def to_tf(
-    scan: Scan | RowSource,
+    dataset: DatasetValue | RowSource,
     *,
     batch_size: int,
     shuffle_buffer: int | None = None,
@@ -87,7 +86,7 @@ def to_tf(
     keywords = IterOptions.stated(to_tf, locals())
     with needs("tf"):
         import tensorflow as tf
-    iteration = iterate(scan, **keywords)
+    iteration = iterate(dataset, **keywords)
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed
         with tf.init_scope():
             drawn = tf.random.uniform((), maxval=2**_SEED_BITS, dtype=tf.int64)
@@ -101,18 +100,18 @@ def to_tf(
             for batch in iterator:
                 yield columns.converted(batch)
 
-    dataset = tf.data.Dataset.from_generator(batches, output_signature=columns.spec)
+    batched = tf.data.Dataset.from_generator(batches, output_signature=columns.spec)
     if (worker or (0, 1))[1] > 1:  # a strategy of several workers would give each a part of its part
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-        dataset = dataset.with_options(options)
+        batched = batched.with_options(options)
     try:
         batch_count = len(iteration)
     except TypeError:  # it is not known without reading the files
-        return dataset
+        return batched
     if not raises(iteration.options.on_error):
-        return dataset
-    return dataset.apply(tf.data.experimental.assert_cardinality(batch_count))
+        return batched
+    return batched.apply(tf.data.experimental.assert_cardinality(batch_count))
 
 
 class _Columns:

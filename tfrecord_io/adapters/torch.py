@@ -22,9 +22,8 @@ from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.options import check_integer
+from tfrecord_io.options import DatasetValue, check_integer
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
 from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.row_source import RowSource
@@ -47,7 +46,7 @@ _DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
 
 @check_keywords
 def to_torch(
-    scan: Scan | RowSource,
+    dataset: DatasetValue | RowSource,
     *,
     batch_size: int | None = None,
     shuffle_buffer: int | None = None,
@@ -111,7 +110,7 @@ def to_torch(
             say("{bucket_by=} makes batches of similar length: pass {batch_size=}, that of the last bucket")
         )
     keywords |= {"batch_size": batch_size or 1, "worker": rank}
-    iteration = iterate(scan, **keywords)
+    iteration = iterate(dataset, **keywords)
     seed = int(torch.randint(2**_SEED_BITS, ())) if iteration.options.seed is None else iteration.options.seed
     epochs = torch.zeros(1 + _EPOCH_SLOTS, dtype=torch.int64)
     return _stream_class()(iteration, batch_size is None, seed, epochs, workers)
@@ -119,7 +118,7 @@ def to_torch(
 
 @check_keywords
 def to_torch_map(
-    scan: Scan | RowSource,
+    dataset: DatasetValue | RowSource,
     *,
     batch_size: int | None = None,
     seed: int | None = None,
@@ -168,7 +167,7 @@ def to_torch_map(
     keywords = IterOptions.stated(to_torch_map, locals())
     with needs("torch"):
         import torch  # noqa: F401
-    return _map_class()(by_number(scan, **keywords))
+    return _map_class()(by_number(dataset, **keywords))
 
 
 # ---- arrays to tensors

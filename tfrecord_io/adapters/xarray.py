@@ -22,7 +22,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
@@ -40,7 +40,7 @@ _FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT
 
 
 @check_keywords
-def to_xarray(scan: Scan) -> xr.Dataset:
+def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
     """An xarray Dataset with the dimension ``record``, whose variables are read when they are indexed.
 
     Missing values are NaN, NaT, or None in object arrays of text, bytes and lists; a missing integer or bool is an
@@ -50,6 +50,7 @@ def to_xarray(scan: Scan) -> xr.Dataset:
     Plain files are read at the indexed records alone; of compressed files, the records before them are skipped. The
     rows of a filter, `offset` or `limit` are not known by number: such a dataset is read at once.
     """
+    scan: Scan = unwrapped(dataset)
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray

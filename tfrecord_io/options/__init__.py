@@ -13,6 +13,7 @@ from tfrecord_io.options.checked_options import (
     MIB,
     AskedOnce,
     Configured,
+    DatasetValue,
     FrameOptions,
     Limits,
     Options,
@@ -26,6 +27,7 @@ from tfrecord_io.options.checked_options import (
     leaves_out,
     raises,
     stops,
+    unwrapped,
 )
 from tfrecord_io.options.limits import LIMITS
 from tfrecord_io.options.other_names import unknown_keyword
@@ -41,6 +43,7 @@ __all__ = [
     "MIB",
     "AskedOnce",
     "Configured",
+    "DatasetValue",
     "FrameOptions",
     "Limits",
     "Options",
@@ -52,6 +55,7 @@ __all__ = [
     "check_on_error",
     "check_progress",
     "cpu_count",
+    "unwrapped",
     "leaves_out",
     "raises",
     "stops",

@@ -108,6 +108,22 @@ class Configured:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DatasetValue:
+    """What users have of something `Configured`, whose own names are not theirs: a dataset, or a piece of one."""
+
+    _held: Any
+
+
+def unwrapped(source: Any) -> Any:
+    """What datasets and pieces hold, alone or in a list; another source as it is."""
+    if isinstance(source, DatasetValue):
+        return source._held
+    if isinstance(source, list | tuple) and any(isinstance(part, DatasetValue) for part in source):
+        return [unwrapped(part) for part in source]
+    return source
+
+
 # Keywords of a call instead of those of a dataset.
 OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
 OF_PLACES = frozenset({"storage_options", "filesystem"})
@@ -123,7 +139,7 @@ _OTHERWISE = {  # by call: how it reads some rows
 def datasets_in(source: object) -> list[Any]:
     """The datasets, and the pieces of them, in what a call reads."""
     parts = source if isinstance(source, list | tuple) else [source]
-    return [part for part in parts if isinstance(part, Configured)]
+    return [part for part in map(unwrapped, parts) if isinstance(part, Configured)]
 
 
 def refuse_stated(dataset: Any, call: str, names: Set[str]) -> None:

@@ -281,7 +281,7 @@ def unknown_attribute(owner: object, name: str, methods: Iterable[str], instead:
     return AttributeError(f"{what!r} object has no attribute {name!r}{meant}", name=name, obj=owner)
 
 
-_OWNERS = {"self", "cls", "scan"}  # the first parameter of a method, and of a function that is one of datasets
+_OWNERS = {"self", "cls", "dataset"}  # the first parameter of a method, and of a function that is one of datasets
 
 
 def unknown_keyword(

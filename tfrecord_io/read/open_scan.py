@@ -18,7 +18,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, printable, without_secrets
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.log import logger
-from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out
+from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out, unwrapped
 from tfrecord_io.options.checked_options import OF_CALLS
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
@@ -129,6 +129,7 @@ def selection_of(
     With `as_records`, no other records are in the files, and what the files embed is not. Files that are read
     `by_number` remain what they are.
     """
+    path = unwrapped(path)
     stated, selecting = given(path, options)
     if not (as_records and selecting.filters is not None):  # whose rows are found under the schema of the dataset
         path, options = stated, selecting
@@ -154,6 +155,7 @@ def scan_of(path: Any, options: ReadOptions) -> Scan:
 
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
+    path = unwrapped(path)
     if isinstance(path, Scan):
         sources, stated = given(path, options)
         if isinstance(sources, Scan):
@@ -163,7 +165,7 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
             return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
         assert path.origin is not None
         return replace(plan_sources(sources, stated), origin=(path.origin[0], stated))
-    path = as_list(path)
+    path = unwrapped(as_list(path))
     sources = resolve_sources(path, options)
     origin: tuple[Any, ReadOptions] | None = (path, options)
     if isinstance(path, list) and any(isinstance(part, Scan) for part in path):

@@ -23,7 +23,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.options import Options, ReadOptions, StorageOptions, TransferOptions, raises
+from tfrecord_io.options import DatasetValue, Options, ReadOptions, StorageOptions, TransferOptions, raises, unwrapped
 from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, differing
 from tfrecord_io.options.other_names import OF_SELECTION
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -44,12 +44,12 @@ _STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in
 def is_source(value: object) -> bool:
     """Whether a value that may be data is a path, a dataset, or a list of those."""
     parts = value if isinstance(value, list | tuple) and value else [value]
-    return all(isinstance(part, str | os.PathLike | Scan) for part in parts)
+    return all(isinstance(part, str | os.PathLike | DatasetValue | Scan) for part in parts)
 
 
 def as_list(source: Any) -> Any:
     """An iterable of sources as a list, which can be gone through again; anything else, and a set, as it is."""
-    kept = isinstance(source, str | os.PathLike | Scan | set | frozenset) or hasattr(source, "read")
+    kept = isinstance(source, str | os.PathLike | DatasetValue | set | frozenset) or hasattr(source, "read")
     return source if kept or not isinstance(source, Iterable) else list(source)
 
 
@@ -61,6 +61,7 @@ def whole_files(source: Any, verb: str) -> Any:
     ValueError
         It is a piece of a dataset; `verb` names the call.
     """
+    source = unwrapped(source)
     if isinstance(source, list | tuple):
         paths = (whole_files(part, verb) for part in source)
         return [path for part in paths for path in (part if isinstance(part, list | tuple) else [part])]
@@ -92,6 +93,7 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
     ValueError
         The call states more of how it is read, and both select rows or columns, so that this is not one read.
     """
+    source = unwrapped(source)
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
     own = source.origin[1]
@@ -179,14 +181,15 @@ def is_elsewhere(directory: str) -> bool:
 
 def storage_of(source: Any) -> dict[str, Any]:
     """The keywords of the storage of a dataset, for a call that changes its files."""
-    return source.stated.storage.keywords if isinstance(source, Scan) else {}
+    scan = unwrapped(source)
+    return scan.stated.storage.keywords if isinstance(scan, Scan) else {}
 
 
 def paths_of(source: Any) -> list[Any]:
     """The paths by which the files of a source were looked up, or their own."""
     parts = source if isinstance(source, list | tuple) else [source]
     found: list[Any] = []
-    for part in parts:
+    for part in map(unwrapped, parts):
         own = part.files if isinstance(part, Scan) and part.origin is None else part
         own = own.origin[0] if isinstance(own, Scan) and own.origin is not None else own
         found += own if isinstance(own, list | tuple) else [own]

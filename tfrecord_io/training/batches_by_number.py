@@ -10,6 +10,7 @@ import numpy as np
 
 from tfrecord_io.arrays.random_rows import OF_ROWS, ArraysByNumber, row_numbers, row_options
 from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Caller, Keyword, address
@@ -75,7 +76,7 @@ class BatchesByNumber:
 
 
 def by_number(
-    data: Scan | RowSource, batch_size: int | None = None, **keywords: Any
+    data: DatasetValue | Scan | RowSource, batch_size: int | None = None, **keywords: Any
 ) -> ArraysByNumber | BatchesByNumber:
     """Rows by number, or batches of those whose lists decide about them.
 

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.index.lookup import KnownCounts
-from tfrecord_io.options import MIB, leaves_out
+from tfrecord_io.options import MIB, DatasetValue, leaves_out, unwrapped
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.open_scan import count_scan, open_indexed, open_scan, read_scan
@@ -128,9 +128,10 @@ class Files(RowSource):
         return {name: shape[0] for name, shape in shapes.items() if shape is not None}
 
 
-def source_of(data: Scan | RowSource) -> RowSource:
+def source_of(data: DatasetValue | Scan | RowSource) -> RowSource:
     """The rows of a dataset, or of what is made of some."""
-    return Files(data) if isinstance(data, Scan) else data
+    source = unwrapped(data)
+    return Files(source) if isinstance(source, Scan) else source
 
 
 class FileEpochs(Epochs):

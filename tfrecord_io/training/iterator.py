@@ -20,7 +20,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, quiet_at_exit
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, say, warn
-from tfrecord_io.options import LIMITS, MIB, ReadOptions, stops
+from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, stops
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.open_scan import narrowed
 from tfrecord_io.read.record_checks import warn_of_schema
@@ -459,7 +459,7 @@ def _chunk_limits() -> dict[str, Any]:
     return {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
 
 
-def iterate(data: Scan | RowSource, **keywords: Any) -> ArrayIterator:
+def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIterator:
     """Iterate over a scan or another source; files are read if parts are equal, and to know lengths of lists.
 
     Raises

@@ -142,7 +142,7 @@ class Mixture(RowSource):
 
     Attributes
     ----------
-    parts : tuple of Scan or RowSource
+    mixed : tuple of Scan or RowSource
         With the same columns, in the same order.
     weights : tuple of float
         Of each part; they sum up to 1.
@@ -155,7 +155,7 @@ class Mixture(RowSource):
         The part of the rows that this is, and how many there are.
     """
 
-    parts: tuple[Any, ...]
+    mixed: tuple[Any, ...]
     weights: tuple[float, ...]
     seed: int
     stop: MixStop
@@ -166,8 +166,8 @@ class Mixture(RowSource):
     @cached_property
     def schema(self) -> pa.Schema:
         """Of the rows: that of the parts, and the source column."""
-        nullable = [any(part.schema.field(i).nullable for part in self.parts) for i in range(len(self.names))]
-        own = self.parts[0].schema
+        nullable = [any(part.schema.field(i).nullable for part in self.mixed) for i in range(len(self.names))]
+        own = self.mixed[0].schema
         fields = [field.with_nullable(null) for field, null in zip(own, nullable, strict=True)]
         source = [] if self.source_column is None else [pa.field(self.source_column, pa.int64(), False)]
         return pa.schema([*fields, *source])
@@ -175,12 +175,12 @@ class Mixture(RowSource):
     @property
     def names(self) -> list[str]:
         """The columns of the parts."""
-        return list(self.parts[0].schema.names)
+        return list(self.mixed[0].schema.names)
 
     @property
     def members(self) -> list[RowSource]:
         """The parts as sources."""
-        return list(map(source_of, self.parts))
+        return list(map(source_of, self.mixed))
 
     @property
     def scans(self) -> tuple[Scan, ...]:
@@ -189,14 +189,14 @@ class Mixture(RowSource):
     @property
     def options(self) -> ReadOptions:
         """Those that the parts have in common; rows are limited by each part."""
-        return replace(self.parts[0].options, offset=0, limit=None)
+        return replace(self.mixed[0].options, offset=0, limit=None)
 
     def files_and_columns(self) -> str:
-        return f"{len(self.parts)} datasets: {self.parts[0].files_and_columns()}"
+        return f"{len(self.mixed)} datasets: {self.mixed[0].files_and_columns()}"
 
     def describe(self) -> str:
         mixed = ", ".join(
-            f"{weight:.3g} of {part.describe()}" for part, weight in zip(self.parts, self.weights, strict=True)
+            f"{weight:.3g} of {part.describe()}" for part, weight in zip(self.mixed, self.weights, strict=True)
         )
         balanced = "" if self.classes is None else f", balance={self.classes.column!r}"
         return f"{mixed}; stop={self.stop!r}, seed={self.seed}{balanced}"
@@ -206,8 +206,8 @@ class Mixture(RowSource):
 
     def each(self, change: Callable[[Any], Any]) -> Self:
         """The same mixture of changed parts."""
-        parts = (change(part) if isinstance(part, Scan) else part.each(change) for part in self.parts)
-        return replace(self, parts=tuple(parts))
+        parts = (change(part) if isinstance(part, Scan) else part.each(change) for part in self.mixed)
+        return replace(self, mixed=tuple(parts))
 
     def balanced(self, column: str) -> Self:
         """The same rows, drawn by their classes; see `find_classes`."""
@@ -224,7 +224,7 @@ class Mixture(RowSource):
 
     def split(self, n: int | None, max_bytes: int = 0) -> list[Self]:
         """At most `n` parts of the rows, which are read apart; by default as many as each dataset has files."""
-        most = max(1, min(len(part.sources) for part in self.parts))
+        most = max(1, min(len(part.sources) for part in self.mixed))
         count = min(n or most, most)
         return [replace(self, worker=(index, count)) for index in range(count)]
 
@@ -288,7 +288,7 @@ class Mixture(RowSource):
         own = [member.identity(options) for member in self.members]
         mixed = ReadIdentity.of_read(self.sources, options)
         parts = []
-        for identity, part in zip(own, self.parts, strict=True):
+        for identity, part in zip(own, self.mixed, strict=True):
             windows = [identity.options["windows"]] if "windows" in identity.options else []
             of_part = part.options.offset, part.options.limit, identity.options.get("filter")
             parts.append([identity.files["digest"], *of_part, *windows])

@@ -123,26 +123,26 @@ def _joined(values: pa.Array, taken: pa.Array, length: int) -> pa.Array:
 class Windows(RowSource):
     """The windows of the episodes of a scan; see `tfrecord_io.windows`."""
 
-    scan: Scan
+    episodes: Scan
     form: WindowForm
 
     @cached_property
     def schema(self) -> pa.Schema:
         """Of the windows."""
-        return self.form.schema(self.scan.schema)
+        return self.form.schema(self.episodes.schema)
 
     @property
     def scans(self) -> tuple[Scan, ...]:
-        return (self.scan,)
+        return (self.episodes,)
 
     def each(self, change: Callable[[Any], Any]) -> Self:
         """The windows of a changed scan, which has one of the columns of steps at least."""
-        scan = change(self.scan)
+        scan = change(self.episodes)
         names = tuple(name for name in self.form.names if name in scan.schema.names)
         if not names:
             advice = f"select one of {', '.join(map(printable, self.form.names))}, too"
             raise ValueError(f"windows need a column of steps: {advice}")
-        return replace(self, scan=scan, form=replace(self.form, names=names))
+        return replace(self, episodes=scan, form=replace(self.form, names=names))
 
     def only(self, names: Sequence[str]) -> Self:
         """See `Scan.only`."""
@@ -162,23 +162,23 @@ class Windows(RowSource):
         return say(
             "{} steps, {stride=}, {pad=}, of {}",
             form.length,
-            self.scan.describe(),
+            self.episodes.describe(),
             stride=Written(form.stride),
             pad=form.pad,
         )
 
     def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
         """See `Scan.split`."""
-        return [replace(self, scan=scan) for scan in self.scan.split(n, max_bytes)]
+        return [replace(self, episodes=scan) for scan in self.episodes.split(n, max_bytes)]
 
     def epochs(self, options: IterOptions, seed: int, counts: WindowCounts | None = None) -> WindowEpochs:
         return WindowEpochs(self, options, seed, counts)
 
     def counts(self) -> WindowCounts:
         """How many records and windows each file has, for which the lengths of all episodes are read."""
-        records = records_of_files(self.scan)
+        records = records_of_files(self.episodes)
         windows, ends = np.zeros(len(records), np.int64), np.cumsum(records)
-        own, limits = self.scan.only([self.form.names[0]]), self.scan.options
+        own, limits = self.episodes.only([self.form.names[0]]), self.episodes.options
         options = IterOptions(batch_size=1, offset=limits.offset, limit=limits.limit)
         episodes = FileEpochs(own, options, 0).open(IteratorPosition(0, 0, 0))
         try:
@@ -198,19 +198,19 @@ class Windows(RowSource):
         return WindowLookup(self)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        own, form = ReadIdentity.of_read(self.sources, options, self.scan.row_filter), self.form
+        own, form = ReadIdentity.of_read(self.sources, options, self.episodes.row_filter), self.form
         return replace(own, options={**own.options, "windows": [*form.names, form.length, form.stride, form.pad]})
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
-        others = [name for name in self.scan.schema.names if name not in self.form.names]
-        return Files(self.scan.only(others)).list_lengths(options)
+        others = [name for name in self.episodes.schema.names if name not in self.form.names]
+        return Files(self.episodes.only(others)).list_lengths(options)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"scan": self.scan, "form": self.form}  # some schemas cannot be unpickled
+        return {"episodes": self.episodes, "form": self.form}  # some schemas cannot be unpickled
 
     def batches(self) -> Generator[pa.RecordBatch]:
         """All windows, in order."""
-        with open_scan(self.scan) as episodes:
+        with open_scan(self.episodes) as episodes:
             yield from self.form.stream(episodes)
 
     def to_table(self) -> pa.Table:
@@ -237,7 +237,7 @@ class WindowEpochs(Epochs):
         self.form, self.counts = windows.form, counts
         self._share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
         of_all = options if counts is None else replace(options, worker=None, uneven="keep")
-        self.episodes = FileEpochs(windows.scan, of_all, seed)
+        self.episodes = FileEpochs(windows.episodes, of_all, seed)
         self.warnings, self.damage = self.episodes.warnings, self.episodes.damage
         self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
         if counts is not None:
@@ -350,9 +350,9 @@ class WindowLookup(PartLookup):
     """Windows by number, for which the lengths of all episodes are read."""
 
     def __init__(self, windows: Windows) -> None:
-        self._windows, self._episodes = windows, ScanLookup(windows.scan)
+        self._windows, self._episodes = windows, ScanLookup(windows.episodes)
         steps = [np.empty(0, np.int64)]
-        with open_scan(windows.scan.only([windows.form.names[0]])) as reader:
+        with open_scan(windows.episodes.only([windows.form.names[0]])) as reader:
             steps += [step_counts(batch, [windows.form.names[0]]) for batch in reader]
         self._counts = windows.form.counts(np.concatenate(steps))
         self._ends = np.cumsum(self._counts)

@@ -12,6 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from suites.distributed_suite import DistributedSuite, dying, failing, ray_cluster
+from tfrecord_io.options import unwrapped
 from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 pytest.importorskip("ray")
@@ -95,7 +96,7 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path) -> None:
     from tfrecord_io.plugins.engines.ray import _datasource_class
 
     tfr.write_tfrecord({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}, tmp_path / "in.tfrecord")
-    source = _datasource_class()(tfr.dataset(tmp_path / "in.tfrecord"))
+    source = _datasource_class()(unwrapped(tfr.dataset(tmp_path / "in.tfrecord")))
     pruned = source.apply_predicate(col("a") > 1).apply_projection({"b": "b"})
     (task,) = pruned.get_read_tasks(1)
     assert task.read_fn.args[0].decoded().options.columns == ("b", "a")

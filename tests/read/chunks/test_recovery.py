@@ -18,7 +18,7 @@ from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.compression import CODECS, get_codec
-from tfrecord_io.options import FrameOptions
+from tfrecord_io.options import FrameOptions, unwrapped
 from tfrecord_io.tools.salvage_writer import IntactRecords
 
 pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]
@@ -64,7 +64,7 @@ def damaged(path: Path, name: str, seed: int) -> Path:
 
 
 def salvaged(path: Path) -> list[bytes]:
-    [source] = tfr.dataset(path, schema={"x": "int64"}).sources
+    [source] = unwrapped(tfr.dataset(path, schema={"x": "int64"})).sources
     payloads = []
     for frames, sizes in IntactRecords(source, FrameOptions()).frames():
         ends = sizes.cumsum()

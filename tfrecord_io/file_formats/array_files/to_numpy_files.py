@@ -19,7 +19,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header, is_text_dtype
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import StorageOptions, unwrapped
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
@@ -189,7 +189,7 @@ def _check_member(name: str) -> None:
 def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOptions]:
     """Plan a read that is opened several times; and the storage of the target."""
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
-    if any(hasattr(path, "read") and not isinstance(path, Scan) for path in paths):
+    if any(hasattr(unwrapped(path), "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
     options = ExportOptions.from_keywords(keywords, None, source, batch_bytes=BLOCK_BYTES)
     return scan_of(source, options), options.target

@@ -21,6 +21,7 @@ from pyarrow import types as t
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.write import WriteOptions
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 
-def to_daft(scan: Scan, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
+def to_daft(dataset: DatasetValue, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
     """A Daft DataFrame, whose scan tasks read the pieces on any machine.
 
     >>> import daft, tfrecord_io as tfr
@@ -64,6 +65,7 @@ def to_daft(scan: Scan, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
     ValueError
         The dataset has an `offset` or a `limit`: such a read cannot be split.
     """
+    scan: Scan = unwrapped(dataset)
     source = _source_class()
     scan.split(1, max_bytes)  # raises if it cannot be split
     return source(scan.absolute(), max_bytes).read()

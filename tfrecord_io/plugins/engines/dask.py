@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def to_dask(scan: Scan, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
+def to_dask(dataset: DatasetValue, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
     """A Dask DataFrame, whose partitions any worker reads by itself.
 
     >>> import tfrecord_io as tfr
@@ -50,6 +51,7 @@ def to_dask(scan: Scan, *, npartitions: int | None = None, max_bytes: int = PIEC
     ValueError
         The dataset has an `offset` or a `limit`: such a read cannot be split.
     """
+    scan: Scan = unwrapped(dataset)
     with needs("dask"):
         import dask.dataframe as dd
     from_map: Any = dd.from_map

@@ -15,6 +15,7 @@ from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_table
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.errors import EncodeError
+from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import ray.data as rd
 
 
-def to_ray(scan: Scan, *, override_num_blocks: int | None = None) -> rd.Dataset:
+def to_ray(dataset: DatasetValue, *, override_num_blocks: int | None = None) -> rd.Dataset:
     """A dataset of Ray, whose tasks read the pieces on any machine of the cluster.
 
     >>> import ray, tfrecord_io as tfr
@@ -55,6 +56,7 @@ def to_ray(scan: Scan, *, override_num_blocks: int | None = None) -> rd.Dataset:
     ValueError
         The dataset has an `offset` or a `limit`: such a read cannot be split.
     """
+    scan: Scan = unwrapped(dataset)
     with needs("ray"):
         import ray.data
     scan.split(1, PIECE_BYTES)  # raises if it cannot be split

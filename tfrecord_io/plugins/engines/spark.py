@@ -24,7 +24,7 @@ from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan, plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -138,11 +138,12 @@ def _set_sessions_of_writers() -> None:
     DataFrameWriter.format = format
 
 
-def to_spark(scan: Scan, session: sql.SparkSession) -> sql.DataFrame:
+def to_spark(dataset: DatasetValue, session: sql.SparkSession) -> sql.DataFrame:
     """A DataFrame of a Spark session, whose tasks read the pieces of the dataset; see `tfrecord_io.register_spark`.
 
     Its selected columns and its filters apply while reading.
     """
+    scan: Scan = unwrapped(dataset)
     names = {"bound": scan.absolute(), "label": f"{FORMAT}_{uuid.uuid4().hex}"}
     source: Any = type("TFRecordDatasetSource", (_source_class(),), names)
     session.dataSource.register(source)

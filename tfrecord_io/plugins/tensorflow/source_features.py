@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.errors import printable, warn
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import StorageOptions, unwrapped
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
@@ -31,7 +31,7 @@ class SourceFeatures:
     @classmethod
     def of(cls, data: Any) -> SourceFeatures | None:
         """Those of a Reader or a Dataset whose schema is that of a ``features.json``; None for anything else."""
-        scan = data.scan if isinstance(data, Reader) else data
+        scan = data.scan if isinstance(data, Reader) else unwrapped(data)
         if not isinstance(scan, Scan) or scan.resolved.source != FEATURES:
             return None
         path = scan.sources[0].path.rpartition("/")[0] or ("/" if scan.sources[0].path.startswith("/") else ".")

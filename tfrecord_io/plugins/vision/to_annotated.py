@@ -18,6 +18,7 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS
+from tfrecord_io.options import unwrapped
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
 from tfrecord_io.plugins.vision.annotated_rows import (
@@ -125,7 +126,7 @@ def _write(
     keywords: dict[str, Any],
 ) -> WriteReport:
     options = ExportOptions.from_keywords(keywords, None, source)
-    if isinstance(source, Scan):  # it is read under the types that images need
+    if isinstance(unwrapped(source), Scan):  # it is read under the types that images need
         source, options = selection_of(source, options)
     rows = AnnotatedRecords.plan(source, options, columns, class_names)
     with ExitStack() as opened:

@@ -18,11 +18,10 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, p
 from tfrecord_io.file_formats.files_below import REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ReadOptions, unwrapped
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.open_scan import open_path, scan_of
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
@@ -264,7 +263,7 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     TypeError, ValueError
         They can be read only once.
     """
-    if hasattr(source, "read") and not isinstance(source, Scan):
+    if hasattr(unwrapped(source), "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
     scan = scan_of(source, replace(options, filters=None, limit=None))
     if once := [each.path for each in scan.sources if not each.can_be_read_again]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import CorruptRecordError, printable, say, warn, without_secrets
-from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, Configured, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, DatasetValue, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, literal_prefix
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
@@ -123,7 +123,7 @@ def resolve_inputs(
                 unnamed.update(left_out)
         return sources
 
-    if hasattr(path, "read") and not isinstance(path, Configured):
+    if hasattr(path, "read") and not isinstance(path, DatasetValue):
         return [_file_object(path, storage)]
     if isinstance(path, (str, os.PathLike)):
         return resolve(path, complete=not allow_missing_shards)
@@ -137,7 +137,7 @@ def resolve_inputs(
     for item in path:  # an explicit list is not checked for completeness
         if isinstance(item, Source):  # resolved before, or a piece of a file
             sources.append(item)
-        elif isinstance(item, Configured):  # its options are looked for in a list only
+        elif isinstance(item, DatasetValue):  # its options are looked for in a list only
             raise TypeError(f"a {type(item).__name__} is given alone, or in a list, not in another iterable")
         elif hasattr(item, "read"):
             sources.append(_file_object(item, storage))

@@ -1,0 +1,81 @@
+"""The scan of a dataset: its schema is found when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Self
+
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.open_scan import plan_sources
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import absolute_paths, is_elsewhere, working_directory
+from tfrecord_io.storage.read.source import Source
+
+_SOURCES, _ORIGIN = (getattr(Scan, name).__get__ for name in ("sources", "origin"))  # of the slots
+_NAMES = {field.name for field in fields(Scan)}
+
+
+class LazyScan(Scan):
+    """A scan that finds its schema later, and whose relative paths mean the same files in another working directory."""
+
+    __slots__ = ()
+
+    @classmethod
+    def described(cls, path: Any, options: ReadOptions, sources: Iterable[Source]) -> Self:
+        """What a path means, as files that were looked up, of which no schema was looked for."""
+        scan, sources = object.__new__(cls), tuple(sources)
+        known = {"directory": working_directory(sources), "sources": sources, "origin": (path, options)}
+        for name, value in known.items():
+            object.__setattr__(scan, name, value)
+        return scan
+
+    @classmethod
+    def planned(cls, scan: Scan) -> Self:
+        """The same as a scan, which has a schema."""
+        values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
+        return cls(**{**values, "directory": scan.directory or working_directory(scan.sources)})
+
+    def _find_schema(self) -> None:
+        scan = plan_sources(self.sources, self.stated)
+        # "resolved" comes last, which says that the others are there.
+        for name in sorted(_NAMES - {"origin", "directory"}, key="resolved".__eq__):
+            object.__setattr__(self, name, getattr(scan, name))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if name not in _NAMES:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            if not self.has_schema:  # or another thread has found it meanwhile
+                self._find_schema()
+            return object.__getattribute__(self, name)
+
+        @property
+        def sources(self) -> tuple[Source, ...]:
+            self._make_absolute()
+            return _SOURCES(self)
+
+        @sources.setter
+        def sources(self, sources: tuple[Source, ...]) -> None:
+            Scan.sources.__set__(self, sources)
+
+        @property
+        def origin(self) -> tuple[Any, ReadOptions] | None:
+            self._make_absolute()
+            return _ORIGIN(self)
+
+        @origin.setter
+        def origin(self, origin: tuple[Any, ReadOptions] | None) -> None:
+            Scan.origin.__set__(self, origin)
+
+        def _make_absolute(self) -> None:
+            directory = self.directory
+            if directory is None or not is_elsewhere(directory):
+                return
+            origin, found = _ORIGIN(self), tuple(source.absolute(directory) for source in _SOURCES(self))
+            if origin is not None:
+                path, options = origin
+                object.__setattr__(self, "origin", (absolute_paths(path, options.storage, directory), options))
+            object.__setattr__(self, "sources", found)
+            object.__setattr__(self, "directory", None)
