@@ -96,6 +96,8 @@ def test_stored_values_keep_their_fill_and_their_units(tmp_path: Path) -> None:
     [
         ([b"\xff", b""], {}, "feature 'x': NetCDF has no type for bytes; convert to HDF5 or Zarr"),
         (np.ones(2, "f2"), {}, "feature 'x': NetCDF has no type for float16"),
+        (np.zeros(2, "M8[Y]"), {}, "feature 'x': NetCDF has no type for datetime64[Y]; convert to HDF5 or Zarr"),
+        (np.zeros(2, "m8[ps]"), {}, "feature 'x': NetCDF has no type for timedelta64[ps]"),
         ([[1], [1, 2]], {}, "feature 'x': its lists have several lengths"),
         ([1, None], {}, "record 1: feature 'x': it has no value"),
         (["a", "b\0"], {}, "record 1: feature 'x': a text has a NUL"),
@@ -117,6 +119,15 @@ def test_what_netcdf_does_not_have_is_named(tmp_path: Path, values: Any, attribu
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.nc")
     assert reason in str(caught.value)
     assert not (tmp_path / "a.nc").exists()
+
+
+@pytest.mark.parametrize("dtype", ["M8[D]", "M8[h]", "m8[m]"])
+def test_times_in_coarse_units_are_those_that_xarray_reads(tmp_path: Path, dtype: str) -> None:
+    values = np.array([0, -2, 30_000], dtype)
+    tfr.write_tfrecord({"x": values}, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.nc")
+    with xr.open_dataset(tmp_path / "a.nc", decode_timedelta=True) as opened:
+        np.testing.assert_array_equal(opened["x"].values, values)
 
 
 @pytest.mark.parametrize("name", ["a b ", "x/ y", "x/-y", "é" * 129, "a\nb", "_NCProperties"])

@@ -38,7 +38,8 @@ from tfrecord_io.write.writer import WriteReport
 
 _CDF5 = b"CDF\x05"
 _STORED = {*("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
-_UNITS = {"D": "days", "s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_UNITS = {"D": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+_UNITS |= {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _NAME = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]([^/\x00-\x1f\x7f]*[^/\x00-\x20\x7f])?")
 _RENAME = "rename it" | EXCLUDE
 
@@ -208,16 +209,16 @@ class _Writer:
 def _encoded(values: Array, name: str, is_bytes: bool) -> tuple[Array, dict[str, Any]]:
     """Values of a type that NetCDF has, and the attributes by which xarray decodes them."""
     kind = values.dtype.kind
-    if is_bytes or (values.dtype.str[1:] not in _STORED and kind not in "bmMTU"):
+    unit = _UNITS.get(np.datetime_data(values.dtype)[0]) if kind in "mM" else None
+    if is_bytes or (values.dtype.str[1:] not in _STORED and kind not in "bTU" and unit is None):
         reason = f"NetCDF has no type for {'bytes' if is_bytes else values.dtype}"
         raise EncodeError(reason, feature=name, advice="convert to HDF5 or Zarr" | EXCLUDE)
     if kind == "b":
         return values.astype("i1"), {"dtype": "bool"}
     if kind in "TU":
         return values.astype(object), {}
-    if kind not in "mM":
+    if unit is None:
         return values, {}
-    unit = _UNITS[np.datetime_data(values.dtype)[0]]
     own = {"units": unit, "dtype": str(values.dtype)}
     if kind == "M":
         own = {"units": f"{unit} since 1970-01-01", "calendar": "proleptic_gregorian"}
