@@ -81,6 +81,17 @@ def test_values_that_do_not_form_an_array_are_refused_and_leave_no_file(
     assert [path.name for path in tmp_path.iterdir()] == ["x.tfrecord"]
 
 
+@pytest.mark.parametrize("target", ["x.npy", "x.npz", "x.h5", "x.zarr", "x.nc"])
+@pytest.mark.parametrize("shape", [(2, 3), (2,), (0, 3)])
+def test_bfloat16_is_refused_by_name(tmp_path: Path, target: str, shape: tuple[int, ...]) -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    data = {"x": np.ones(shape, bfloat16)}
+    tfr.write_tfrecord(data, tmp_path / "a" / "x.tfrecord", shards=1, embed_schema=True)
+    with pytest.raises(tfr.errors.EncodeError, match="feature 'x': the file format has no bfloat16"):
+        tfr.convert(tmp_path / "a", tmp_path / target)
+    assert not (tmp_path / target).exists()
+
+
 def test_files_without_columns_are_refused(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.empty(0)}, tmp_path / "none.tfrecord")
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="the files have no column"):

@@ -337,6 +337,9 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         advice = say("exclude the column with {columns=}")
         raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=advice)
     rows = to_rows(array, field)
+    if rows.values.dtype.kind == "V":
+        reason = f"the file format has no {rows.values.dtype}: NumPy would store it as bytes of no type"
+        raise EncodeError(reason, feature=column, advice=say("exclude the column with {columns=}"))
     if group and (is_bytes(field.type) or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))):
         return rows if isinstance(rows, Ragged) else rows.values
     stacked = _stacked(rows, column, row)
