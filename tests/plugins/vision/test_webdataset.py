@@ -73,6 +73,12 @@ def test_samples_whose_names_begin_with_underscores(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "b.tfrecord").to_pylist() == rows
 
 
+def test_a_sample_at_the_root_of_the_file_system_is_not_that_of_the_archive(tmp_path: Path) -> None:
+    archive(tmp_path / "a.tar", [("1.jpg", b"a"), ("/1.jpg", b"b")])
+    tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["__key__"].to_pylist() == ["1", "/1"]
+
+
 def test_a_late_member_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(monkeypatch, webdataset_sample_rows=1)
     archive(tmp_path / "a.tar", SAMPLES)

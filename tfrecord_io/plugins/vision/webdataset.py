@@ -136,13 +136,13 @@ def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
     size = 0
     for member in tar_members(file, path):
         name = member.info.name
-        folder, _, base = name.rpartition("/")
+        folder, slash, base = name.rpartition("/")
         stem, dot, suffix = base.partition(".")
         if member.info.isdir() or not stem or not dot or _META.match(name):
             continue  # a directory, or a member that WebDataset leaves out: without a suffix or a stem, or metadata
         suffix = suffix.lower()
         _check_member(member.info, suffix, path)
-        key = f"{folder}/{stem}" if folder else stem
+        key = f"{folder}{slash}{stem}"
         if sample and sample[KEY] != key:
             yield sample
             sample, size = {}, 0
