@@ -316,7 +316,25 @@ def test_a_header_alone_has_columns_and_no_rows(tmp_path: Path, header: str) -> 
 
 
 cells = st.sampled_from(
-    ["0", "-0", "7", "007", "-01", "+02", " 03", "0.5", "00.5", "1e3", '"04"', '"0"', "", "08:30:00", "a,0", "x"]
+    [
+        "0",
+        "-0",
+        "7",
+        "007",
+        "-01",
+        "+02",
+        " 03",
+        "0.5",
+        "00.5",
+        "1e3",
+        '"04"',
+        '"0"',
+        "",
+        "08:30:00",
+        "a,0",
+        "0x1F",
+        "0x",
+    ]
 )
 
 
@@ -346,18 +364,23 @@ def test_leading_zeros_are_lost_with_a_warning_only(
         is_number = pa.types.is_integer(table.schema.field(name).type) or pa.types.is_floating(
             table.schema.field(name).type
         )
-        has_zeros = any(re.match(r"\s*[+-]?0\d", cell.strip('"')) for cell in texts[name])
+        has_zeros = any(re.match(r"\s*[+-]?0[\dxX]", cell.strip('"')) for cell in texts[name])
         assert (name in named) is (is_number and has_zeros)
 
 
-def test_the_warning_about_leading_zeros_says_how_to_keep_them(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("name,zip\nAda,01234\nAlan,7\n")
+@pytest.mark.parametrize(
+    ("cell", "form", "number"), [("01234", "leading zeros", 1234), ("0xff", "hexadecimal form", 255)]
+)
+def test_the_warning_about_leading_zeros_says_how_to_keep_them(
+    tmp_path: Path, cell: str, form: str, number: int
+) -> None:
+    (tmp_path / "a.csv").write_text(f"name,zip\nAda,{cell}\nAlan,7\n")
     with pytest.warns(
-        tfr.errors.SchemaWarning, match=r"column 'zip': the leading zeros of '01234'.*schema_overrides\W+zip': 'st"
+        tfr.errors.SchemaWarning, match=rf"column 'zip': '{cell}' and others lose their {form}.*zip': 'string'"
     ) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
     assert len(caught) == 1
-    for type_, values in (("string", ["01234", "7"]), ("int64", [1234, 7])):
+    for type_, values in (("string", [cell, "7"]), ("int64", [number, 7])):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             tfr.convert(

@@ -44,7 +44,9 @@ from tfrecord_io.storage.read.source import Source
 
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
-_LEADING_ZERO = r"^\s*[+-]?0[0-9]"
+_LEADING_ZERO = r"^\s*[+-]?0[0-9xX]"  # also of hexadecimal numbers, which pyarrow reads
+_MAY_FOLLOW_ZERO = np.zeros(256, np.bool_)
+_MAY_FOLLOW_ZERO[list(b"0123456789xX")] = True
 _HEADER_BYTES = 64 << 10
 _THREADS = 2  # parse at a time: the records are encoded next to them
 _LINE_ENDS = tuple(b"\r\n")
@@ -220,7 +222,8 @@ def _rows(
 ) -> Generator[pa.RecordBatch]:
     """The rows of a file with a header; `names` selects columns.
 
-    A warning names each of the columns `texts`, of numbers, whose cells have leading zeros, and removes it from them.
+    A warning names each of the columns `texts`, of numbers, whose cells have leading zeros or are hexadecimal, and
+    removes it from them.
 
     The caller's thread reads the file: those of pyarrow, which live on after an error, get memory of Arrow only.
     """
@@ -260,9 +263,10 @@ def _rows(
 
 
 def _may_have_leading_zeros(block: bytes, delimiter: str) -> bool:
-    """Whether a cell may begin with a zero and another digit, after quotes, a sign or a space."""
+    """Whether a cell may begin with a zero and another digit or an x, after quotes, a sign or a space."""
     content = np.frombuffer(block, np.uint8)
-    zeros = np.flatnonzero((content[:-1] == ord("0")) & (content[1:] - ord("0") < 10))
+    zeros = np.flatnonzero(content[:-1] == ord("0"))
+    zeros = zeros[_MAY_FOLLOW_ZERO[content[zeros + 1]]]
     begins = [ord(delimiter), ord('"'), *_LINE_ENDS]
     before = content[zeros - 1]
     is_signed = np.isin(before, [ord("+"), ord("-"), ord(" ")]) & np.isin(content[zeros - 2], begins)
@@ -270,7 +274,7 @@ def _may_have_leading_zeros(block: bytes, delimiter: str) -> bool:
 
 
 def _leading_zeros(table: pa.Table) -> dict[str, str]:
-    """The first cell of each column of text that is a number with leading zeros."""
+    """The first cell of each column of text that is a number with leading zeros, or a hexadecimal one."""
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         cells = column.filter(pc.match_substring_regex(column, _LEADING_ZERO))
@@ -280,7 +284,8 @@ def _leading_zeros(table: pa.Table) -> dict[str, str]:
 
 
 def _warn_of_leading_zeros(path: str, name: str, cell: str, type_: pa.DataType) -> None:
-    reason = f"the leading zeros of '{printable(cell, 40)}' and others are lost, as the column is read as {type_}"
+    form = "hexadecimal form" if "x" in cell.lower() else "leading zeros"
+    reason = f"'{printable(cell, 40)}' and others lose their {form}, as the column is read as {type_}"
     advice = say("{schema_overrides=} keeps the text", schema_overrides={name: "string"})
     warn(say("{}: column '{}': {}", path, printable(name), reason) & advice, SchemaWarning)
 
