@@ -154,3 +154,12 @@ def test_filters_on_times(tmp_path: Path) -> None:
     assert len(tfr.read_table(tmp_path / "a", filters=[("ns", ">", "3000-01-01")])) == 0
     early = tfr.dataset(tmp_path / "a", filters=[("ns", ">", datetime.datetime(1500, 1, 1))])
     assert len(pickle.loads(pickle.dumps(early)).to_table()) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [(["a"], [False, False]), (["a", None], [True, True]), ([1.5], [False, False])]
+)
+def test_a_column_without_values_has_no_member_but_null(values: list[Any], expected: list[bool]) -> None:
+    rows = pa.table({"nothing": pa.nulls(2)})
+    condition = with_typed_literals(f("nothing").isin(values), rows.schema)
+    assert ds.dataset(rows).to_table({"found": condition})["found"].to_pylist() == expected

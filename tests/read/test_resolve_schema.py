@@ -6,6 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
@@ -114,6 +116,20 @@ def test_a_filter_hides_no_feature_that_the_sample_lacks(tmp_path: Path, read: A
     path = written(tmp_path / "a", [example(x=int64s(1)), example(x=int64s(1), y=int64s(3))])
     with pytest.raises(Exception, match="'y': the schema does not name this feature"):
         read(path, sample=1, on_new="raise", filters=[("x", ">", 0)])
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [[("y", "in", ["b", "c"])], [("y", "not in", ["a", None])], pc.utf8_length(pc.field("y")) == 1, [("y", "==", "b")]],
+)
+def test_a_filter_is_on_the_type_that_a_column_without_values_has_in_a_later_file(tmp_path: Path, filters: Any) -> None:
+    tfr.write_tfrecord({"x": [1], "y": pa.nulls(1)}, tmp_path / "0")
+    tfr.write_tfrecord({"x": [2, 3], "y": [None, "b"]}, tmp_path / "1")
+    paths = [tmp_path / "0", tmp_path / "1"]
+    assert read_by(tfr.read_table, paths, filters=filters)["x"].to_pylist() == [3]
+    assert tfr.dataset(paths[0], filters=[("y", "in", ["b"])]).count_rows() == 0
+    with pytest.raises(tfr.errors.SchemaError, match="compares text with the number 1"):
+        tfr.read_table(paths, filters=[("y", "in", [1])])
 
 
 @pytest.fixture(params=[False, True], ids=["foreign first", "embedded first"])

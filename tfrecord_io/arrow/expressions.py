@@ -167,8 +167,8 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
     values = part.value["value_set"].values
     for value in values.drop_null()[:1]:
         _converted(value, field)  # refuses what cannot be compared
-    if t.is_null(values.type):
-        members = pa.nulls(len(values), field.type)
+    if t.is_null(values.type) or t.is_null(field.type):  # a column without values has no other member than null
+        members = pa.nulls(values.null_count, field.type)
     elif t.is_timestamp(field.type) and (t.is_string(values.type) or t.is_date(values.type)):
         times = [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
         found = [time if time.type == field.type else exact_members(time, field.type) for time in times]

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.decode.decode_plan import plan_columns, reads_companions
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
-from tfrecord_io.errors import FeatureNotFoundError, SchemaWarning, TFRecordError, printable, say, warn
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, say, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
 from tfrecord_io.options import ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, plain_record_type, takes_payloads
@@ -278,8 +278,9 @@ class _Planner:
             while True:
                 try:
                     attempt = self._attempt(reader, assumptions)
-                except FeatureNotFoundError:  # a name that the schema lacks may be that of a column of a later file
-                    wider = self._wider(assumptions)
+                except SchemaError as error:  # a later file may have the column, or its type if this one has no value
+                    is_of_argument = isinstance(error, FeatureNotFoundError) or error.of_argument
+                    wider = self._wider(assumptions) if is_of_argument else None
                     if wider is None:
                         raise
                     attempt = wider
