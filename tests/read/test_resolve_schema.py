@@ -132,6 +132,42 @@ def test_a_filter_is_on_the_type_that_a_column_without_values_has_in_a_later_fil
         tfr.read_table(paths, filters=[("y", "in", [1])])
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda dataset, **selected: tfr.read_table(dataset, **selected)["x"].to_pylist(),
+        lambda dataset, **selected: list(tfr.read_tfrecord(dataset, **selected)["x"]),
+        lambda dataset, **selected: tfr.read_arrays(dataset, **selected)["x"].tolist(),
+        lambda dataset, filters, columns: (
+            (dataset.filter(filters).select(columns) + dataset.select(columns)).head(2)["x"].to_pylist()
+        ),
+        lambda dataset, **selected: list(range(1, 1 + tfr.describe(dataset, **selected).records)),
+    ],
+    ids=["table", "frame", "arrays", "list", "describe"],
+)
+@pytest.mark.parametrize(
+    ("overrides", "filters"),
+    [({"y": "float64"}, [("y", ">", 0.1)]), ({"y*": "float64", "n": "timestamp[s]"}, [("n", "<", "1970-01-02")])],
+)
+def test_an_override_holds_for_a_column_of_the_filter_that_is_not_selected(
+    tmp_path: Path, read: Any, overrides: dict[str, str], filters: Any
+) -> None:
+    rows = [example(x=int64s(1), y=floats(0.1), n=int64s(0)), example(x=int64s(2), y=floats(0.5), n=int64s(1))]
+    dataset = tfr.dataset(written(tmp_path / "a", rows), schema_overrides=overrides)
+    assert read(dataset, columns=["x"], filters=filters) == [1, 2]  # 0.1 of float32 is more than that of float64
+
+
+@pytest.mark.parametrize("columns", [["x"], "!y", "*"])
+def test_an_override_of_a_feature_that_no_record_has_is_an_error_whichever_columns_are_selected(
+    tmp_path: Path, columns: Any
+) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1), y=floats(0.1))])
+    assert tfr.dataset(path, columns=columns, schema_overrides={"y": "float64"}).count_rows() == 1
+    for key in ("z", "z*"):
+        with pytest.raises(tfr.errors.FeatureNotFoundError, match="no column matches"):
+            tfr.dataset(path, columns=columns, schema_overrides={key: "float64"}).count_rows()
+
+
 @pytest.fixture(params=[False, True], ids=["foreign first", "embedded first"])
 def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
     """Of two files with x, the one without an embedded schema also has y."""

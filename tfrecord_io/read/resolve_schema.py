@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -424,11 +424,21 @@ class _Planner:
             names = [*names, *self._partitions.names]
         Projection(self._requested.columns).check(names)
 
-    def _overridden(self, schema: Schema, *, of: Collection[str] | None = None) -> Schema:
-        """The schema with the types of ``schema_overrides=``, or those of its keys that name one of some columns."""
+    def _overridden(self, schema: Schema, *, of: Collection[str] | None = None, left_out: Iterable[str] = ()) -> Schema:
+        """The schema with the types of ``schema_overrides=``, or those of its keys that name one of some columns.
+
+        Keys that name only features that are `left_out` by ``columns=`` declare no column.
+        """
+
+        def names_one(key: str, names: Iterable[str]) -> bool:
+            return any(is_overridden(name, {key: None}) for name in names)
+
         overrides = self.options.schema_overrides or {}
         if of is not None:
-            overrides = {key: v for key, v in overrides.items() if any(is_overridden(name, {key: v}) for name in of)}
+            overrides = {key: type_ for key, type_ in overrides.items() if names_one(key, of)}
+        elif left_out := set(left_out) - set(schema.names):
+            own = [key for key in overrides if names_one(key, schema.names) or not names_one(key, left_out)]
+            overrides = {key: overrides[key] for key in own}
         return apply_overrides(schema, overrides) if overrides else schema
 
     def _with_foreign_features(
@@ -475,9 +485,9 @@ class _Planner:
             return replace(assumptions, embedded=united)
         added = {field.column: field for field in inferred_schema(observations, self.options, {})}
         fields = [added.pop(field.column, field) for field in declared]
-        columns = self._overridden(Schema([*fields, *added.values()], declared.metadata))
+        new_names = set(map(itemgetter(0), chain.from_iterable(chunk.new_names for chunk in sample)))
+        columns = self._overridden(Schema([*fields, *added.values()], declared.metadata), left_out=new_names)
         if failed is None:
-            new_names = map(itemgetter(0), chain.from_iterable(chunk.new_names for chunk in sample))
             self._check_names({*columns.names, *new_names})  # also those that are left out
         scan = self._scan(ResolvedSchema(columns, "embedded", assumptions.record_type, embedded))
         planned = begin(scan, reader, whole=self._whole)
@@ -566,7 +576,7 @@ class _Planner:
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         folded = folded_columns(chunks, observations, self._may_fold) if assumptions.fold_tensors else {}
-        schema = self._overridden(inferred_schema(observations, options, folded))
+        schema = self._overridden(inferred_schema(observations, options, folded), left_out=seen)
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",

@@ -30,7 +30,7 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.column_selection import Projection, entries_of, is_glob
+from tfrecord_io.schema.column_selection import Projection, entries_of
 from tfrecord_io.schema.embedded import embedded_content, field_bytes, pack
 from tfrecord_io.storage.filesystem.locate import is_remote, locate
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -120,20 +120,17 @@ def _of_columns(options: AnyOptions, own: ReadOptions) -> AnyOptions | None:
 
     None if the paths are not the last of the columns, where such a read has them.
     """
-    columns, paths, overrides = getattr(options, "columns", None), own.include_file_paths, own.schema_overrides
-    if columns is None or (paths is None and overrides is None):
+    columns, paths = getattr(options, "columns", None), own.include_file_paths
+    if columns is None or paths is None:
         return options
     entries, chosen = list(entries_of(columns)), Projection(columns)
     changes: dict[str, Any] = {}
-    if overrides is not None:
-        kept = {name: type_ for name, type_ in overrides.items() if is_glob(name) or chosen(name)}
-        changes["schema_overrides"] = kept or None
     filters = getattr(options, "filters", None) or own.filters
-    if paths is not None and not chosen(paths):
+    if not chosen(paths):
         if filters is not None and paths in filters.columns:
             return None
         changes["include_file_paths"] = None
-    elif paths is not None:
+    else:
         if entries[-1:] != [paths] or paths in entries[:-1]:
             return None
         changes["columns"] = tuple(entries[:-1])
