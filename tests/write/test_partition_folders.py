@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -334,13 +335,31 @@ def test_many_folders_take_bounded_memory_and_few_open_files(tmp_path: Path) -> 
     assert set(table["copy"].to_pylist()) == {77}
 
 
-def test_a_dataset_without_rows_says_so(tmp_path: Path) -> None:
-    none = {"user": pa.array([], pa.int64()), "day": pa.array([], pa.string())}
-    tfr.write_tfrecord(none, tmp_path, partition_by=["day"])
-    with pytest.raises(FileNotFoundError, match="the dataset has no rows yet"):
-        tfr.read_table(tmp_path)
-    tfr.write_tfrecord({"user": [1], "day": ["05-01"]}, tmp_path, partition_by=["day"], mode="append")
-    assert tfr.read_table(tmp_path).to_pylist() == [{"user": 1, "day": "05-01"}]
+def _check_dataset_without_files(path: str, storage_options: Any) -> None:
+    options: dict[str, Any] = {"partition_by": ["day"], "storage_options": storage_options}
+    none = pa.table({"user": pa.array([], pa.int64()), "day": pa.array([], pa.string())})
+    tfr.write_tfrecord(none, path, **options)
+    dataset = tfr.dataset(path, storage_options=storage_options)
+    assert dataset.to_table().equals(none)
+    assert pickle.loads(pickle.dumps(dataset)).filter([("day", "==", "05-01")]).to_table().equals(none)
+    assert tfr.count(dataset) == 0
+    assert tfr.verify(dataset).ok
+    assert len(tfr.open_random(dataset)) == 0
+    assert tfr.build_index(dataset, columns=["user"]) == []
+    tfr.write_tfrecord({"user": [1], "day": ["05-01"]}, path, mode="append", **options)
+    assert dataset.refresh().to_table().to_pylist() == [{"user": 1, "day": "05-01"}]
+    tfr.delete(path, filters=[("user", "==", 1)], storage_options=storage_options)
+    assert dataset.refresh().to_table().equals(none)
+    tfr.write_tfrecord({"user": [2], "day": ["05-02"]}, path, mode="append", **options)
+    assert dataset.refresh().to_table().to_pylist() == [{"user": 2, "day": "05-02"}]
+
+
+def test_a_dataset_without_files_is_a_table_without_rows(tmp_path: Path) -> None:
+    _check_dataset_without_files(f"{tmp_path}/d/", None)
+
+
+def test_a_dataset_without_files_in_a_bucket_is_a_table_without_rows(bucket: Bucket) -> None:
+    _check_dataset_without_files(bucket.url("d/"), bucket.storage_options)
 
 
 def test_partition_columns_of_any_layout(tmp_path: Path) -> None:
@@ -371,10 +390,6 @@ def test_all_folders_of_a_value_are_replaced(rows: Any, new: Any, where: dict[st
         tfr.write_tfrecord(pa.Table.from_pylist(added, types), target, overwrite_where=where, **options)
         kept = [row for row in old.to_pylist() if any(row[name] != value for name, value in where.items())]
         expected = {tuple(row.values()) for row in (*kept, *added)}
-        if not expected:
-            with pytest.raises(FileNotFoundError, match="no rows yet"):
-                tfr.read_table(target)
-            return
         assert {(row["x"], row["day"], row["c"]) for row in tfr.read_table(target).to_pylist()} == expected
         assert tfr.verify(target).ok
 

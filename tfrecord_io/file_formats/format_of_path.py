@@ -206,12 +206,12 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
 
 
 def _has_records(fs: FileSystem, listing: list[Entry]) -> bool:
-    """Whether a folder without names of TFRecord files has shards that a manifest names, or files with records."""
+    """Whether a folder without names of TFRecord files has the manifest of a dataset, or files with records."""
     faults: list[CorruptRecordError] = []  # a damaged manifest is one: reading raises the error again
     manifests = Manifests(fs, check_sizes=False, faults=faults)
     files = manifests.apply(lambda: listing, lambda name: True, whole=True)
     manifests.check(record_files(files), lambda name: True, complete=False)
-    return bool(faults or record_files(files) or files_with_records(fs, other_files(files)))
+    return bool(faults or manifests.datasets or record_files(files) or files_with_records(fs, other_files(files)))
 
 
 def _may_have_images(names: Sequence[str]) -> bool:

@@ -53,8 +53,7 @@ def write_indexes(
         A file is damaged; no index is written for it.
     """
     options = FrameOptions.of_call(write_indexes, locals(), source)
-    sources = resolve_sources(whole_files(source, "write_indexes"), options)
-    _refuse_pipes(sources)
+    sources = _files(resolve_sources(whole_files(source, "write_indexes"), options))
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
 
         def write_one(source: Source) -> FileIndex:
@@ -119,16 +118,18 @@ def build_index(
         A file is damaged; no index is written for it.
     """
     options = ReadOptions.of_call(build_index, locals(), source)
-    sources = resolve_sources(whole_files(source, "build_index"), options)
-    _refuse_pipes(sources)
-    return index_columns(sources, columns, options)
+    sources = _files(resolve_sources(whole_files(source, "build_index"), options))
+    return index_columns(sources, columns, options) if sources else []
 
 
-def _refuse_pipes(sources: Iterable[Source]) -> None:
-    for source in sources:
+def _files(sources: Iterable[Source]) -> list[Source]:
+    """The regular files among some sources: a pipe is refused, and a dataset without rows may have none."""
+    files = [source for source in sources if not source.has_no_file]
+    for source in files:
         if source.pipe is not None:
             reason = "an index is for a regular file, and this is a pipe: save it to a file first"
             raise ValueError(f"{printable(source.path)}: {reason}")
+    return files
 
 
 @check_keywords
@@ -150,7 +151,7 @@ def check_indexes(
         As in `read_tfrecord`.
     """
     options = FrameOptions.of_call(check_indexes, locals(), source)
-    sources = resolve_sources(whole_files(source, "check_indexes"), options)
+    sources = _files(resolve_sources(whole_files(source, "check_indexes"), options))
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (
             partial(_check_one, source, file, options.limits.record_bytes, meter)

@@ -65,7 +65,14 @@ from tfrecord_io.storage.paths.file_names import (
     split_suffixes,
     stem_of,
 )
-from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
+from tfrecord_io.storage.read.source import (
+    ManifestShard,
+    ManifestVersion,
+    Source,
+    read_manifest,
+    source_of,
+    source_without_records,
+)
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
@@ -112,6 +119,11 @@ class Manifest:
     partition_schema: bytes | None = None
     replaced_ids: tuple[str, ...] = ()
     staged_before: tuple[str, ...] = ()
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether nothing is published yet: a dataset without rows, but with a schema, is."""
+        return not self.files and self.schema is None and self.partition_schema is None
 
     def has_shards_of(self, id: str) -> bool:
         """Whether the writing of this id has added shards, also if they were joined or replaced since."""
@@ -353,6 +365,7 @@ class Manifests:
     datasets: list[_Dataset] = field(default_factory=list)  # of the last `apply`
     shards: dict[str, ManifestShard] = field(default_factory=dict)  # by name in the filesystem; filled by `check`
     unnamed: dict[str, str] = field(default_factory=dict)  # files that were left out, and the manifest
+    without_rows: dict[str, Source] = field(default_factory=dict)  # by name of the manifest, see `without_files`
     missing: list[str] = field(default_factory=list)  # files that a manifest names and that do not exist
     listed: dict[str, Entry] = field(default_factory=dict)  # all that the last `apply` listed, by name
     _order: dict[str, tuple[str, int]] = field(default_factory=dict)  # by name: see `sort_key`
@@ -456,6 +469,17 @@ class Manifests:
                 return []
             parent = f"{above}/" if above or parent.startswith("/") else ""
         return self._in[parent]
+
+    def without_files(self, directory: str) -> list[Entry]:
+        """The manifests of a directory that name no file; `without_rows` has each of a dataset that was written."""
+        found = [each for each in self._in.get(directory, ()) if not each.manifest.files]
+        for dataset in found:
+            self._check_dataset(dataset, {}, {}, complete=True)
+            version, partitions = dataset.version, tuple((name, None) for name in dataset.manifest.partition_by)
+            if not dataset.manifest.is_begun:
+                shard = ManifestShard(version, 0, 0, None, None, watched=False)
+                self.without_rows[version.name] = source_without_records(shard, partitions)
+        return [self.listed[dataset.version.name] for dataset in found]
 
     def family(self, name: str) -> str:
         """The same for all files of a manifest in a folder."""

@@ -185,6 +185,9 @@ class _Search:
         """The `entries` of a name as files, with what their manifests and folders tell."""
         folder, beside, sources = f"{name.rstrip('/')}/", self.listed or None, []
         for entry in entries:
+            if (empty := self.manifests.without_rows.get(entry.name)) is not None:
+                sources.append(empty)
+                continue
             partitions: tuple[tuple[str, str | None], ...] = ()
             if entry.name != name:
                 root = folder if entry.name.startswith(folder) else root_of(name)
@@ -275,8 +278,10 @@ class _Search:
             from tfrecord_io.storage.paths.sniff_files import files_with_records
 
             files = files_with_records(self.fs, others := other_files(listing))
-        if not files and any(d.directory == below and not d.manifest.files for d in self.manifests.datasets):
-            raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
+        if not files and (manifests := self.manifests.without_files(below)):
+            if not self.manifests.without_rows:
+                raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
+            return manifests
         if not files:
             suffixes = " ".join(RECORD_SUFFIXES)
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"

@@ -90,7 +90,7 @@ def open_random_access(source: Source) -> RandomAccessFile:
     """
     if source.is_file_object:  # its position may be changed by the caller
         raise TypeError(f"{printable(source.path)}: random access takes paths, not file objects")
-    if source.derived is not None:
+    if source.derived is not None and not source.has_no_file:
         reason = "some of its records were chosen, which are read from the first to the last"
         raise ValueError(f"{printable(source.path)}: {reason}: write them first with tfr.write_tfrecord(dataset, path)")
     if source.span is not None:
@@ -221,6 +221,8 @@ def _open_descriptor(source: Source) -> int:
     if source.pipe is not None:
         source.open().close()
         return os.dup(source.pipe.spooled_descriptor())
+    if source.has_no_file:
+        return os.open(os.devnull, os.O_RDONLY)
     if shard is None:
         return os.open(system.current.full_name(source.path), os.O_RDONLY | system.current.open_flags)
     with shard.open_checked(lambda: shard.by_name(source.path, open_raw)) as raw:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
-from tfrecord_io.compression.stream import Stream
+from tfrecord_io.compression.stream import PlainStream, Stream
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
@@ -198,6 +198,8 @@ class Source:
         return open_file() if self.shard is None else self.shard.open_checked(open_file)
 
     def _open(self, window: Window | None) -> Raw:
+        if self.has_no_file:
+            return open_raw(os.devnull)
         if self.held is not None and self.held.content is not None:
             return io.BytesIO(self.held.content)
         if self._prefetched is not None:
@@ -379,6 +381,8 @@ class Source:
         if self.shard is None:
             return
         self.shard.manifest.check_unchanged()
+        if self.has_no_file:
+            return
         size: int | None
         if self.remote is None:
             size = self.shard.by_name(self.path, os.stat).st_size
@@ -387,6 +391,11 @@ class Source:
             size = None if entry is None else entry.size
         if size != (self.size if self.span is None else self.file_bytes):
             raise _replaced(self.path)
+
+    @property
+    def has_no_file(self) -> bool:
+        """Whether it is a dataset whose manifest names no file; see `source_without_records`."""
+        return self.derived is not None and self.shard is not None
 
     @property
     def begins_file(self) -> bool:
@@ -427,6 +436,23 @@ def source_of_file_object(file: Any) -> Source:
 def source_in_memory(name: str, size: int, content: DerivedContent) -> Source:
     """The source of records in memory; like a file object, it has no files next to it."""
     return Source(name, size, False, _file=CallerFile(None), derived=content)
+
+
+class _NoContent:
+    """The content of a dataset without files."""
+
+    can_be_read_again = True
+
+    def open(self) -> Stream:
+        return PlainStream(io.BytesIO(), "", b"", 0)
+
+    def read_once(self) -> None:
+        """There is nothing to read."""
+
+
+def source_without_records(shard: ManifestShard, partitions: tuple[tuple[str, str | None], ...]) -> Source:
+    """The source of a dataset whose manifest names no file: it has its schema and its columns of folders."""
+    return Source(shard.manifest.path, 0, False, shard=shard, partitions=partitions, derived=_NoContent())
 
 
 def total(numbers: Iterable[int | None]) -> int | None:

@@ -156,7 +156,7 @@ class Publication:
             self.output = output.added_by(self._id, first, None if known is None else known.compression)
             self.keeps_empty = known is None or not known.files
         # The dataset to whose rows others are added.
-        self._extended = None if known is None or self._replaces or _is_begun(known) else known
+        self._extended = None if known is None or self._replaces or known.is_begun else known
         self.known_schema = None if self._extended is None else self._extended.schema
 
     @property
@@ -229,7 +229,7 @@ class Publication:
 
     def _check_partitions(self, manifest: Manifest) -> None:
         """Raise an error if the dataset exists and must not, or has other folders."""
-        if self._replaces or _is_begun(manifest):
+        if self._replaces or manifest.is_begun:
             return
         if self._mode == "error":
             text = "a sharded dataset of this name exists" & say(
@@ -492,7 +492,7 @@ class Publication:
                 folders = {os.path.dirname(file.path) for file in kept}
                 replaced.update(each for each in folders if values.items() <= dict(folders_of(f"{each}/", "")).items())
             kept = tuple(file for file in kept if os.path.dirname(file.path) not in replaced)
-        is_new = self._mode == "overwrite" or _is_begun(manifest)
+        is_new = self._mode == "overwrite" or manifest.is_begun
         types = self._partition_schema
         if not is_new and manifest.partition_schema is not None:
             types = self.unite(manifest.partition_schema, types, self._place.path)
@@ -809,8 +809,3 @@ def _cancel(outputs: Sequence[OutputFile]) -> None:
     for output in outputs:
         if output.is_open and not isinstance(sys.exception(), Exception):
             output.cancel()
-
-
-def _is_begun(manifest: Manifest) -> bool:
-    """Whether nothing is published yet: a dataset without rows, but with a schema, is."""
-    return not manifest.files and manifest.schema is None and manifest.partition_schema is None
