@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from rounds import rounds
 from suites.conditions import CONDITIONS, TUPLES, VALUES
+from tfrecord_io.options import condition as conditions_module
+from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.row_filter import RowFilter
 
@@ -97,3 +99,22 @@ def test_a_few_parts_are_nested_from_the_left() -> None:
     a, b, c, d = (("a", "==", number) for number in range(4))
     assert condition_of([a, b, c, d]).text == "((((a == 0) and (a == 1)) and (a == 2)) and (a == 3))"
     assert (condition_of([a, b]) & condition_of([c, d])).text == "(((a == 0) and (a == 1)) and ((a == 2) and (a == 3)))"
+
+
+def test_conditions_are_added_one_by_one_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a number that grows with the square of theirs."""
+    made: list[str] = []
+    joined = conditions_module._both
+
+    def counted(function: str, first: Condition, second: Condition) -> Condition:
+        made.append(function)
+        return joined(function, first, second)
+
+    monkeypatch.setattr(conditions_module, "_both", counted)
+    parts = [condition_of([("a", ">", number)]) for number in range(2_000)]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole &= part
+    assert [part.text for part in whole.conjuncts] == [part.text for part in parts]
+    assert whole.depth <= 101
+    assert len(made) <= 20 * len(parts)

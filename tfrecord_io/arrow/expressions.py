@@ -51,9 +51,7 @@ class _NotSimple(Exception):
 
 def is_simple(condition: Condition) -> bool:
     """Whether a condition has no calls but comparisons, ``&``, ``|``, ``~`` and ``is_valid()``."""
-    if condition.kind == "call":
-        return condition.name in _FUNCTIONS and all(map(is_simple, condition.arguments))
-    return len(condition.path) < 2
+    return condition.functions <= _FUNCTIONS
 
 
 def values_of(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray | None:

@@ -14,7 +14,7 @@ import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,8 @@ class Condition:
         return _joined(_OR, parts)
 
     def __and__(self, other: Condition) -> Condition:
-        return _shallow(Condition("call", _AND, arguments=(self, other)))
+        both = _both(_AND, self, other)
+        return _shallow(both) if both.depth > _MOST_DEEP else both
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Condition.parsed, (self.expression,)
@@ -145,9 +146,20 @@ class Condition:
         return _operands(self, _AND)
 
     @cached_property
+    def functions(self) -> frozenset[str]:
+        """The names of the functions that are called in it; a field inside a struct is taken by one."""
+        own = self.name if self.kind == "call" else "struct_field" if len(self.path) > 1 else None
+        return frozenset(filter(None, [own])).union(*map(attrgetter("functions"), self.arguments))
+
+    @cached_property
+    def depth(self) -> int:
+        """How many calls are inside each other."""
+        return 1 + max(map(attrgetter("depth"), self.arguments), default=0)
+
+    @property
     def names_lists(self) -> bool:
         """Whether a part of it is on the values of lists, which pyarrow cannot evaluate."""
-        return self.name == CONTAINS or any(part.names_lists for part in self.arguments)
+        return CONTAINS in self.functions
 
     def replaced(self, arguments: Sequence[Condition]) -> Condition:
         """The same call of other arguments; itself if they are the same objects."""
@@ -165,10 +177,17 @@ def _plain(part: Condition) -> tuple[Any, ...]:
 
 
 def _joined(function: str, parts: Sequence[Condition]) -> Condition:
-    if len(parts) > _MOST_DEEP:
-        half = len(parts) // 2
-        parts = [_joined(function, parts[:half]), _joined(function, parts[half:])]
-    return reduce(lambda first, second: Condition("call", function, arguments=(first, second)), parts)
+    joined = partial(_both, function)
+    if len(parts) <= _MOST_DEEP:
+        return reduce(joined, parts)
+    while len(parts) > 1:  # in pairs, so that many parts may be added before the tree is deep again
+        last = parts[len(parts) // 2 * 2 :]
+        parts = [*map(joined, parts[::2], parts[1::2]), *last]
+    return parts[0]
+
+
+def _both(function: str, first: Condition, second: Condition) -> Condition:
+    return Condition("call", function, arguments=(first, second))
 
 
 def _operands(condition: Condition, function: str) -> list[Condition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,10 +47,6 @@ class RowFilter:
     condition: Condition
     columns: tuple[str, ...]
     is_hint: ClassVar[bool] = False
-    _is_simple: bool = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_is_simple", is_simple(self.condition))
 
     @classmethod
     def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:
@@ -113,7 +109,7 @@ class RowFilter:
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Whether each row of a batch, which has all of `columns`, fulfils the condition; null counts as false."""
-        values = values_of(self.condition, batch) if self._is_simple else None
+        values = values_of(self.condition, batch) if is_simple(self.condition) else None
         if values is None:
             values = _evaluated(self.condition, batch.select(list(self.columns))).cast(pa.bool_())
         return values.fill_null(False) if values.null_count else values
