@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections import Counter
@@ -363,6 +364,31 @@ def test_killed_in_a_bucket(conditional: Bucket, dying: dict[str, Any]) -> None:
         if not dying["killed"]:
             break
     assert outcomes == {2, 3}
+
+
+def test_a_dataset_whose_overwriter_was_killed_is_completed_by_the_call_that_the_error_names(
+    conditional: Bucket, dying: dict[str, Any]
+) -> None:
+    options: dict[str, Any] = {"storage_options": conditional.storage_options}
+    url = conditional.url("d/")
+    tfr.write_tfrecord({"x": [1, 2]}, url, shards=2, **options)
+    dying.update(left=3, killed=False)  # its shards and its manifest
+    with pytest.raises(OSError):
+        tfr.write_tfrecord({"x": [3, 4]}, url, shards=2, mode="overwrite", **options)
+    dying.update(left=None)
+    assert dying["killed"]
+    calls: list[Callable[[], Any]] = [
+        lambda: tfr.compact(url, **options),
+        lambda: tfr.delete(url, filters=[("x", "==", 3)], **options),
+    ]
+    for call in calls:
+        with pytest.raises(OSError, match=r"tfr\.convert\(path, path, mode='overwrite'\) completes") as caught:
+            call()
+        assert caught.value.errno == errno.EBUSY
+    tfr.convert(url, url, mode="overwrite", **options)
+    for call in calls:
+        call()
+    assert tfr.read_table(url, **options)["x"].to_pylist() == [4]
 
 
 def test_an_append_to_a_bucket_meanwhile_is_kept(conditional: Bucket) -> None:

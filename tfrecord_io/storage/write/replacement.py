@@ -164,8 +164,10 @@ class Replacement(Publication):
         On a disk it has the lock until it has done so, or died: `publish` waits for that, and does what is left.
         """
         if not self._place.stages_all and any(file.staged is not None for file in manifest.files):
-            text = "a writer is replacing this dataset, or died while doing so; do this when it is written"
-            raise OSError(errno.EBUSY, text, self._place.path)
+            text = "a writer is replacing this dataset, or died while doing so: do this when it has ended"
+            call = "{tfr.convert(path, path, mode='overwrite')|tfr convert PATH PATH --mode overwrite}"
+            advice = say(f"if it died, {call} completes the dataset first")
+            raise OSError(errno.EBUSY, say("{}", text) & advice, self._place.path)
 
 
 def _of(run: Sequence[ManifestFile], file: ManifestFile) -> ManifestFile:
