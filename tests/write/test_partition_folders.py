@@ -346,6 +346,8 @@ def _check_dataset_without_files(path: str, storage_options: Any) -> None:
     assert tfr.verify(dataset).ok
     assert len(tfr.open_random(dataset)) == 0
     assert tfr.build_index(dataset, columns=["user"]) == []
+    with pytest.raises(FileNotFoundError, match="names no file"):
+        tfr.salvage(dataset, path.replace("d/", "salvaged/"), storage_options=storage_options)
     tfr.write_tfrecord({"user": [1], "day": ["05-01"]}, path, mode="append", **options)
     assert dataset.refresh().to_table().to_pylist() == [{"user": 1, "day": "05-01"}]
     tfr.delete(path, filters=[("user", "==", 1)], storage_options=storage_options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Sequence
@@ -191,6 +192,8 @@ def salvage(
     missing: list[str] = []
     found: dict[str, Any] = {"manifest_faults": faults, "missing": missing}
     sources = resolve_inputs(src, options.source, allow_missing_shards=True, check_sizes=False, **found)
+    if (empty := next((source for source in sources if source.has_no_file), None)) is not None:
+        raise FileNotFoundError(errno.ENOENT, "the dataset has no rows: its manifest names no file", empty.path)
     missing += missing_shards(sources, src)
     check_outside(src, options.source, dst, options.target, sources)
     targets = plan_targets(sources, dst, options.target, report)
