@@ -29,16 +29,8 @@ from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import (
-    DIRECTORY_STEM,
-    ShardName,
-    dataset_of,
-    folder_names,
-    manifest_name,
-    parse_shard,
-    parse_spec,
-)
-from tfrecord_io.storage.paths.resolve_output import Output, check_suffix, identity, unnamed_error
+from tfrecord_io.storage.paths.file_names import ShardName, dataset_of, folder_names, parse_shard, parse_spec
+from tfrecord_io.storage.paths.resolve_output import Output, check_named, check_suffix, identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
 from tfrecord_io.storage.write.publication import WrittenShard
@@ -245,7 +237,6 @@ def plan_targets(
     twice = next((path for path in paths if paths.count(path) > 1), None) if len({*paths}) < len(paths) else None
     if twice is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
-    has_manifest = into_directory and fs.entry(f"{name.rstrip('/')}/{manifest_name(DIRECTORY_STEM)}") is not None
     read = _places(sources)
     reported = set() if report is None else _places_of(report, storage)
     for target in targets:
@@ -255,8 +246,8 @@ def plan_targets(
         if reported & (own | read):
             text = f"'{printable(os.fspath(report or ''))}' is a file that is read or written"
             raise ValueError(f"{text}: choose another file for the report")
-        if has_manifest and target.dataset is None:
-            raise unnamed_error(text, target.path)
+    for target in [target for target in targets if target.dataset is None][:1]:
+        check_named(target.path, storage)
     return targets
 
 

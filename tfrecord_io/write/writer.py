@@ -46,7 +46,7 @@ from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings
 from tfrecord_io.schema.types import value_type
-from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
+from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
@@ -400,6 +400,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         stated=options.any_suffix,
     )
     if not output.sharded:
+        if output.file is None:
+            check_named(path, options.storage)
         sink: Sink = FrameSink(
             path,
             options.storage,

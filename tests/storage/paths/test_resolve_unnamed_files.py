@@ -73,6 +73,27 @@ def test_a_target_inside_the_dataset_that_is_read_is_refused(
             TOOLS[name](path, dst)
 
 
+@pytest.mark.parametrize("name", [name for name in TOOLS if name != "split"])
+def test_a_target_inside_another_dataset_is_refused(tmp_path: Path, name: str) -> None:
+    src, path = f"{tmp_path}/in.tfrecord", f"{tmp_path}/d/"
+    tfr.write_tfrecord({"x": [1, 2]}, src)
+    for partition_by, inside in ((None, ""), (["p"], "p=1/")):
+        tfr.write_tfrecord({"x": [3], "p": [1]}, path, mode="overwrite", partition_by=partition_by)
+        with pytest.raises(FileExistsError, match=r"would not name '.*s\.tfrecord'.* append to it by tfr\.convert"):
+            TOOLS[name](src, f"{path}{inside}s.tfrecord")
+        assert tfr.count(path) == 1
+
+
+def test_parts_inside_another_dataset_are_refused_and_can_be_appended(tmp_path: Path) -> None:
+    src, path = f"{tmp_path}/in.tfrecord", f"{tmp_path}/d/"
+    tfr.write_tfrecord({"x": [1, 2]}, src)
+    tfr.write_tfrecord({"x": [3]}, path, mode="append")
+    with pytest.raises(FileExistsError, match=r"would not name '.*train\.tfrecord'"):
+        tfr.split(src, path, fractions={"train": 0.5, "test": 0.5})
+    tfr.convert(src, path, mode="append")
+    assert tfr.read_table(path)["x"].to_pylist() == [3, 1, 2]
+
+
 def test_a_target_inside_a_dataset_in_a_bucket_is_refused(s3: Bucket) -> None:
     storage = {"storage_options": s3.storage_options}
     tfr.write_tfrecord({"x": [1, 2]}, s3.url("d/"), mode="append", **storage)
@@ -80,6 +101,8 @@ def test_a_target_inside_a_dataset_in_a_bucket_is_refused(s3: Bucket) -> None:
         with pytest.raises(ValueError, match="in the directory of a dataset that is read"):
             tfr.merge(s3.url(src), s3.url("d/s.tfrecord"), **storage)
     assert tfr.merge(s3.url("d"), s3.url("s.tfrecord"), **storage).records == 2
+    with pytest.raises(FileExistsError, match="append to it by"):
+        tfr.merge(s3.url("s.tfrecord"), s3.url("d/s.tfrecord"), **storage)
 
 
 @pytest.mark.parametrize("name", TOOLS)

@@ -26,6 +26,7 @@ from tfrecord_io.storage.paths.file_names import (
     manifest_name,
     parse_shard,
     parse_spec,
+    roots_of_folders,
     shard_name,
     split_suffixes,
     stems_of,
@@ -228,8 +229,25 @@ def check_outside(
 
 def unnamed_error(directory: str, path: str) -> FileExistsError:
     """The error for a file that would be put into the directory of a dataset, whose readers would not see it."""
-    reason = f"a dataset, whose manifest would not name '{printable(path)}'; choose another directory"
-    return FileExistsError(errno.EEXIST, reason, directory)
+    reason = say("a dataset, whose manifest would not name '{}'", printable(path))
+    call = "{tfr.convert(source, directory, mode='append')|tfr convert SOURCE DIRECTORY --mode append}"
+    return FileExistsError(
+        errno.EEXIST, reason & ("choose another directory" | say(f"append to it by {call}")), directory
+    )
+
+
+def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
+    """Refuse to write one TFRecord file into the directory of a dataset, or one of its folders: see `unnamed_error`."""
+    fs, name = locate(path, storage)
+    base = name.rpartition("/")[2]
+    if not fs.can_list or not is_record_file(base):
+        return
+    directory = name.removesuffix(base)
+    places = [directory, *roots_of_folders(directory)]
+    found = fs.entries([place + manifest_name(DIRECTORY_STEM) for place in places], are_files=True)
+    for place, entry in zip(places, found, strict=True):
+        if entry is not None and not entry.directory:
+            raise unnamed_error(fs.display_path(place), fs.display_path(name))
 
 
 def identity(fs: FileSystem, name: str) -> tuple[Any, str]:
