@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from rounds import COMPLETE, rounds
 from servers import Bucket
 from stopped_steps import stopping
 from tfrecord_io.cli import tfr as group
+from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools.leftovers import clean
 
 NOW = timedelta(0)
@@ -389,6 +391,29 @@ def test_a_dataset_whose_overwriter_was_killed_is_completed_by_the_call_that_the
     for call in calls:
         call()
     assert tfr.read_table(url, **options)["x"].to_pylist() == [4]
+
+
+@pytest.mark.parametrize("call", [tfr.compact, partial(tfr.delete, filters=[("x", "==", 1)])])
+def test_an_error_after_publishing_names_what_removes_the_old_files(
+    call: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same call finds nothing to do."""
+    path = f"{tmp_path}/d/"
+    tfr.write_tfrecord({"x": [1, 2]}, path, shards=2)
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Publication, "_settle", fail)
+        with pytest.raises(OSError, match="published nevertheless, and can be read; tfr clean --yes removes the files"):
+            call(path)
+    rows = tfr.read_table(path)
+    call(path)
+    assert len(os.listdir(path)) > 2
+    clean(path, remove=True, older_than=NOW)
+    assert len(os.listdir(path)) == 2
+    assert tfr.read_table(path).equals(rows)
 
 
 def test_an_append_to_a_bucket_meanwhile_is_kept(conditional: Bucket) -> None:

@@ -421,8 +421,11 @@ def test_an_error_after_a_copy_is_published_says_so(step: str, tmp_path: Path, m
     with pytest.raises(OSError, match="error; the new dataset is published nevertheless, and can be read") as caught:
         tfr.copy(tmp_path / "d", tmp_path / "e")
     assert published_by(caught.value)
+    assert "tfr.copy(source, target, update=True) completes it" in str(caught.value)
     monkeypatch.undo()
     assert tfr.read_table(tmp_path / "e") == TABLE
+    tfr.copy(tmp_path / "d", tmp_path / "e", update=True)
+    assert sorted(os.listdir(tmp_path / "e")) == sorted(os.listdir(tmp_path / "d"))
 
 
 def test_a_copy_that_is_replaced_before_it_has_its_names_claims_nothing(

@@ -170,6 +170,8 @@ class CopiedDataset(Publication):
         That of the target, by which `plan` was made.
     """
 
+    _completion = say("{tfr.copy(source, target, update=True)|tfr copy SOURCE TARGET --update} completes it")
+
     def __init__(self, fs: FileSystem, directory: str, known: Manifest | None, planned: Plan) -> None:
         self.plan, self._before = planned, known
         stem = planned.wanted.dataset

@@ -112,6 +112,7 @@ class Publication:
     unite: Unite  # of the schemas of a dataset and of what is added
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
     replaced_values: Mapping[str, str | None] | None = None  # of columns: all folders of these are replaced
+    _completion: str = say("writing it again completes it")  # what to do if it is published, and something is left
     _verb: str | None = None  # what is done, for the log, if it is neither written nor replaced
 
     def __init__(
@@ -676,7 +677,7 @@ class Publication:
             text = Published("the rows are appended nevertheless, and can be read: do not append them again")
         else:
             text = Published("the new dataset is published nevertheless, and can be read")
-            text &= say("writing it again completes it")
+            text &= self._completion
         add_remark(error, text)
 
     def _leave(self, current: Manifest) -> list[str]:

@@ -55,6 +55,8 @@ class Replacement(Publication):
         What is done to the dataset, for messages: "compacted".
     """
 
+    _completion = say("tfr clean --yes removes the files that were replaced")
+
     def __init__(self, version: ManifestVersion, path: str | os.PathLike[str], verb: str) -> None:
         directory, slash, base = version.name.rpartition("/")
         self._version, self._verb, stem = version, verb, stem_of(base) or ""
