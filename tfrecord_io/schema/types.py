@@ -40,6 +40,9 @@ _LARGE = (pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY)
 EXTENSIONS = ("arrow.bool8", "arrow.json", "arrow.uuid")
 
 
+MOST_LEVELS = 120  # of a type; Arrow reads a schema with up to 123
+
+
 class UnsupportedType(TypeError):
     """A type that cannot be stored in a TFRecord; callers turn it into an EncodeError or SchemaError."""
 
@@ -216,6 +219,14 @@ def with_fields(type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa
     if t.is_map(type):
         return pa.map_(change(type.key_field), change(type.item_field), type.keys_sorted)
     return pa.union([change(field) for field in type], type.mode, type.type_codes) if t.is_union(type) else type
+
+
+def is_deep(type: pa.DataType) -> bool:
+    """Whether a type has more levels than Arrow could read again from an embedded schema."""
+    types, level = [type], 0
+    while level <= MOST_LEVELS and (types := [each.field(at).type for each in types for at in range(each.num_fields)]):
+        level += 1
+    return level > MOST_LEVELS
 
 
 def without_run_ends(type: pa.DataType) -> pa.DataType:

@@ -41,9 +41,17 @@ from tfrecord_io.schema.leaf import (
     with_encoding,
 )
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, relist, value_type
+from tfrecord_io.schema.types import (
+    MOST_LEVELS,
+    UnsupportedType,
+    is_deep,
+    is_list_like,
+    is_text,
+    plain_kind,
+    relist,
+    value_type,
+)
 
-_MOST_LEVELS = 120  # of a type; Arrow reads a schema with up to 123
 _NAMES_IN_WARNING = 10
 _INT64_MAX = 2**63 - 1
 
@@ -184,7 +192,8 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
     """Put the encodings into the metadata of a column; of one that plain features cannot store, that it is nested."""
     if plain_kind(column.type) is not None and column.name not in asked and not column.metadata:
         return _annotate(column, column.name, asked, None, raw_float64)
-    _refuse_deep(column)
+    if is_deep(column.type):
+        raise UnsupportedType(column.name, f"its type has more than {MOST_LEVELS} levels", "flatten it")
     form = asked.get(column.name) or encoding_of(column)
     if form == JSON:
         asked.pop(column.name, None)
@@ -199,14 +208,6 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
         _annotate_items(with_encoding(column, None if form == NESTED else form), column.name, asked, None, raw_float64),
         NESTED,
     )
-
-
-def _refuse_deep(column: pa.Field) -> None:
-    """Raise UnsupportedType for a type that Arrow could not read from the embedded schema."""
-    types, level = [column.type], 0
-    while types := [type_.field(at).type for type_ in types for at in range(type_.num_fields)]:
-        if (level := level + 1) > _MOST_LEVELS:
-            raise UnsupportedType(column.name, f"its type has more than {_MOST_LEVELS} levels", "flatten it")
 
 
 def _annotate_items(

@@ -40,7 +40,7 @@ from tfrecord_io.schema.leaf import encoding_of, needs_nesting, nested_handed, w
 from tfrecord_io.schema.merged_schema import lacks_only_values, lacks_type
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, uncommon, without_run_ends
+from tfrecord_io.schema.types import UnsupportedType, is_deep, is_list_like, uncommon, without_run_ends
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 
@@ -368,7 +368,9 @@ def with_nested(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Sche
 def _may_lose(field: pa.Field) -> bool:
     type_ = without_run_ends(field.type)
     is_list_or_struct = is_list_like(type_) or pa.types.is_struct(type_)
-    return is_list_or_struct and encoding_of(field) is None and not needs_nesting(field.with_name(""))
+    if not is_list_or_struct or is_deep(type_):  # which the plan refuses
+        return False
+    return encoding_of(field) is None and not needs_nesting(field.with_name(""))
 
 
 def _chunks(data: Sequence[Any]) -> pa.Table | None:
