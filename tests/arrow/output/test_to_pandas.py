@@ -115,6 +115,22 @@ def test_written_dtypes_come_back() -> None:
 
 
 @pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([[1, 2], None]),
+        pa.array([[[1.5]], []], pa.list_(pa.list_(pa.float64(), 1))),
+        pa.array([{"a": 1, "b": "x"}, None]),
+        pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int32())),
+        pa.array(["a", None]).dictionary_encode(),
+    ],
+)
+def test_dtypes_of_nested_arrow_types_come_back(array: pa.Array) -> None:
+    frame = pd.DataFrame({"x": pd.array(array, dtype=pd.ArrowDtype(array.type)), "n": [1, 2]})
+    same(frame)
+    same(frame.set_index("n"))
+
+
+@pytest.mark.parametrize(
     "index",
     [
         pd.RangeIndex(3, 7, 2, name="r"),

@@ -293,6 +293,8 @@ def _own_columns(
             own[at] = _without_axes(table, at) if is_scalar else _cells(table, at)
         elif backend == "pyarrow" or _is_restored(field, stated):
             continue
+        elif stated["columns"].get(field.name, {}).get("numpy_type") == f"{field.type}[pyarrow]":
+            own[at] = _undescribed(field.name, column, "pyarrow")  # of a dtype that pandas does not find by its name
         elif is_bool8(field.type):  # which pyarrow makes integers, or floats if one is missing
             own[at] = _undescribed(field.name, column.cast(pa.bool_()), backend)
         elif t.is_dictionary(field.type) and t.is_timestamp(field.type.value_type) and field.type.value_type.tz:
