@@ -21,6 +21,23 @@ from tfrecord_io.testing.adapter_suite import AdapterSuite
 datasets = pytest.importorskip("datasets")
 
 
+@pytest.mark.parametrize("shape", [(2, 0), (0,)])
+def test_arrays_without_elements_are_refused(shape: tuple[int, ...], tmp_path: Path) -> None:
+    tfr.write_tfrecord({"z": np.zeros((3, *shape), "float32"), "a": [1, 2, 3]}, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    for streaming in (True, False):
+        with pytest.raises(tfr.errors.SchemaError, match=r"feature 'z': datasets has no arrays without elements"):
+            dataset.to_hf(streaming=streaming)
+    assert dataset.select(["a"]).to_hf(streaming=False)[:] == {"a": [1, 2, 3]}
+
+
+def test_bfloat16_is_refused(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    tfr.write_tfrecord({"b": np.ones((2, 3), ml_dtypes.bfloat16), "a": [1, 2]}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.errors.SchemaError, match="feature 'b': datasets has no bfloat16; leave the column out"):
+        tfr.dataset(tmp_path / "a.tfrecord").to_hf()
+
+
 class TestHF(AdapterSuite):
     """A stream of three shards."""
 

@@ -27,6 +27,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import PIECE_BYTES
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
+from tfrecord_io.schema.tensor_types import refuse_bfloat16
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import Lengths
@@ -105,10 +106,12 @@ def to_hf(
     MissingDependencyError
         datasets is not installed.
     SchemaError
-        A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged".
+        A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged". A column has
+        bfloat16, or arrays without elements.
     """
     keywords = RepresentationOptions.stated(to_hf, locals())
     source = source_of(dataset)
+    _refuse(source.schema)
     images = ImageColumns(source.schema, source.options.thread_count)
     lists = _ListLengths(source.schema, representation_options(ReadOptions(), **keywords), images)
     with needs("hf"):
@@ -126,6 +129,15 @@ def to_hf(
     features = _features(empty.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
+
+
+def _refuse(schema: pa.Schema) -> None:
+    """Refuse columns of which datasets would make bytes, or has no type."""
+    refuse_bfloat16(schema, "datasets")
+    for field in schema:
+        if isinstance(field.type, pa.FixedShapeTensorType) and 0 in field.type.shape:
+            reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
+            raise SchemaError(reason, feature=field.name, got=str(field.type), advice="leave the column out by select")
 
 
 def _features(schema: pa.Schema) -> datasets.Features:

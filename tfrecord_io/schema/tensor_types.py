@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import say
+from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.registry import Registry, Row
@@ -181,6 +181,19 @@ def tensor_type(element: Element, shape: Shape, dim_names: tuple[str, ...] | Non
 def dtype_metadata(element: Element) -> dict[bytes, bytes]:
     """The field metadata from which `element_of` reads the dtype; empty where the Arrow type determines it."""
     return {DTYPE_KEY: element.name.encode()} if element.marked else {}
+
+
+def refuse_bfloat16(fields: Iterable[pa.Field], library: str) -> None:
+    """Raise SchemaError for a column with bfloat16, of which Arrow has the bytes, for a library that takes these."""
+
+    def has_any(field: pa.Field) -> bool:
+        children = (field.type.field(at) for at in range(field.type.num_fields))
+        return (field.metadata or {}).get(DTYPE_KEY) == b"bfloat16" or any(map(has_any, children))
+
+    for field in fields:
+        if has_any(field):
+            reason, advice = f"{library} has no bfloat16", "leave the column out by select" | say("call {read_arrays}")
+            raise SchemaError(reason, feature=field.name, got="bfloat16", advice=advice)
 
 
 def tensor_field(name: str, element: Element, shape: Shape) -> pa.Field:

@@ -128,6 +128,15 @@ def test_a_shard_for_each_task(tmp_path: Path) -> None:
     assert repr(again.to_pylist()) == repr(before.to_pylist())
 
 
+def test_bfloat16_is_refused(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    tfr.write_tfrecord({"b": np.ones((2, 3), ml_dtypes.bfloat16), "a": [1, 2]}, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.errors.SchemaError, match="feature 'b': Ray has no bfloat16; leave the column out"):
+        dataset.to_ray()
+    assert dataset.select(["a"]).to_ray().sum("a") == 3
+
+
 def test_tensors_of_ray(tmp_path: Path) -> None:
     import ray.data
 
