@@ -32,10 +32,12 @@ def test_the_pages_of_the_site_describe_every_name(reference: ModuleType) -> Non
     pages = reference.render()
     for task, (_, groups) in reference.TASKS.items():
         for name in " ".join(reference.GROUPS[group] for group in groups).split():
-            assert f"\n### `{reference.FULL[name]}` {{#{name.lower()}}}\n" in pages[task]
-            assert f"({task}.md#{name.lower()})" in pages["api"]
+            assert f"\n### `{reference.FULL[name]}` {{#{reference.anchor(name)}}}\n" in pages[task]
+            assert f"({task}.md#{reference.anchor(name)})" in pages["api"]
     assert sorted(group for _, groups in reference.TASKS.values() for group in groups) == sorted(reference.GROUPS)
     for page in pages.values():
+        anchors = re.findall(r"^### .* \{#(.*)\}$", page, re.MULTILINE)
+        assert len({*anchors}) == len(anchors)
         assert "{keywords}" not in page
         assert "{path}" not in page
 

@@ -166,7 +166,7 @@ def prose(text: str) -> str:
             code = " ".join(part.strip("`").split())
             name = code.rpartition(".")[2]
             refers = not part.startswith("``") and code.removeprefix("tfrecord_io.") in (name, FULL.get(name))
-            parts[i] = f"[`{FULL[name]}`](#{name.lower()})" if refers and name in FULL else f"`{code}`"
+            parts[i] = f"[`{FULL[name]}`](#{anchor(name)})" if refers and name in FULL else f"`{code}`"
         else:
             parts[i] = re.sub(r"([*<\[\]])", r"\\\1", part)
     return "".join(parts)
@@ -280,9 +280,14 @@ def method(item: Any, name: str) -> str:
     return f"- `{' '.join(shown.split())}`: {markdown(line)}"
 
 
+def anchor(name: str) -> str:
+    """The anchor of a name; that of a class which differs from a function in case alone says so."""
+    return f"{name.lower()}-class" if name != name.lower() and name.lower() in FULL else name.lower()
+
+
 def details(name: str, shared: dict[Entry, list[str]]) -> str:
     item = item_of(name)
-    heading = f"### `{FULL[name]}` {{#{name.lower()}}}"
+    heading = f"### `{FULL[name]}` {{#{anchor(name)}}}"
     if is_message(item):
         fields = ", ".join(f"`{field.name}`" for field in item.DESCRIPTOR.fields)
         return f"{heading}\n\n{summary(name)} Fields: {fields}."
@@ -317,7 +322,7 @@ def names() -> str:
 
 def linked(text: str, page: str) -> str:
     """Links to names lead to the pages that describe them."""
-    homes = {name.lower(): task for task, (_, groups) in TASKS.items() for g in groups for name in GROUPS[g].split()}
+    homes = {anchor(name): task for task, (_, groups) in TASKS.items() for g in groups for name in GROUPS[g].split()}
     homes["common-keywords"] = "api"
 
     def link(match: re.Match[str]) -> str:
@@ -335,7 +340,7 @@ def render() -> dict[str, str]:
         parts = [f"# API: {title}\n"]
         for group in groups:
             rows = "\n".join(
-                f"| [`{FULL[name]}`](#{name.lower()}) | {summary(name)} |" for name in GROUPS[group].split()
+                f"| [`{FULL[name]}`](#{anchor(name)}) | {summary(name)} |" for name in GROUPS[group].split()
             )
             start.append(f"**{group}**\n\n| name | summary |\n|---|---|\n{rows}\n")
             parts.append(f"## {group}\n")
