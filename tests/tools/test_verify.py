@@ -54,7 +54,7 @@ def test_a_bad_file_does_not_hide_the_others(engine: str, data: Path, flipped) -
     assert [file.error is None for file in report.files] == [True, False, True]
     assert report.files[1].records == report.files[0].records - 1
     first, *_, last = str(report).splitlines()
-    assert "1 bad" in first
+    assert "1 damaged" in first
     assert last.startswith("CorruptRecordError: ")
     assert "flipped.tfrecord" in last
     assert json.loads(json.dumps(report.to_dict()))["ok"] is False

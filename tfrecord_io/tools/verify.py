@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -83,9 +84,9 @@ class VerifyReport(Report):
 
     def title(self) -> str:
         """The sums."""
-        bad = sum(file.error is not None for file in self.files)
+        bad = Counter(file.status for file in self.files if file.error is not None)
         files = printable(self.files[0].path) if len(self.files) == 1 else counted(len(self.files), "file")
-        state = f"{bad:,} bad" if bad else "good"
+        state = ", ".join(f"{count:,} {status}" for status, count in bad.items()) or "good"
         size = total(file.size for file in self.files)
         text = f"{files}: {state}, {counted(self.intact, 'intact record')}"
         return text if size is None else f"{text}, {byte_size(size)}"
