@@ -295,3 +295,9 @@ def test_masked_values_are_refused(encode: Any, shape: tuple[int, ...]) -> None:
 def test_a_masked_array_without_masked_values_is_an_array() -> None:
     payload = encode_example({"x": np.ma.masked_array([1, 2], mask=[False, False])})
     assert decode_example(payload)["x"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("value", [1.0, np.float32(1), [1, 2.0]])
+def test_a_float_is_no_integer_and_what_to_do_is_said(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"got float(32)?: convert it by int\(\), or call float_feature"):
+        int64_feature(value)

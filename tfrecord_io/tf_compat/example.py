@@ -281,7 +281,8 @@ def _to_int(item: Any) -> int:
     try:
         return operator.index(item)
     except TypeError:
-        raise TypeError(f"expected an integer, got {type(item).__name__}") from None
+        advice = ": convert it by int(), or call float_feature" if isinstance(item, float | np.floating) else ""
+        raise TypeError(f"expected an integer, got {type(item).__name__}{advice}") from None
 
 
 def _utf8(text: str) -> bytes:
