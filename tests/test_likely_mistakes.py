@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.cli.command_group import _OTHER_COMMANDS
 from tfrecord_io.public_names import _EQUIVALENTS
 
 FRAME = pd.DataFrame({"label": [1, 2], "name": ["cat", "dog"]})
@@ -409,3 +410,7 @@ def test_feature_lists_that_are_not_read_are_named(embed_schema: bool, recwarn: 
     tfr.read_table(tfr.dataset("a", record_type="example"), columns=["length"])
     tfr.read_table(tfr.dataset("train.tfrecord", record_type="example"))
     assert not recwarn.list
+
+
+def test_info_is_the_same_call_as_the_command() -> None:
+    assert _EQUIVALENTS["info"] == _OTHER_COMMANDS["info"]

@@ -164,7 +164,7 @@ _EQUIVALENTS = {
     "from_yolo": "formats.open_yolo",
     "head": "dataset",
     "index": "build_index",
-    "info": "read_metadata",
+    "info": "describe",
     "load": "read_tfrecord",
     "load_dataset": "dataset",
     "metadata": "read_metadata",
