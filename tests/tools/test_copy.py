@@ -233,6 +233,32 @@ def test_single_files_and_patterns(store: Store, tmp_path: Path) -> None:
         assert len(records) == len(TABLE)
 
 
+@pytest.mark.parametrize("store", STORES, indirect=True)
+def test_folders_of_a_dataset_are_copied_as_one_dataset(store: Store) -> None:
+    store.write("d/", partition_by="day")
+    folders = [store.path("d/day=0/"), store.path("d/day=2/")]
+    report = tfr.copy(folders, store.path("e"), storage_options=store.options)
+    assert report.records == 667
+    assert store.read("e")["x"].to_pylist() == [x for day in (0, 2) for x in range(day, 1000, 3)]
+    assert tfr.copy(folders, store.path("e"), mode="overwrite", storage_options=store.options).records == 667
+
+
+def test_no_two_files_are_copied_to_one_name(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "d/", shards=3)
+    tfr.write_tfrecord({"x": [4]}, tmp_path / "o/part-00000-of-00003.tfrecord")
+    other = tmp_path / "o/part-00000-of-00003.tfrecord"
+    for source, text in [
+        ([other, tmp_path / "d"], "d/part-00000-of-00003.tfrecord' would have one name in the target"),
+        ([other, other], "part-00000-of-00003.tfrecord' would be copied twice"),
+        ([tmp_path / "d", tmp_path / "d/"], "d/_MANIFEST.json' would be copied twice"),
+        ([tmp_path / "d", tmp_path / "d/part-00001*"], "d/_MANIFEST.json' would be copied twice"),
+        (tfr.dataset(tmp_path / "d") + tfr.dataset(tmp_path / "d"), "d/_MANIFEST.json' would be copied twice"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            tfr.copy(source, tmp_path / "e")
+        assert not (tmp_path / "e").exists()
+
+
 def test_a_directory_without_a_manifest_with_its_files_of_tfds(tmp_path: Path) -> None:
     tfr.formats.write_tfds({"x": [1, 2, 3], "y": [b"a", b"b", b"c"]}, tmp_path / "d/1.0.0")
     for name in ("notes.md", "sub/more.txt"):

@@ -124,17 +124,22 @@ class Found:
         """Raise ValueError if two files would get one name."""
         seen: dict[str, str] = {}
         named = [(name, source.path) for name, source in (*self.files, *self.others)]
+        for each in self.datasets if named else ():
+            named += [(name, each.fs.display_path(each.root + name)) for name in each.manifest.paths]
         named += [(f"dataset {each.manifest.dataset}", each.version.path) for each in self.datasets]
         for name, path in named:
-            other = seen.setdefault(name, path)
-            if other != path:
-                text = f"'{other}' and '{path}' would have one name in the target: copy them one by one"
+            if (other := seen.get(name)) is not None:
+                text = f"'{path}' would be copied twice: name each file once"
+                if other != path:
+                    text = f"'{other}' and '{path}' would have one name in the target: copy them one by one"
                 raise ValueError(without_secrets(text))
+            seen[name] = path
 
 
 def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, all_files: bool) -> Found:
     """Find what some paths mean, which are those of `tfrecord_io.read_table`."""
     found = Found()
+    shards: dict[tuple[str, str], list[Source]] = {}  # by the path and the id of their manifest
     for path in paths:
         fs, name = locate(path, storage)
         is_directory = fs.can_list and os.fspath(path).endswith("/")
@@ -145,7 +150,8 @@ def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, al
         if is_directory and not roots_of_folders(directory):
             _find_directory(found, fs, directory, all_files=all_files)
         else:
-            _find_files(found, path, storage, all_files=all_files)
+            _find_files(found, path, storage, shards)
+    found.datasets += map(_part, shards.values())
     found.check_names()
     return found
 
@@ -193,24 +199,24 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     found.others += [(name, source_of(fs, entries[name])) for name in companions]
 
 
-def _find_files(found: Found, path: Any, storage: StorageOptions, *, all_files: bool) -> None:
-    """Single files, patterns, and folders or shards of a dataset."""
-    shards: dict[ManifestVersion, list[Source]] = {}
+def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[tuple[str, str], list[Source]]) -> None:
+    """Single files, patterns, and folders or `shards` of datasets."""
     for source in resolve_inputs(path, storage):
         if source.is_file_object or source.pipe is not None:
             raise ValueError(f"'{source.path}' is a pipe or a file object, which can be read only once: copy a file")
         if source.shard is not None:
-            shards.setdefault(source.shard.manifest, []).append(source)
+            version = source.shard.manifest
+            shards.setdefault((version.path, version.id), []).append(source)
             continue
         name = source.path.split("?")[0].rpartition("/")[2] if source.remote else os.path.basename(source.path)
         found.files.append((name, source))
         found.others += [(each.rpartition("/")[2], index) for each, index in _indexes_beside(source)]
-    for version, sources in shards.items():
-        found.datasets.append(_part(version, sources))
 
 
-def _part(version: ManifestVersion, sources: Sequence[Source]) -> FoundDataset:
+def _part(sources: Sequence[Source]) -> FoundDataset:
     """The dataset of some files, by its manifest as it is now."""
+    assert sources[0].shard is not None
+    version = sources[0].shard.manifest
     fs, root = version.fs, version.name[: version.name.rfind("/") + 1]
     entry = fs.entry(version.name)
     manifest = None if entry is None else parse_manifest(read_manifest(fs, entry), version.path)
