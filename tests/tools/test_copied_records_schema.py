@@ -179,3 +179,23 @@ def test_of_a_dataset_that_evolved_only_the_united_schema_is_embedded(engine: st
     assert after.schema.equals(before.schema)
     assert after.sort_by("n").equals(before.sort_by("n"))
     assert not any(payload.startswith(b"\xb2\xc4\x0a") for path in paths for payload in [*tfr.RecordReader(path)][1:])
+
+
+@pytest.mark.parametrize("form", ["a.tfrecord", "a/"])
+def test_a_selection_without_rows_keeps_its_columns(tmp_path: Path, form: str) -> None:
+    tfr.write_tfrecord({"n": pa.array([1, 2], pa.int8()), "name": ["cat", "dog"]}, f"{tmp_path}/{form}")
+    for empty in (
+        tfr.dataset(f"{tmp_path}/{form}").filter([("n", ">", 2)]),
+        tfr.dataset(f"{tmp_path}/{form}").limit(0),
+    ):
+        for copy in (
+            tfr.merge,
+            tfr.shuffle,
+            COPIES["sample"],
+            lambda *paths, **given: tfr.dedupe(*paths, by="n", **given),
+        ):
+            copy(empty, f"{tmp_path}/out/", shards=1, mode="overwrite")
+            assert tfr.read_table(f"{tmp_path}/out").schema.equals(empty.to_table().schema)
+        assert tfr.split(empty, f"{tmp_path}/parts", by="name") == {}
+        reports = tfr.split(empty, f"{tmp_path}/parts", fractions=[0.5, 0.5], group="name", shards=1, mode="overwrite")
+        assert [report.records for report in reports.values()] == [0, 0]

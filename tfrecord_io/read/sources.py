@@ -285,7 +285,7 @@ class ChosenRecords:
         self._chosen, self._number = chosen, number
         self._file = chosen.scan.sources[number]
         embedded = chosen.scan.resolved.embedded if carries else None
-        self._schema = b"" if embedded is None else field_bytes(pack(embedded.schema, embedded.dictionaries))
+        self.schema = None if embedded is None else pack(embedded.schema, embedded.dictionaries)
         self._carries = carries
         self._places: list[tuple[Array, Array]] = []  # the number and the offset of each record, of those read so far
         self._failed: Origin | None = None  # the record that ended the reading
@@ -315,11 +315,11 @@ class ChosenRecords:
 
     def byte(self, record: int, byte: int) -> int:
         """Only the first record is changed, at its start."""
-        return byte if record or not self._schema else -1
+        return byte if record or self.schema is None else -1
 
     def _frames(self) -> Generator[Array]:
         """The framed records, in pieces."""
-        options, engine, begins = self._chosen.scan.options, get_engine(), bool(self._schema)
+        options, engine, begins = self._chosen.scan.options, get_engine(), self.schema is not None
         try:
             chosen, recovery = self._chosen.of(self._number), recovery_of(options.on_error, [self._file])
         except TFRecordError as damage:
@@ -361,7 +361,7 @@ class ChosenRecords:
         """The first record, with the schema of the files instead of its own."""
         own = embedded_content(frame)
         payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
-        return np.frombuffer(get_engine().frame([self._schema + payload.removeprefix(_field(own))]), np.uint8)
+        return np.frombuffer(get_engine().frame([_field(self.schema) + payload.removeprefix(_field(own))]), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(ChosenRecords, carries=self._carries), (self._chosen, self._number)

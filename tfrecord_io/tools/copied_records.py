@@ -159,10 +159,6 @@ class CopiedRecords:
         folder = self._folder_of[id(source)]
         if self._features is not None:
             self._features.check(data, walker, source)
-        if walker.record == 0 and source.shard is not None:  # its own schema may be older than that of the manifest
-            content = embedded_content(data[: int(frames.lengths[0]) + FRAME_BYTES])
-            if content is not None and _is_readable(content) and field_bytes(content) not in self._fields:
-                self._fields += (field_bytes(content),)
         bare = self._without_schemas(data, frames.lengths + FRAME_BYTES)
         return folder, bare if self._features is None else self._features.added(bare, source)
 
@@ -496,8 +492,8 @@ def _first_schema(source: Source, reading: ReadOptions) -> tuple[bool, bytes | N
         content = source.shard.manifest.schema
         return source.shard.records > 0, content if _is_readable(content) else None
     with closing(BlockWalker.of_options(iter([source]), reading)) as walker:
-        if not walker.load():
-            return False, None
+        if not walker.load():  # a selection without rows has the columns of its dataset
+            return False, None if source.derived is None else source.derived.schema
         content = first_embedded(walker)
         return True, content if _is_readable(content) else None
 

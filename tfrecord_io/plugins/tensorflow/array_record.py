@@ -74,6 +74,7 @@ class ArrayRecordFiles:
     """The records of ArrayRecord files; see `tfrecord_io.storage.read.source.DerivedContent`."""
 
     can_be_read_again = False
+    schema: bytes | None = None
 
     def __init__(self, sources: Sequence[Source], options: ReadOptions) -> None:
         self._sources, self._options = sources, options

@@ -54,6 +54,7 @@ class ListContent:
     """
 
     can_be_read_again = False
+    schema: bytes | None = None
 
     def __init__(self, sources: Sequence[Source], options: ReadOptions, part: str | None) -> None:
         self._sources, self._options, self._part = sources, options, part

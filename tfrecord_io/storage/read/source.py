@@ -151,6 +151,7 @@ class DerivedContent(Protocol):
     """Records made of those of other sources."""
 
     can_be_read_again: bool  # its sources can be, and are not asked for more than once by one read
+    schema: bytes | None  # what its first record embeds, or would, if that is known before it is read
 
     def open(self) -> Stream:
         """Open it from the start, any number of times. Its errors have their path, record and offset."""
