@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tfrecord_io.errors import printable, say
-from tfrecord_io.options import INT64_MAX
+from tfrecord_io.options import INT64_MAX, leaves_out
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Keyword
+from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.source import Source
 
 _VERSION = 2
@@ -29,6 +30,7 @@ _OPTIONS = (
 )  # they determine the order
 _OF_ARRANGEMENT = ("bucket_by", "bucket_sizes", "pack", "max_length")  # they, too, if lengths decide about batches
 _CHECKSUMS = "checksums"  # in those of datasets with a manifest
+_LEFT_OUT = "left_out"  # absent from states of older releases
 _HELD = "held"  # in states with such options
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
 
@@ -70,8 +72,22 @@ class ReadIdentity:
     options: dict[str, Any]
 
     @classmethod
-    def of_read(cls, sources: Sequence[Source], options: IterOptions, row_filter: RowFilter | None = None) -> Self:
-        """The identity of a read; files count by name and size, so that a folder may be moved.
+    def of_scan(cls, scan: Scan, options: IterOptions) -> Self:
+        """The identity of the rows of a scan.
+
+        Records that are left out have no number. Which ones cannot be decoded depends on the columns and their types.
+        """
+        own = cls.of_read(scan.sources, options)
+        if scan.row_filter is not None:
+            own.options["filter"] = scan.row_filter.condition.key
+        if leaves_out(scan.options.on_error):
+            fields = [(f.name, logical_name(f.type, f.metadata), f.nullable) for f in scan.decoded().schema]
+            own.options[_LEFT_OUT] = hashlib.sha256(repr(sorted(fields)).encode()).hexdigest()
+        return own
+
+    @classmethod
+    def of_read(cls, sources: Sequence[Source], options: IterOptions) -> Self:
+        """The identity of a read of all records; files count by name and size, so that a folder may be moved.
 
         Of shards that a manifest names, their checksums count, too: the next version has files of the same names, and
         often of the same sizes. They are apart, as states of older releases have none.
@@ -88,8 +104,7 @@ class ReadIdentity:
         names = (*_OPTIONS, *_OF_ARRANGEMENT) if options.arranges else _OPTIONS
         values: dict[str, Any] = {name: getattr(options, name) for name in names}
         values["worker"] = _part_of(values["worker"])
-        if row_filter is not None:
-            values["filter"] = row_filter.condition.key
+        values[_LEFT_OUT] = None
         return cls(files, json.loads(json.dumps(values, default=int)))
 
     def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:
@@ -140,6 +155,10 @@ class ReadIdentity:
                     say("the state was made with {}, and this is {}", Keyword(name, before), Keyword(name, now))
                     & say("pass {}", advice)
                 )
+        own = self.options[_LEFT_OUT]
+        if own != (left_out := state["options"].get(_LEFT_OUT, own)):
+            changed = "another on_error" if None in (own, left_out) else "other columns or types"
+            raise ValueError(f"the state was made with {changed}, so other records are left out; pass the same")
         numbers = (state["epoch"], state["given"], state["next"])
         return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_HELD, []))
 

@@ -87,7 +87,7 @@ class Files(RowSource):
         return read_scan(self.scan, warns=True)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        return ReadIdentity.of_read(self.scan.sources, options, self.scan.row_filter)
+        return ReadIdentity.of_scan(self.scan, options)
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
         scan = self.scan.decoded()

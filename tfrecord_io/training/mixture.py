@@ -294,7 +294,10 @@ class Mixture(RowSource):
             parts.append([identity.files["digest"], *of_part, *windows])
         column = [] if self.classes is None else [self.classes.column]
         of_mixture = [self.seed, self.stop, list(self.weights), list(self.worker), parts, *column]
-        return replace(mixed, options={**mixed.options, "mixture": of_mixture})
+        left_out = [identity.options["left_out"] for identity in own]
+        return replace(
+            mixed, options={**mixed.options, "mixture": of_mixture, "left_out": left_out if any(left_out) else None}
+        )
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
         own = [member.list_lengths(options).items() for member in self.members]

@@ -198,7 +198,7 @@ class Windows(RowSource):
         return WindowLookup(self)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        own, form = ReadIdentity.of_read(self.sources, options, self.episodes.row_filter), self.form
+        own, form = ReadIdentity.of_scan(self.episodes, options), self.form
         return replace(own, options={**own.options, "windows": [*form.names, form.length, form.stride, form.pad]})
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
