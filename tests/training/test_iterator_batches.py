@@ -8,6 +8,7 @@ import os
 import pickle
 import threading
 import warnings
+import weakref
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, floats, int64s, written
 from running_threads import running
+from tfrecord_io.training.epochs import EpochReader
 from training_batches import chunks_of, values
 
 
@@ -174,6 +176,41 @@ def test_close_and_the_garbage_collector_end_the_thread(tmp_path: Path) -> None:
         del batches
         gc.collect()
         assert mine[0].join(10)
+
+
+def readers() -> list[EpochReader]:
+    return [each for each in gc.get_objects() if isinstance(each, EpochReader)]
+
+
+@pytest.mark.parametrize("kind", ["files", "windows", "mixture", "balanced"])
+@pytest.mark.parametrize("end", ["closed", "dropped", "consumed"])
+def test_what_it_reads_is_freed_with_it(tmp_path: Path, kind: str, end: str) -> None:
+    """Not by the garbage collector: until it runs, files would stay open."""
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n % 2), **{"steps/a": int64s(n)}) for n in range(99)])
+    data: Any = tfr.dataset(path, schema={"x": "int64", "steps/a": tfr.list_("int64")}, threads=1)
+    if kind == "windows":
+        data = tfr.windows(data, length=1)
+    elif kind != "files":
+        data = tfr.mix([data], balance="x" if kind == "balanced" else None)
+    before = set(map(id, readers()))
+    with chunks_of(10):
+        batches = data.iter_arrays(batch_size=5, shuffle_buffer=20)
+        next(batches)
+    del data
+    mine = [weakref.ref(reader) for reader in readers() if id(reader) not in before]
+    assert mine
+    gc.collect()
+    gc.disable()
+    try:
+        if end == "closed":
+            batches.close()
+        elif end == "consumed":
+            for _ in batches:
+                pass
+        del batches
+        assert [reader() for reader in mine] == [None] * len(mine)
+    finally:
+        gc.enable()
 
 
 def test_an_iterator_pickles_until_it_is_started(tmp_path: Path) -> None:

@@ -287,10 +287,17 @@ class Batching:
     representation : TableRepresentation
     options : IterOptions
     seed : int
+
+    Attributes
+    ----------
+    reader : EpochReader or None
+        Of the epoch that was begun last.
     """
 
+    reader: EpochReader | None = None  # not one of the epochs, to which it refers: both are freed at once
+
     def __init__(self, epochs: Epochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
-        self._epochs = epochs
+        self.epochs = epochs
         self._representation = representation
         self._buffer_size = options.shuffle_buffer
         self._arrange = arrangement(options) if options.arranges else None
@@ -305,7 +312,7 @@ class Batching:
         """All chunks from a position on."""
         while self._epoch_count is None or position.epoch < self._epoch_count:
             count = 0
-            self._epochs.reader = rows = self._epochs.open(position)
+            self.reader = rows = self.epochs.open(position)
             try:
                 for drawn in self._drawn(rows, position):
                     for chunk in self._represented(rows, *drawn):
@@ -316,7 +323,7 @@ class Batching:
             finally:
                 rows.close()
             for report in rows.reports():
-                report.skipped.warn(self._epochs.damage.append)
+                report.skipped.warn(self.epochs.damage.append)
             if rows.failed or not (count or position.delivered or self._may_follow(rows, position.epoch)):
                 return
             position = IteratorPosition(position.epoch + 1, 0, 0)

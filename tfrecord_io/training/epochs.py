@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
@@ -63,11 +63,7 @@ class Epochs(ABC):
     ----------
     warnings, damage : list of str
         Texts of SchemaWarnings and DamagedDataWarnings, for the thread that takes the batches to issue.
-    reader : EpochReader or None
-        Of the epoch that was begun last.
     """
-
-    reader: EpochReader | None = None
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -108,7 +104,7 @@ class EpochReader(ABC):
         self._error: Exception | None = None
 
     @abstractmethod
-    def _read(self) -> Iterator[NumberedBatch]:
+    def _read(self) -> Generator[NumberedBatch]:
         """The rows."""
 
     @abstractmethod
@@ -128,8 +124,9 @@ class EpochReader(ABC):
         """Whether the row with the number ``fault.row`` may be left out; it counts as skipped."""
         return False
 
-    def close(self) -> None:  # noqa: B027 — files may stay open for the next epoch
-        """End reading."""
+    def close(self) -> None:
+        """End reading; files may stay open for the next epoch."""
+        self._batches.close()  # it refers to this reader
 
     def __iter__(self) -> Iterator[NumberedBatch]:
         try:

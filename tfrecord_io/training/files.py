@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -314,7 +314,7 @@ class FilesReader(EpochReader):
         self._limit, self._expected = limit, expected
         self._passed = 0  # rows that have fulfilled the filter
 
-    def _read(self) -> Iterator[NumberedBatch]:
+    def _read(self) -> Generator[NumberedBatch]:
         for reader in self._readers:
             self._opened.append((self.next, reader))
             size = 0
@@ -374,5 +374,6 @@ class FilesReader(EpochReader):
         return next(reader for begin, reader in reversed(self._opened) if begin <= number)
 
     def close(self) -> None:
+        super().close()
         for _, reader in self._opened[-1:]:
             reader.close()

@@ -30,7 +30,6 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition
-from tfrecord_io.training.epochs import Epochs
 from tfrecord_io.training.files import Files, source_of
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, StorageLike, UnevenParts
@@ -93,7 +92,7 @@ class ArrayIterator(Closing, Shared):
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
-        self._epochs: Epochs | None = None
+        self._batching: Batching | None = None
         self._share()
         self._begin(IteratorPosition(epoch, 0, 0))
         if options.state is not None:
@@ -104,7 +103,7 @@ class ArrayIterator(Closing, Shared):
 
     def _begin(self, position: IteratorPosition) -> None:
         self._stop()
-        self._epochs = None
+        self._batching = None
         self._beginning = position
         self._position = position  # before the current chunk
         self._chunk: ArrayChunk | None = None
@@ -123,7 +122,7 @@ class ArrayIterator(Closing, Shared):
 
         It counts what is read ahead of the batches, and starts from zero in each epoch.
         """
-        reader = None if self._epochs is None else self._epochs.reader
+        reader = None if self._batching is None else self._batching.reader
         return ReadReport(schema_source=self._source.schema_source) if reader is None else reader.report
 
     def begun_at(self, epoch: int, **changes: Any) -> ArrayIterator:
@@ -255,11 +254,12 @@ class ArrayIterator(Closing, Shared):
 
     def _issue_warnings(self) -> None:
         """Issue the warnings of the thread that reads, at the line that takes the batch."""
-        assert self._epochs is not None
-        while self._epochs.warnings:
-            warn_of_schema(self._epochs.warnings.pop())
-        while self._epochs.damage:
-            warn(self._epochs.damage.pop(), DamagedDataWarning)
+        assert self._batching is not None
+        epochs = self._batching.epochs
+        while epochs.warnings:
+            warn_of_schema(epochs.warnings.pop())
+        while epochs.damage:
+            warn(epochs.damage.pop(), DamagedDataWarning)
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
@@ -271,9 +271,9 @@ class ArrayIterator(Closing, Shared):
 
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
-            self._epochs = self._source.epochs(self.options, self.seed, self._counts)
-            batching = Batching(self._epochs, self._representation, self.options, self.seed)
-            make = partial(batching.chunks, self._position)
+            epochs = self._source.epochs(self.options, self.seed, self._counts)
+            self._batching = Batching(epochs, self._representation, self.options, self.seed)
+            make = partial(self._batching.chunks, self._position)
             self._chunks = make() if self.options.thread_count == 1 else BackgroundGenerator(make, _READY)
         return self._chunks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -70,7 +70,7 @@ class SequenceReader(EpochReader):
         super().__init__(begin)
         self._runs = runs
 
-    def _read(self) -> Iterator[NumberedBatch]:
+    def _read(self) -> Generator[NumberedBatch]:
         before = 0  # rows of the runs before this one
         for first, last in self._runs:
             begin = first + max(0, self.next - before)
@@ -242,6 +242,7 @@ class MixedReader(SequenceReader):
         return next(origin for origin in origins if origin is not None)
 
     def close(self) -> None:
+        super().close()
         for part in self._used:
             part.close()
 

@@ -274,7 +274,7 @@ class WindowReader(EpochReader):
         self._per_run = 0 if epochs.counts is None else sum(epochs.counts.records)  # numbers of episodes
         self._first_run = (begin >> _BITS) // self._per_run if self._per_run else 0
 
-    def _read(self) -> Iterator[NumberedBatch]:
+    def _read(self) -> Generator[NumberedBatch]:
         for run, (first, last) in enumerate(self._epochs.runs[self._first_run :], self._first_run):
             shift = run * self._per_run
             begin = max(0, (self._begin >> _BITS) - shift)
@@ -342,6 +342,7 @@ class WindowReader(EpochReader):
         return episodes.row_error(of_episode)
 
     def close(self) -> None:
+        super().close()
         for episodes in self._opened[-1:]:
             episodes.close()
 
