@@ -286,7 +286,7 @@ def epoch_of(numbers: tfr.Dataset, epoch: int) -> list[int]:
 def test_workers_that_begin_at_the_same_moment_agree() -> None:
     """Each iteration of a loader has one epoch, the next one, whichever worker is the first to note it."""
     context = multiprocessing.get_context("fork")
-    numbers, barrier, found = _EpochNumbers(torch.zeros(1025, dtype=torch.int64)), context.Barrier(3), context.Queue()
+    numbers, barrier, found = _EpochNumbers(torch.zeros(1026, dtype=torch.int64)), context.Barrier(3), context.Queue()
 
     def work(number: int) -> None:
         info = SimpleNamespace(id=number, seed=100 + number, num_workers=3)
@@ -396,6 +396,27 @@ def test_a_position_is_that_of_one_seed_or_of_a_drawn_one(numbers: tfr.Dataset) 
     assert [batch["x"].tolist() for batch in again] == rest
     with pytest.raises(ValueError, match="seed"):
         iter(numbers.to_torch(batch_size=4, shuffle_buffer=20, seed=1)).load_state_dict(state)
+    with pytest.raises(ValueError, match=r"seed=\d+: expected"):
+        again.load_state_dict({**state, "position": {**state["position"], "seed": 2**64}})
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_seed_that_was_drawn_is_that_of_the_epochs_after_a_state(numbers: tfr.Dataset, workers: int) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def loader() -> Any:
+        context = {"multiprocessing_context": "fork"} if workers else {}
+        stream = numbers.to_torch(batch_size=4, shuffle_buffer=20)
+        return stateful.StatefulDataLoader(stream, batch_size=None, num_workers=workers, **context)
+
+    whole = loader()
+    batches = iter(whole)
+    next(batches)
+    state = pickle.loads(pickle.dumps(whole.state_dict()))
+    epochs = [[batch["x"].tolist() for batch in each] for each in (batches, whole, whole)]
+    resumed = loader()
+    resumed.load_state_dict(state)
+    assert [[batch["x"].tolist() for batch in resumed] for _ in range(3)] == epochs
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint16", "uint64", "float16", "float64", "complex64"])

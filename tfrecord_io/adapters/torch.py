@@ -22,7 +22,7 @@ from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.options import DatasetValue, check_integer
+from tfrecord_io.options import INT64_MAX, DatasetValue, check_integer
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
 from tfrecord_io.training.iterator import ArrayIterator, iterate
@@ -111,9 +111,10 @@ def to_torch(
         )
     keywords |= {"batch_size": batch_size or 1, "worker": rank}
     iteration = iterate(dataset, **keywords)
-    seed = int(torch.randint(2**_SEED_BITS, ())) if iteration.options.seed is None else iteration.options.seed
-    epochs = torch.zeros(1 + _EPOCH_SLOTS, dtype=torch.int64)
-    return _stream_class()(iteration, batch_size is None, seed, epochs, workers)
+    epochs = torch.zeros(2 + _EPOCH_SLOTS, dtype=torch.int64)
+    if iteration.options.seed is None:
+        epochs[0] = torch.randint(2**_SEED_BITS, ())
+    return _stream_class()(iteration, batch_size is None, epochs, workers)
 
 
 @check_keywords
@@ -278,7 +279,9 @@ class _TensorIterator:
             reason = f"the DataLoader has num_workers={0 if info is None else count}"
             raise ValueError(f"workers={dataset.workers}, but {reason}: pass the same to to_torch")
         place = dataset.place(is_worker=info is not None)
-        self._iteration, self._by_row, self._seed = dataset.iteration_at(place), dataset.by_row, dataset.seed
+        self._iteration, self._by_row, self._epochs = dataset.iteration_at(place), dataset.by_row, dataset.epochs
+        given = self._iteration.options.seed
+        self._seed = self._epochs.seed if given is None else given
         self._is_idle = place.dealer == _DISPATCHER and index > 0
         if place.dealer == _DISPATCHER:
             index, count = 0, 1
@@ -286,7 +289,6 @@ class _TensorIterator:
         self._changes: dict[str, Any] = {"worker": (rank * count + index, ranks * count)}
         if info is not None and self._iteration.options.threads is None:
             self._changes["threads"] = 1  # the processes share the processors already
-        self._epochs = dataset.epochs
         self._slot, self._epoch = self._epochs.begin(info)
         self._may_change = info is None  # workers begin at once, and have to agree
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
@@ -319,20 +321,33 @@ class _TensorIterator:
         self._epochs.note(self._slot, self._epoch)
         self._arrays.close()
         self._arrays = self._begin(state=state["position"])
+        if self._iteration.options.seed is None:
+            self._epochs.seed = self._seed = self._arrays.seed
 
 
 class _EpochNumbers:
     """Which epoch an iteration is: the one after the last, which the workers of a DataLoader have to agree on.
 
-    `table` is shared with them. Its first item is the epoch that `set` chose; the others are of iterations, each of one
-    worker, which writes no other: in the upper half the iteration, and in the lower half the number of the epoch plus
-    1, in one store, so that no lock is needed: workers that do not find their iteration yet count alike.
+    `table` is shared with them. Its first item is the seed that was drawn, the second one the epoch that `set` chose;
+    the others are of iterations, each of one worker, which writes no other: in the upper half the iteration, and in the
+    lower half the number of the epoch plus 1, in one store, so that no lock is needed: workers that do not find their
+    iteration yet count alike.
     """
 
     def __init__(self, table: torch.Tensor) -> None:
         self.table = table.share_memory_()
-        self._items = self.table.numpy()
+        self._items = self.table.numpy()[1:]
         self._begun = 0  # iterations of this process
+
+    @property
+    def seed(self) -> int:
+        """The one of all epochs, if none was given."""
+        return int(self.table[0])
+
+    @seed.setter
+    def seed(self, seed: int) -> None:
+        check_integer("seed", seed, 0, INT64_MAX)
+        self.table[0] = seed
 
     def set(self, epoch: int) -> None:
         """Choose the next one."""
@@ -394,12 +409,11 @@ def _stream_class() -> type[Any]:
             self,
             iteration: ArrayIterator,
             by_row: bool,
-            seed: int,
             epochs: torch.Tensor,
             workers: int | None,
             place: _Place | None = None,
         ) -> None:
-            self.iteration, self.by_row, self.seed, self.workers = iteration, by_row, seed, workers
+            self.iteration, self.by_row, self.workers = iteration, by_row, workers
             self.epochs = _EpochNumbers(epochs)  # workers that persist see what is set
             self._place = place  # of the process that pickled it, for workers that are spawned
             self._lengths: dict[_Place, int] = {}
@@ -463,7 +477,7 @@ def _stream_class() -> type[Any]:
 
         def __reduce__(self) -> tuple[Any, ...]:
             place = _Place.found(self.iteration.options.worker)
-            of_stream = self.iteration, self.by_row, self.seed, self.epochs.table, self.workers, place
+            of_stream = self.iteration, self.by_row, self.epochs.table, self.workers, place
             return _made, (_stream_class, *of_stream)
 
     return TFRecordStream
