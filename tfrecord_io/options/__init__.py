@@ -55,9 +55,9 @@ __all__ = [
     "check_on_error",
     "check_progress",
     "cpu_count",
-    "unwrapped",
     "leaves_out",
     "raises",
     "stops",
     "unknown_keyword",
+    "unwrapped",
 ]

@@ -176,6 +176,7 @@ class RecordColumn(OpenPlainFile):
     """
 
     can_be_read_again = False
+    schema: bytes | None = None
 
     def __init__(self, arrays: Iterable[pa.Array], name: str) -> None:
         self.size, self._name = 0, name

@@ -443,6 +443,7 @@ class _NoContent:
     """The content of a dataset without files."""
 
     can_be_read_again = True
+    schema: bytes | None = None
 
     def open(self) -> Stream:
         return PlainStream(io.BytesIO(), "", b"", 0)

@@ -30,6 +30,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable, say, warn
 from tfrecord_io.log import logger
+from tfrecord_io.remedies import Message
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.file_names import (
     folders_of,
@@ -112,7 +113,7 @@ class Publication:
     unite: Unite  # of the schemas of a dataset and of what is added
     sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
     replaced_values: Mapping[str, str | None] | None = None  # of columns: all folders of these are replaced
-    _completion: str = say("writing it again completes it")  # what to do if it is published, and something is left
+    _completion: Message = say("writing it again completes it")  # what to do if it is published, and something is left
     _verb: str | None = None  # what is done, for the log, if it is neither written nor replaced
 
     def __init__(
