@@ -199,6 +199,17 @@ def test_zeros_are_not_taken_for_a_feature_that_is_not_read(length: int, size: i
         compare(Plan(select=lambda one: one == name), REFERENCE.frame([*[usual] * 40, later, usual, BALLAST]), [])
 
 
+@pytest.mark.parametrize("key", [bytes(3), b"\x01\x00\x00", b"\x0a\x00\x00"])
+@pytest.mark.parametrize("select", [None, lambda name: False])
+@pytest.mark.parametrize("length", [4, 80, 100, 300])
+def test_no_other_bytes_are_taken_for_a_name(length: int, select: Any, key: bytes) -> None:
+    """Also for the name that comes next, and is too long for a shape."""
+    feature = field(3, field(1, _varint(7)))
+    usual = field(1, field(1, field(1, b"n" * length) + field(2, feature)))
+    odd = field(1, field(1, key + _varint(len(feature)) + feature))
+    compare(Plan(select=select), REFERENCE.frame([usual, usual, odd, usual, BALLAST]), [])
+
+
 @pytest.mark.parametrize("name", [b"", b"abc", b"\x12" * 18, b"a" * 50, b"a" * 86])
 @pytest.mark.parametrize("kind", [1, 3])
 def test_lengths_modulo_256_are_not_taken_for_lengths(name: bytes, kind: int) -> None:
