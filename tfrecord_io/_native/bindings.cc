@@ -340,24 +340,18 @@ size_t frame_window_of(const Input& data, const Numbers& starts, const Numbers& 
                       out.data(), out.size());
 }
 
-template <class T>
-const T* pointer(nb::handle array) {
-  if (array.is_none()) return nullptr;
-  return nb::cast<nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(array).data();
-}
-
 int add_source(std::vector<Source>& sources, nb::handle column) {
   Source source;
   source.name = text_of(column.attr("name"));
   source.kind = static_cast<Kind>(field<int>(column, "kind"));
   source.layout = static_cast<Layout>(field<int>(column, "layout"));
-  source.validity = pointer<u8>(column.attr("validity"));
-  source.offsets = pointer<int64_t>(column.attr("offsets"));
-  source.value_offsets = pointer<int64_t>(column.attr("value_offsets"));
+  source.validity = items_of<u8>(column.attr("validity"));
+  source.offsets = items_of<int64_t>(column.attr("offsets"));
+  source.value_offsets = items_of<int64_t>(column.attr("value_offsets"));
   nb::object values = column.attr("values"), steps = column.attr("steps");
-  if (source.kind == Kind::kInt64) source.values = reinterpret_cast<const u8*>(pointer<int64_t>(values));
-  if (source.kind == Kind::kFloat) source.values = reinterpret_cast<const u8*>(pointer<float>(values));
-  if (source.kind == Kind::kBytes) source.values = pointer<u8>(values);
+  if (source.kind == Kind::kInt64) source.values = reinterpret_cast<const u8*>(items_of<int64_t>(values));
+  if (source.kind == Kind::kFloat) source.values = reinterpret_cast<const u8*>(items_of<float>(values));
+  if (source.kind == Kind::kBytes) source.values = items_of<u8>(values);
   if (!steps.is_none()) source.steps = add_source(sources, steps);
   sources.push_back(std::move(source));
   return static_cast<int>(sources.size()) - 1;
@@ -425,7 +419,7 @@ template <class Offset>
 void fill_text(const nb::capsule& api, nb::handle dtype, uintptr_t items, nb::handle valid,
                const nb::ndarray<const Offset, nb::ndim<1>, nb::c_contig, nb::device::cpu>& offsets,
                const Input& text) {
-  const bool* present = pointer<bool>(valid);
+  const bool* present = items_of<bool>(valid);
   void* const* table = static_cast<void* const*>(api.data());
   bool done;
   {

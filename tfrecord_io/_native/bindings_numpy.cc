@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arrow_numbers.h"
+#include "bindings_arrays.h"
 #include "runs.h"
 #include "wire.h"
 
@@ -25,7 +26,6 @@ namespace {
 using Content = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Writable = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Mask = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Room for objects that are made next, at the end of the heap, as long as it exists. The first use of a page of 4 KiB
 // costs three times as much as the copy of a value into it, so where the C library's heap grows, the kernel is asked
@@ -83,14 +83,12 @@ nb::capsule heap_room(size_t bytes) {
   return nb::capsule(room, [](void* p) noexcept { delete static_cast<HeapRoom*>(p); });
 }
 
-const bool* mask_of(nb::handle valid) { return valid.is_none() ? nullptr : nb::cast<Mask>(valid).data(); }
-
 // Makes the objects of an array, whose items are at the address `place`: slot i has the size of
 // data[offsets[i]:offsets[i + 1]], or is None where `valid` is false. Objects of at most one byte are complete, as
 // Python shares them; the content of others is undefined until fill().
 void make(uintptr_t place, nb::handle valid, const Offsets& offsets, const Content& data) {
   auto* items = reinterpret_cast<PyObject**>(place);
-  const bool* mask = mask_of(valid);
+  const bool* mask = items_of<bool>(valid);
   const int64_t* at = offsets.data();
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     PyObject* item = Py_None;
@@ -110,7 +108,7 @@ void make(uintptr_t place, nb::handle valid, const Offsets& offsets, const Conte
 // Copies the content of these objects.
 void fill(uintptr_t place, nb::handle valid, const Offsets& offsets, const Content& data) {
   auto* items = reinterpret_cast<u8* const*>(place);
-  const bool* mask = mask_of(valid);
+  const bool* mask = items_of<bool>(valid);
   const int64_t* at = offsets.data();
   nb::bytes empty("", 0);
   size_t header = static_cast<size_t>(empty.c_str() - reinterpret_cast<const char*>(empty.ptr()));
@@ -135,7 +133,7 @@ void views(const nb::capsule& api, uintptr_t place, nb::handle values, nb::handl
   auto make = reinterpret_cast<NewFromDescr>(table[kNewFromDescr]);
   auto set_base = reinterpret_cast<SetBaseObject>(table[kSetBaseObject]);
   auto* items = reinterpret_cast<PyObject**>(place);
-  const bool* mask = mask_of(valid);
+  const bool* mask = items_of<bool>(valid);
   const int64_t* at = offsets.data();
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     if (mask != nullptr && !mask[i]) continue;  // the array has None already
