@@ -173,6 +173,18 @@ def test_number_of_features_is_limited(engine: Engine) -> None:
     assert engine.decoder(Plan(max_features=7, unknown="skip")).feed(engine.frame(many)).fault is None
 
 
+@pytest.mark.fault(46)
+@pytest.mark.parametrize("unknown", ["discover", "fault"])
+def test_a_record_of_too_many_names_is_refused_before_columns_are_made(engine: Engine, unknown: Any) -> None:
+    """A column takes a hundred times the bytes of a short name."""
+    asked: list[str] = []
+    plan = Plan(unknown=unknown, max_features=7, select=lambda name: not asked.append(name))
+    many = example(**{f"x{i}": int64s(1) for i in range(20)})
+    fault = fault_of(engine, [example(), many], plan)
+    assert (fault.code, fault.record, fault.expected, fault.got) == (FaultCode.TOO_MANY_FEATURES, 1, 7, 20)
+    assert asked == []
+
+
 def test_known_names_are_kept_and_count_with_new_ones_only(engine: Engine) -> None:
     decoder = engine.decoder(Plan(max_features=1))
     decoder.know([("a", False), ("b", False)])

@@ -62,7 +62,7 @@ bool Decoder::stop_for_embedded(Walk& walk, Fault& fault) {
   return false;
 }
 
-// Stops for the caller to decide which of the new features to read.
+// Stops for the caller to decide which of the new features to read, unless there are too many.
 bool Decoder::stop_for_names(const Walk& walk, Fault& fault) {
   std::vector<NewName> names;
   auto hash = [](const std::string& name) { return hash_name(reinterpret_cast<const u8*>(name.data()), name.size()); };
@@ -75,6 +75,13 @@ bool Decoder::stop_for_names(const Walk& walk, Fault& fault) {
   if (names.empty()) return true;
   if (rows >= row_limit(slots.size() + names.size()) && rows != 0) {
     fault.code = Code::kStopFull;
+    return false;
+  }
+  size_t total = features_.size() + lists_.size() + names.size() - left_out_;
+  if (total > static_cast<size_t>(plan_.max_features)) {
+    set_feature(fault, Code::kTooManyFeatures, names.back().text);
+    fault.expected = plan_.max_features;
+    fault.got = static_cast<int64_t>(total);
     return false;
   }
   // Without such a limit, dense columns of records that each have names of their own would take all memory.
@@ -135,16 +142,9 @@ Code Decoder::check_entry(const Slot& slot, const Entry* entry, Fault& fault) {
   return code;
 }
 
-// Checks the names that this record added: not too many, and none used by both context and feature lists.
+// Checks the names that this record added: none is used by both context and feature lists.
 bool Decoder::check_names(Fault& fault) {
   if (!provisional_) return true;
-  size_t total = features_.size() + lists_.size() - left_out_;
-  if (total > static_cast<size_t>(plan_.max_features)) {
-    set_feature(fault, Code::kTooManyFeatures, new_names.back().text);
-    fault.expected = plan_.max_features;
-    fault.got = static_cast<int64_t>(total);
-    return false;
-  }
   for (size_t i = provisional_slots_; i < slots.size() && !plan_.names_in_both; ++i) {
     const std::string& name = slots[i].name;
     Name* other = (slots[i].steps ? features_ : lists_).find(reinterpret_cast<const u8*>(name.data()), name.size());

@@ -190,14 +190,17 @@ class ReferenceDecoder:
         """
         record_type = RecordType.SEQUENCE_EXAMPLE if self.sequence else self._plan.record_type
         try:
-            record = read_record(payload, record_type, self._is_wanted)
+            record = read_record(payload, record_type, lambda *key: key in self._columns)
             if self._plan.stop_at_embedded and not self._embedded_accepted and (embedded := read_embedded(payload)):
                 return None, tuple(embedded), False
+            fault, full = self._judge_number(record)
+            if fault is None and not full:
+                record = read_record(payload, record_type, self._is_wanted)
+                fault, full = self._judge_number(record)
         except DecodeError as error:
             return Fault(FaultCode.WIRE, index, offset, feature=getattr(error, "feature", None)), (), False
-        new = self._new_names(record) if self._plan.unknown == "discover" else []
-        if new and self._is_full(len(self._columns) + len(new)):
-            return None, (), True
+        if fault is not None or full:
+            return fault and replace(fault, record=index, offset=offset), (), full
         found = self._discovered(record)
         columns = {**self._columns, **found}
         faults = (column.check(_row(column, record)) for column in columns.values())
@@ -227,15 +230,26 @@ class ReferenceDecoder:
             and name in (record.lists if is_list else record.features)
         }
 
+    def _judge_number(self, record: Record) -> tuple[Fault | None, bool]:
+        """A fault if the record has too many new names, and whether there is no memory for their columns."""
+        new = self._new_names(record) if self._plan.unknown == "discover" else []
+        if new and self._is_full(len(self._columns) + len(new)):
+            return None, True
+        return self._too_many(new), False
+
+    def _too_many(self, new: list[FeatureName]) -> Fault | None:
+        total, limit = len(self._columns) + len(self._left_out) + len(new), self._plan.max_features
+        if not new or total <= limit:
+            return None
+        return Fault(FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=limit, got=total)
+
     def _judge_names(self, found: dict[FeatureName, Column], record: Record) -> Fault | None:
         new = self._new_names(record)
+        if (fault := self._too_many(new)) is not None:
+            return fault
         unknown = next((name for name, _ in new if self._plan.unknown == "fault" and self._is_selected(name)), None)
         if unknown is not None:
             return Fault(FaultCode.UNKNOWN_FEATURE, 0, 0, feature=unknown)
-        total = len(self._columns) + len(self._left_out) + len(new)
-        limit = self._plan.max_features
-        if new and total > limit:
-            return Fault(FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=limit, got=total)
         for name, is_list in () if self._plan.names_in_both else found:
             if (name, not is_list) in self._columns or (name, not is_list) in found:
                 return Fault(FaultCode.NAME_IN_BOTH, 0, 0, feature=name)
