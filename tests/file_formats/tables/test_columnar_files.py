@@ -180,6 +180,23 @@ def test_an_error_of_the_sink_of_an_orc_file_is_raised(failing: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Feather V1:DeprecationWarning")
+@pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream], ids=["file", "stream"])
+@pytest.mark.parametrize("offset", [20_000, 2**31 - 1, -5, 3])
+def test_offsets_of_arrow_files_that_leave_the_data_are_damage(tmp_path: Path, opened: Any, offset: int) -> None:
+    """They state where text begins; what is behind the data would be read, and written to the target."""
+    batch, sink = pa.record_batch({"s": ["abcd"] * 100}), io.BytesIO()
+    with opened(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    offsets = np.arange(0, 404, 4, np.int32)
+    stated = offsets.copy()
+    stated[-1] = offset
+    path = tmp_path / "a.arrow"
+    path.write_bytes(sink.getvalue().replace(offsets.tobytes(), stated.tobytes()))
+    with pytest.raises(tfr.TFRecordError, match=r"a\.arrow: damaged.*[Oo]ffset"):
+        tfr.convert(path, tmp_path / "a.tfrecord")
+    assert not (tmp_path / "a.tfrecord").exists()
+
+
 def test_the_first_version_of_feather_is_named(tmp_path: Path) -> None:
     path, target = str(tmp_path / "a.feather"), str(tmp_path / "b.feather")
     feather.write_feather(pa.table({"x": [1, 2]}), path, version=1)

@@ -107,10 +107,16 @@ def _arrow(file: Any) -> Opened:
     file.seek(0)
     if not is_file:
         stream = pa.ipc.open_stream(file)
-        return stream.schema, None, lambda _: iter(stream)
+        return stream.schema, None, lambda _: map(_valid, stream)
     opened = pa.ipc.open_file(file)
     rows = opened.count_rows() if hasattr(opened, "count_rows") else None  # since Arrow 20
-    return opened.schema, rows, lambda _: map(opened.get_batch, range(opened.num_record_batches))
+    return opened.schema, rows, lambda _: map(_valid, map(opened.get_batch, range(opened.num_record_batches)))
+
+
+def _valid(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, whose offsets are as the file states them: ArrowInvalid if one is not within the data."""
+    batch.validate(full=True)
+    return batch
 
 
 def _orc(file: Any) -> Opened:
