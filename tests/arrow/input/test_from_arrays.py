@@ -340,3 +340,9 @@ def test_an_array_of_another_library_says_how_to_convert_it() -> None:
         with pytest.raises(EncodeError, match="a column is an array of NumPy or a list, not") as caught:
             open_input({"x": values})
         assert advice in caught.value.advice
+
+
+def test_fields_that_would_be_one_column_are_refused(tmp_path: Path) -> None:
+    values = np.zeros(2, [("a", [("b", "i4")]), ("a/b", "i4")])
+    with pytest.raises(tfr.errors.EncodeError, match="feature 'a/b': two fields of the structured array"):
+        tfr.write_tfrecord(values, tmp_path / "a.tfrecord")

@@ -75,10 +75,14 @@ def check_name(name: str) -> None:
 
 def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
     """The columns of a structured array; those of a field with fields are ``field/inner``."""
-    columns = {}
+    columns: dict[str, np.ndarray[Any, Any]] = {}
     for name in values.dtype.names or ():
         inner = {f"{name}/{each}": column for each, column in fields_of(values[name]).items()}
-        columns.update(inner or {name: values[name]})
+        found = inner or {name: values[name]}
+        if both := columns.keys() & found.keys():
+            reason = "two fields of the structured array would become columns of this name"
+            raise EncodeError(reason, feature=min(both), advice="rename one of them")
+        columns.update(found)
     return columns
 
 
