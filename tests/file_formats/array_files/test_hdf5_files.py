@@ -137,6 +137,19 @@ def test_types_of_hdf5(tmp_path: Path) -> None:
     assert tfr.read_arrays(tmp_path / "a.tfrecord")["xy"].tolist() == [[1, 2], [3, 4]]
 
 
+@pytest.mark.parametrize(("dtype", "y"), [(np.dtype("i4"), 7), (h5py.string_dtype(), "7")])
+def test_fields_of_fields_are_columns_that_can_be_selected(tmp_path: Path, dtype: Any, y: Any) -> None:
+    values = np.zeros(2, [("a", [("x", "i4"), ("y", dtype)]), ("b", "i4"), ("c", [("z", "f4", (2,))])])
+    values["a"]["y"] = y
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["s"] = values
+    names = ["a/x", "a/y", "b", "c/z"]
+    for columns, expected in ((None, names), (["a/y"], ["a/y"]), ("a/*", names[:2]), (["!b"], ["a/x", "a/y", "c/z"])):
+        tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=columns, mode="overwrite")
+        found = tfr.read_arrays(tmp_path / "a.tfrecord")
+        assert (list(found), found["a/y"].tolist()) == (expected, [y, y])
+
+
 def test_arrays_of_other_lengths_are_excluded_by_columns(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"], file["y"], file["scale"], file["mean"] = [1, 2, 3], [4, 5, 6], 2.5, [0.5, 1.5]

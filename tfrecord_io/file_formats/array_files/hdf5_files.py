@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import DecodeError, EncodeError, printable, say
@@ -314,10 +315,10 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
     if (items := h5py.check_vlen_dtype(dtype)) is not None and not np.dtype(items).hasobject:
         return True, bytes_column if is_bytes else lambda values: lists_column(values, np.dtype(items))
     if dtype.names:
-        fields = {name: _conversion(dtype[name].base) for name in dtype.names}
         if not dtype.hasobject:
             return False, lambda values: values
-        return True, lambda values: {name: convert(values[name]) for name, (_, convert) in fields.items()}
+        fields = {name: _conversion(column.dtype) for name, column in fields_of(np.empty(0, dtype)).items()}
+        return True, lambda values: {name: fields[name][1](column) for name, column in fields_of(values).items()}
     if dtype.hasobject:
         kind = "references" if h5py.check_ref_dtype(dtype) else f"values of the type {dtype}"
         raise EncodeError(f"{kind} cannot be stored in a TFRecord", advice=say("exclude it with {columns=}"))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.arrow.input.from_xarray import record_dimension
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable, say
@@ -70,7 +71,7 @@ def stream_of_group(
     """
     if not names:
         raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")
-    columns = {name: dtype.names or (name,) for name, dtype in names.items()}
+    columns = {name: [*fields_of(np.empty(0, dtype))] or [name] for name, dtype in names.items()}
     projection = project([column for fields in columns.values() for column in fields])
     needed = [name for name, fields in columns.items() if any(map(projection, fields))] or list(names)[:1]
     arrays = placed({name: open(name) for name in needed}, labels, record_dim, open)
