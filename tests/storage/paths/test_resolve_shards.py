@@ -1,11 +1,14 @@
 """Shards of a dataset by folder, glob, shard spec and braces: order, completeness and ambiguity."""
 
 import gzip
+import shutil
 import warnings
 import zlib
+from pathlib import Path
 
 import pytest
 
+import tfrecord_io as tfr
 from folder_trees import shards
 from limited import set_limits
 from tfrecord_io.storage.paths.file_names import is_record_file, parse_shard, parse_spec
@@ -298,3 +301,23 @@ def test_shards_named_by_braces_are_a_list(tree):
     tree.make(*shards("train", 8))
     assert tree.found("train-{00002..00004}-of-00008") == shards("train", 8)[2:5]
     assert tree.found("train-0000[2-4]-of-00008") == shards("train", 8)[2:5]
+
+
+@pytest.mark.parametrize("digits", [5, 6])
+@pytest.mark.parametrize("suffix", ["", ".tfrecord"])
+def test_any_number_of_shards_with_a_suffix(digits: int, suffix: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "one.tfrecord", embed_schema=False)
+    for number in range(2):
+        shutil.copy(tmp_path / "one.tfrecord", tmp_path / f"train-{number:0{digits}}-of-{2:0{digits}}{suffix}")
+    for name in ("train@*", "train@2", f"train@*{suffix}", f"train@2{suffix}"):
+        assert tfr.count(tmp_path / name) == 2
+
+
+def test_any_number_of_shards_with_a_suffix_is_not_the_name_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="leaves the number of shards open"):
+        tfr.write_tfrecord({"x": [1]}, tmp_path / "train@*.tfrecord")
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "train@*.tfrecord", shards=2)
+    assert sorted(path.name for path in tmp_path.glob("train*")) == [
+        "train-00000-of-00002.tfrecord",
+        "train-00001-of-00002.tfrecord",
+    ]

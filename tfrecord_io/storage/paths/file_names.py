@@ -43,7 +43,7 @@ _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and
 _DIGITS = re.compile("[0-9]+")
 _END = "\0\0"  # of a part of a path, in `natural_key`: before all that may follow there
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
-_SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+)(?P<suffix>(?:\.[^@/]*)?))", re.DOTALL)
+_SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ class ShardSpec(NamedTuple):
 
 
 def parse_spec(name: str) -> ShardSpec | None:
-    """Parse ``train@8``, ``train@*`` or ``train@8.tfrecord.gz``; None if the name is not a shard spec.
+    """Parse ``train@8``, ``train@*``, ``train@8.tfrecord.gz`` or ``train@*.tfrecord``; None if it is no shard spec.
 
     >>> parse_spec("train@8.tfrecord"), parse_spec("logo@2.png")
     (ShardSpec(stem='train.tfrecord', shards=8, suffix_last=True), None)
