@@ -7,6 +7,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -266,3 +267,16 @@ def test_a_file_replaced_after_it_was_read_is_an_error(
         tfr.write_tfrecord({"x": [2000] * 3}, f"{bucket}/0.tfrecord", storage_options=options)
         with pytest.raises(OSError, match="replaced"):
             records[1]
+
+
+def test_relative_files_are_opened_again_from_another_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_limits(monkeypatch, open_indexed_files=1)
+    monkeypatch.chdir(tmp_path)
+    for at in range(3):
+        tfr.write_tfrecord({"id": [at]}, f"{at}.tfrecord")
+    with tfr.open_random("*.tfrecord") as records:
+        (tmp_path / "other").mkdir()
+        monkeypatch.chdir(tmp_path / "other")
+        assert [records[at]["id"] for at in range(3)] == [0, 1, 2]

@@ -20,7 +20,7 @@ from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.held_content import hold, unheld
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain, open_random_access, read_local
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import Source, is_elsewhere, working_directory
 
 _THREADS = 16
 
@@ -56,6 +56,7 @@ class IndexedFiles:
         held = hold([source.whole_file() for source in sources] + [each for each in index_sources if each is not None])
         self.sources, indexes = held[: len(sources)], iter(held[len(sources) :])
         self.index_sources: list[Source | None] = [each and next(indexes) for each in index_sources]  # until `forget`
+        self._directory = working_directory(sources)  # when files are opened again, it may be another one
         self._intact: dict[int, Array] = {}  # the entries that are read, of the files where others are not
         self._max_record_bytes, self._named = max_record_bytes, named
         self._open_files: dict[int, RandomAccessFile] = {}
@@ -230,7 +231,10 @@ class IndexedFiles:
         return opened
 
     def _open(self, file: int) -> RandomAccessFile:
-        opened, size = open_random_access(self.sources[file]), self.indexes[file].end
+        source = self.sources[file]
+        if self._directory is not None and is_elsewhere(self._directory):
+            source = source.absolute(self._directory)
+        opened, size = open_random_access(source), self.indexes[file].end
         version = self._versions.get(file)
         if opened.size == size and version in (None, opened.version):
             return opened
@@ -250,6 +254,7 @@ class IndexedFiles:
         self.sources = list(map(unheld, sources.unpack()))
         self.index_sources = []
         self._open_files, self._versions, self._warned = {}, {}, set()
+        self._directory = working_directory(self.sources)
         self._number()
         if self._keeps_open:
             for file in range(len(self.sources)):

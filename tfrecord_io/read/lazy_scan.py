@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import plan_sources
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import absolute_paths, is_elsewhere, working_directory
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.read.sources import absolute_paths
+from tfrecord_io.storage.read.source import Source, is_elsewhere, working_directory
 
 _SOURCES, _ORIGIN = (getattr(Scan, name).__get__ for name in ("sources", "origin"))  # of the slots
 _NAMES = {field.name for field in fields(Scan)}

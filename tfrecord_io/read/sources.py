@@ -163,19 +163,6 @@ def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
     return path if is_remote(fs) else os.path.join(directory, name)
 
 
-def working_directory(sources: Iterable[Source]) -> str | None:
-    """The working directory, if the path of a source is relative to it."""
-    return os.getcwd() if any(each.local and not os.path.isabs(each.path) for each in sources) else None
-
-
-def is_elsewhere(directory: str) -> bool:
-    """Whether the working directory is another one, or was removed."""
-    try:
-        return os.getcwd() != directory
-    except FileNotFoundError:
-        return True
-
-
 def storage_of(source: Any) -> dict[str, Any]:
     """The keywords of the storage of a dataset, for a call that changes its files."""
     scan = unwrapped(source)

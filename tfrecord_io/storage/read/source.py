@@ -457,6 +457,19 @@ def source_without_records(shard: ManifestShard, partitions: tuple[tuple[str, st
     return Source(shard.manifest.path, 0, False, shard=shard, partitions=partitions, derived=_NoContent())
 
 
+def working_directory(sources: Iterable[Source]) -> str | None:
+    """The working directory, if the path of a source is relative to it."""
+    return os.getcwd() if any(each.local and not os.path.isabs(each.path) for each in sources) else None
+
+
+def is_elsewhere(directory: str) -> bool:
+    """Whether the working directory is another one, or was removed."""
+    try:
+        return os.getcwd() != directory
+    except FileNotFoundError:
+        return True
+
+
 def total(numbers: Iterable[int | None]) -> int | None:
     """The sum of sizes or numbers of records; None if one is unknown."""
     known = list(numbers)
