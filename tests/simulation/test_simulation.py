@@ -101,6 +101,9 @@ FOUND = {
     ),
     "two copies of numbered shards in folders": "gcs folders ; copy_in:3 | copy_in:6 @ 0>1 8>0",
     "two copies of numbered shards in folders, in S3": "s3 folders ; copy_in:3 | copy_in:6 @ 0>1 8>0",
+    "an index of a shard that is copied to its name, where a checksum of the same content differs": (
+        "kms fixed write_indexed:13 ; write:14 | index | verify @ 17>1"
+    ),
     "a directory that is removed after a look at it": "disk fixed ; copy_in:4 | write:7 @ 26>1 41>0 42>1 44!EIO",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }

@@ -128,7 +128,8 @@ def _build_one(
     identity = untouched_state(files.opened(file), is_complete=is_just_written)  # before the content is read
     content = Fingerprint.of(files.opened(file), index, None if source.shard is None else source.shard.crc32c)
     with open_output(target, storage, model=model, looks=False) as output:
-        sink, version = OutputStream(output), files.version(file)
+        is_copied_later = source.shard is not None and source.shard.staged is not None  # to its name
+        sink, version = OutputStream(output), "" if is_copied_later else files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, index, schema, batches(), content, **about)
     logger.info("written: %s, the index of %d records", source.path + COLUMNS_SUFFIX, len(index))
