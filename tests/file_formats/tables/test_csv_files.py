@@ -387,3 +387,29 @@ def test_the_warning_about_leading_zeros_says_how_to_keep_them(
                 tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"schema_overrides": {"zip": type_}}
             )
         assert tfr.read_table(tmp_path / "a.tfrecord")["zip"].to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("type_", "first", "beyond"),
+    [
+        (pa.timestamp("s"), -62_167_219_200, 253_402_300_800),
+        (pa.timestamp("us", "UTC"), -62_167_219_200 * 10**6, 2**62),
+        (pa.date32(), -719_528, 2**31 - 1),
+        (pa.dictionary(pa.int8(), pa.timestamp("s")), 0, -62_167_219_201),
+    ],
+)
+def test_times_without_a_form_in_csv_are_refused(tmp_path: Path, type_: pa.DataType, first: int, beyond: int) -> None:
+    """pyarrow writes them as text such as ``<value out of range: 2147483647>``."""
+    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
+    integers = pa.int32() if plain.bit_width == 32 else pa.int64()
+    for numbers, is_refused in (([first, None, 0], False), ([0, None, beyond], True)):
+        column = pa.array(numbers, integers).view(plain)
+        column = column if plain == type_ else column.dictionary_encode().cast(type_)
+        tfr.write_tfrecord(pa.table({"n": [1, 2, 3], "x": column}), tmp_path / "a.tfrecord", mode="overwrite")
+        if not is_refused:
+            tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.csv")
+            assert "out of range" not in (tmp_path / "a.csv").read_text()
+            continue
+        with pytest.raises(tfr.errors.EncodeError, match=r"record 2: feature 'x': a value of this .* is out of range"):
+            tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b.csv")
+        assert not (tmp_path / "b.csv").exists()

@@ -9,14 +9,14 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import arrow_file
+from tfrecord_io.arrow.buffers import arrow_file, numpy_dtype
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaWarning, printable, say, warn
@@ -398,7 +398,7 @@ def _can_parse(type_: pa.DataType) -> bool:
     return False
 
 
-def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> Any:
+def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> _CsvWriter:
     """Open a writer of CSV with a header; ArrowTypeError if a column holds bytes or lists.
 
     Text is quoted, missing values are empty cells.
@@ -409,4 +409,39 @@ def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> Any:
     for field in schema:  # pyarrow writes bytes that happen to be UTF-8
         if any(check(field.type) for check in (t.is_binary, t.is_large_binary, t.is_fixed_size_binary)):
             raise pa.ArrowTypeError("CSV holds no bytes")
-    return csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter))
+    return _CsvWriter(csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter)))
+
+
+class _CsvWriter:
+    """pyarrow's writer, without the times that it writes as text such as ``<value out of range: -1>``."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.__exit__(*error)
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """ArrowInvalid if a year has not four digits, or a time of day is not within a day."""
+        for column in batch.columns:
+            if not _is_written(column):
+                raise pa.ArrowInvalid("a time is out of range")
+        self._writer.write_batch(batch)
+
+
+def _is_written(column: pa.Array) -> bool:
+    """Whether CSV has a form for all times of a column."""
+    type_ = column.type
+    if t.is_dictionary(type_):
+        return not t.is_temporal(type_.value_type) or _is_written(column.dictionary_decode())
+    if t.is_time(type_):
+        begin, end = np.array([0, 1], "m8[D]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
+    elif t.is_date(type_) or (t.is_timestamp(type_) and type_.unit != "ns"):  # which ends in 2262
+        begin, end = np.array(["0000", "10000"], "M8[Y]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
+    else:
+        return True
+    least, most = pc.min_max(column).values()
+    return not least.is_valid or (begin <= least.value and most.value < end)
