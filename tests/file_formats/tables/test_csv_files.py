@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -413,3 +414,11 @@ def test_times_without_a_form_in_csv_are_refused(tmp_path: Path, type_: pa.DataT
         with pytest.raises(tfr.errors.EncodeError, match=r"record 2: feature 'x': a value of this .* is out of range"):
             tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b.csv")
         assert not (tmp_path / "b.csv").exists()
+
+
+@pytest.mark.parametrize("type_", [pa.decimal32(9, 4), pa.decimal64(18, 3), pa.decimal256(76, 20)], ids=str)
+def test_decimals_that_are_declared_are_not_rounded(tmp_path: Path, type_: pa.DataType) -> None:
+    text = "12345.6789" if type_.precision == 9 else "123456789012345.678"
+    (tmp_path / "a.csv").write_text(f"x\n{text}\n1.1\n")
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema=pa.schema({"x": type_}))
+    assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == [Decimal(text), Decimal("1.1")]

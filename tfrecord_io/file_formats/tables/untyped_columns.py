@@ -29,7 +29,8 @@ _INTEGER = re.compile(r"[+-]?\d+")
 def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Callable[[pa.DataType], bool]) -> pa.Schema:
     """The inferred schema with the types that ``schema=`` and ``schema_overrides=`` declare.
 
-    A type of ``schema=`` that the format cannot parse is left to the writer, which casts what was inferred.
+    A type of ``schema=`` that the format cannot parse is left to the writer, which casts what was inferred: of decimals
+    text, as numbers would be rounded.
 
     Raises
     ------
@@ -42,8 +43,9 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
     if options.schema is not None:
         for field in Schema.parse(options.schema):
             declared = field.to_arrow().type
-            if field.column in types and can_parse(declared):
-                types[field.column] = declared
+            parsed = declared if can_parse(declared) or not t.is_decimal(declared) else pa.string()
+            if field.column in types and can_parse(parsed):
+                types[field.column] = parsed
     if options.schema_overrides:
         for field in apply_overrides(pa.schema(list(types.items())), options.schema_overrides):
             arrow = field.to_arrow()
