@@ -285,3 +285,28 @@ def test_text_that_is_no_duration_of_the_unit(tmp_path: Path, text: str) -> None
             tmp_path / "x.jsonl", tmp_path / "x.tfrecord", source_options={"schema_overrides": {"x": pa.duration("s")}}
         )
     assert caught.value.path == str(tmp_path / "x.jsonl")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([-1, None, 1000], pa.timestamp("ms")),
+        pa.array([-1, 0, 1], pa.timestamp("ms", "America/New_York")),
+        pa.array([1, None, 3000], pa.time32("ms")),
+        pa.array([[1, 2], None, []], pa.list_(pa.timestamp("ms"))),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_milliseconds_are_read_as_they_are_written(tmp_path: Path, column: pa.Array) -> None:
+    table = pa.table({"x": column})
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.jsonl")
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "b.tfrecord", schema=table.schema)
+    assert tfr.read_table(tmp_path / "b.tfrecord").equals(table)
+
+
+def test_a_time_with_more_digits_than_its_type_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"x": "2020-01-01T00:00:00.0005"}\n')
+    options = {"schema_overrides": {"x": "timestamp[ms]"}}
+    with pytest.raises(tfr.errors.DecodeError, match="would lose data"):
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", source_options=options)

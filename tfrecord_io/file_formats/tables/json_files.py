@@ -408,6 +408,8 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
         return None
     if t.is_float16(type_):
         return pa.float32()
+    if t.is_timestamp(type_) and type_.unit in ("s", "ms"):
+        return pa.timestamp("us", type_.tz)  # ISO 8601 of Python, which is written, has six digits
     is_text = t.is_large_string(type_) or t.is_date(type_) or t.is_time(type_) or t.is_duration(type_)
     return pa.string() if is_text else type_
 
@@ -461,7 +463,9 @@ def _times(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """Text such as 12:30 and 12:30:00.5 as times, which pyarrow parses of timestamps only."""
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise("1970-01-01", array, "T").cast(pa.timestamp(type_.unit)).cast(type_)
+    parsed = pa.timestamp("ns" if type_.unit == "ns" else "us")
+    times = pc.binary_join_element_wise("1970-01-01", array, "T").cast(parsed)
+    return times.cast(pa.timestamp(type_.unit)).cast(type_)
 
 
 def _duration(text: str | None, unit: str) -> int | None:
