@@ -973,3 +973,31 @@ def test_threads_ask_for_the_schema_of_a_dataset_at_the_same_time(files: Path) -
                 assert len({str(name.result()) for name in names}) == 1
     finally:
         sys.setswitchinterval(interval)
+
+
+_WITH_PATHS: dict[str, Callable[[tfr.Dataset], list[str]]] = {
+    "list": lambda dataset: (dataset + dataset).schema.names,
+    "rows of a list": lambda dataset: (dataset.filter([("path", "!=", "")]) + dataset).to_table().schema.names,
+    "describe": lambda dataset: [column.name for column in tfr.describe(dataset).columns],
+    "describe rows": lambda dataset: [
+        column.name for column in tfr.describe(dataset.filter([("path", "!=", "")])).columns
+    ],
+    "table": lambda dataset: tfr.read_table(dataset, filters=[("path", "!=", "")]).schema.names,
+}
+
+
+@pytest.mark.parametrize("embed", [False, True])
+@pytest.mark.parametrize("columns", [["n"], ["path", "n"], ["n", "path"], ["path"], ["!path"], ["!n"]])
+def test_the_column_of_paths_is_one_of_those_that_are_selected(tmp_path: Path, columns: list[str], embed: bool) -> None:
+    tfr.write_tfrecord({"n": [1], "word": ["a"]}, tmp_path / "a", embed_schema=embed)
+    dataset = tfr.dataset(tmp_path / "a", include_file_paths="path")
+    selected = dataset.select(columns)
+    expected = selected.schema.names
+    assert {name: read(selected) for name, read in _WITH_PATHS.items()} == dict.fromkeys(_WITH_PATHS, expected)
+    with tfr.open_random(selected) as records:
+        assert sorted(records[0]) == sorted(records[:].schema.names) == sorted(expected)
+    filters = [("path", "!=", "")]
+    assert tfr.read_table(dataset, columns=columns, filters=filters).schema.names == expected
+    if "path" in columns or "!path" in columns:
+        asked = tfr.dataset(tmp_path / "a", include_file_paths="path", columns=columns, filters=filters)
+        assert asked.to_table().schema.names == expected

@@ -443,7 +443,12 @@ def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
     chosen = [each.chooses_columns for each in datasets]
     if any(chosen) and (not all(chosen) or len(names) > 1 or len(datasets) < len(parts)):
         raise ValueError("the parts of a list have other columns selected: tfr.dataset([…]).select(…) selects of all")
-    return names.pop() if any(chosen) else None
+    return with_paths(names.pop(), datasets[0].stated.include_file_paths) if any(chosen) else None
+
+
+def with_paths(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
+    """The ``columns=`` for columns of a dataset, which leaves out the one of the paths of files if it is not there."""
+    return names if paths is None or paths in names else (*names, paths, f"!{paths}")
 
 
 def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:

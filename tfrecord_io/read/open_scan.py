@@ -19,7 +19,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError,
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out, unwrapped
-from tfrecord_io.options.checked_options import OF_CALLS
+from tfrecord_io.options.checked_options import OF_CALLS, with_paths
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -136,7 +136,9 @@ def selection_of(
     if not isinstance(path, Scan):
         return resolve_sources(path, options), options
     scan = narrowed(path, options)
-    columns = scan.options.columns if scan.selected is None else scan.selected
+    columns = scan.options.columns
+    if scan.selected is not None:
+        columns = with_paths(scan.selected, scan.options.include_file_paths)
     if as_records:
         return record_sources(scan, as_they_are=True), options.changed(columns=columns, offset=0, limit=None)
     # The rest of a file is read by the schema at its begin.

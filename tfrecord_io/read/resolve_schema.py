@@ -155,7 +155,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
     missing = [name for name in options.filters.columns if name not in known]
     if not missing or any(map(is_glob, missing)) or not _can_be_planned_again(sources):
         return options
-    Projection(options.columns).check([*declared.names, *partitions])
+    Projection(options.columns).check(filter(None, [*known]))
     try:
         found = plan_scan(sources, _of_the_file(options).changed(columns=tuple(missing)), only_sample=True).close()
     except FeatureNotFoundError:  # the next one lists all names
@@ -247,6 +247,12 @@ class _Planner:
                 options.schema_overrides, sources
             )
             options = options.changed(schema_overrides=overrides or None)
+        self._delivered: Projection | None = None  # of all columns, where `columns=` names that of the paths of files
+        entries, paths = entries_of(options.columns or ()), options.include_file_paths
+        if any(entry.removeprefix("!") == paths for entry in entries):
+            self._delivered = Projection(entries)
+            others = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
+            options = options.changed(columns=others if others or paths in entries else None)
         self._filters = options.filters
         self._requested = options if options.filters is None else options.changed(filters=None)
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
@@ -400,19 +406,21 @@ class _Planner:
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
         fields = {"partitions": self._partitions, "with_index": self._with_index, **known}
         scan = Scan(self.sources, self.options, resolved, **fields)
-        if self._filters is None:
+        if self._filters is None and self._delivered is None:
             return scan
         from tfrecord_io.read.row_filter import RowFilter
 
         are_requested = self._requested.columns == self.options.columns  # then nothing else is compiled
         requested = scan if are_requested else Scan(self.sources, self._requested, resolved, **fields)
         names = requested.schema.names
+        if self._delivered is not None:
+            names = [*self._delivered.order(names), *requested.added_index]
         return replace(
             scan,
             options=self.options.changed(limit=self._requested.limit),
             selected=None if names == scan.schema.names else tuple(names),
             index_levels=tuple(requested.added_index),
-            row_filter=RowFilter.for_schema(self._filters, scan.schema),
+            row_filter=None if self._filters is None else RowFilter.for_schema(self._filters, scan.schema),
         )
 
     def _check_names(self, features: Schema | Collection[str]) -> None:

@@ -24,7 +24,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.options import DatasetValue, Options, ReadOptions, StorageOptions, TransferOptions, raises, unwrapped
-from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, differing
+from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, differing, with_paths
 from tfrecord_io.options.other_names import OF_SELECTION
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
@@ -106,35 +106,23 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
         if not (infers or more) or not source.is_as_stated:
             return source, options
     selected = _selections(own)
-    of_columns = _of_columns(options, own) if isinstance(options, ReadOptions) else options
+    of_columns = _of_columns(options)
     is_one = isinstance(options, ReadOptions) and _is_one(selected, _selections(options))
-    if of_columns is None or (selected and not is_one):
+    if selected and not is_one:
         if more and not getattr(options, "inspects", False):
             raise differing(more[0])
         return source, options
     return list(source.sources), of_columns.changed(**selected) if selected else of_columns
 
 
-def _of_columns(options: AnyOptions, own: ReadOptions) -> AnyOptions | None:
-    """Options that select columns of a dataset, the paths of files among them, as those of a read of the files.
-
-    None if the paths are not the last of the columns, where such a read has them.
-    """
-    columns, paths = getattr(options, "columns", None), own.include_file_paths
-    if columns is None or paths is None:
+def _of_columns(options: AnyOptions) -> AnyOptions:
+    """Options that select columns of a dataset, the paths of files among them, as those of a read of the files."""
+    paths, columns = getattr(options, "include_file_paths", None), getattr(options, "columns", None)
+    chosen = Projection(columns)
+    if columns is None or paths is None or chosen(paths):
         return options
-    entries, chosen = list(entries_of(columns)), Projection(columns)
-    changes: dict[str, Any] = {}
-    filters = getattr(options, "filters", None) or own.filters
-    if not chosen(paths):
-        if filters is not None and paths in filters.columns:
-            return None
-        changes["include_file_paths"] = None
-    else:
-        if entries[-1:] != [paths] or paths in entries[:-1]:
-            return None
-        changes["columns"] = tuple(entries[:-1])
-    return options.changed(**changes)
+    left_out = (f"!{paths}",) if chosen.leaves_out(paths) else with_paths((), paths)
+    return options.changed(columns=(*entries_of(columns), *left_out))
 
 
 def _is_same(value: Any, own: Any) -> bool:
