@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,6 +90,8 @@ def test_zeros_are_equal_and_nan_is_nan(tmp_path: Path) -> None:
         ([1, 0], [True, False]),
         (["true", "x"], [True, False]),
         ([1, 2], pa.array([1, 2], pa.timestamp("us"))),
+        (pa.array([1, 2], pa.timestamp("us")), pa.array([1, 2], pa.timestamp("us", "Europe/Paris"))),
+        (pa.array([1, 2], pa.timestamp("us", "Europe/Paris")), pa.array([1, 2], pa.timestamp("us"))),
     ],
 )
 def test_values_of_other_kinds_are_no_keys(tmp_path: Path, keys: Any, others: Any) -> None:
@@ -97,6 +100,19 @@ def test_values_of_other_kinds_are_no_keys(tmp_path: Path, keys: Any, others: An
         tfr.errors.FeatureTypeError, match=r"'k': its type is .* in the records, and .* in the table; convert"
     ):
         tfr.join(tmp_path / "a.tfrecord", {"k": others, "n": [1, 2]}, on="k")
+
+
+def test_a_time_of_day_is_no_date(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"k": pa.array([1, 2, None], pa.date32())}, tmp_path / "a.tfrecord")
+    for hours, joined in [([48, 24, None], [1, 0, None]), ([48, 29, None], None)]:
+        other = pa.table({"k": pa.array(hours, pa.int64()), "n": [0, 1, 2]})
+        seconds = pa.compute.multiply(other["k"], 3600).cast(pa.timestamp("s"))
+        table = other.set_column(0, "k", seconds)
+        if joined is None:
+            with pytest.raises(tfr.errors.FeatureTypeError, match=r"timestamp\[s\] in the table: .*midnight"):
+                tfr.join(tmp_path / "a.tfrecord", table, on="k")
+        else:
+            assert tfr.join(tmp_path / "a.tfrecord", table, on="k").read_all()["n"].to_pylist() == joined
 
 
 def test_what_cannot_be_joined(tmp_path: Path) -> None:

@@ -176,6 +176,8 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
         raise FeatureTypeError(reason, feature=name, advice=advice)
     try:
         plain = column.cast(type_)
+        if pa.types.is_date(type_) and plain.cast(column.type) != column:  # Arrow (26.0) drops the time of day
+            raise pa.ArrowInvalid("a time is not midnight")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FeatureTypeError(f"{reason}: {error}", feature=name, advice=advice) from error
     if pa.types.is_float16(type_):  # Arrow (26.0) does not add them
@@ -187,7 +189,8 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
 
 def _kind(type_: pa.DataType) -> int | None:
     """What the values of a type are: those of different kinds differ."""
-    kinds = (lambda t: is_text(t) or is_bytes(t), pa.types.is_boolean, pa.types.is_temporal)
+    has_zone = lambda t: pa.types.is_timestamp(t) and t.tz is not None  # noqa: E731
+    kinds = (lambda t: is_text(t) or is_bytes(t), pa.types.is_boolean, has_zone, pa.types.is_temporal)
     return next((number for number, is_kind in enumerate(kinds) if is_kind(type_)), None)
 
 
