@@ -191,6 +191,11 @@ def test_calls_that_are_refused(dataset: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_mapping_is_read_as_its_keys(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no such file: 'train'"):
+        tfr.merge({"train": dataset}, tmp_path / "out.tfrecord")  # type: ignore[arg-type]
+
+
 def test_damage_leaves_nothing(engine: str, dataset: Path, tmp_path: Path) -> None:
     shard = dataset / "a-00002-of-00004"
     content = bytearray(shard.read_bytes())

@@ -102,7 +102,7 @@ def compact(
     if not compaction.groups:
         return CompactReport(os.fspath(path), 0, 0, compaction.manifest.compression, (), {})
     indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction).resolved()
-    copied = CopiedRecords(compaction.groups, options)
+    copied = CopiedRecords(path, options, compaction.groups)
     with ExitStack() as undo:
         undo.callback(compaction.discard)
         sinks = _write(copied, compaction, options, undo)

@@ -72,8 +72,10 @@ class CopiedRecords:
     Parameters
     ----------
     src
-        As in `tfrecord_io.merge`; or files by the name of what they are copied to, as in `folders`.
+        As in `tfrecord_io.merge`.
     options : CopyOptions
+    folders : dict of str to list of Source, optional
+        The files of `src`, by the name of what they are copied to.
 
     Attributes
     ----------
@@ -89,13 +91,10 @@ class CopiedRecords:
         See `CopiedSchema.decide`.
     """
 
-    def __init__(self, src: InputPath | Mapping[str, list[Source]], options: CopyOptions) -> None:
-        self.options, self.src = options, None if isinstance(src, Mapping) else paths_of(src)
-        self.folders: dict[str, list[Source]] = dict(src) if isinstance(src, Mapping) else {}
-        resolved: Sequence[Source] = ()
-        if not isinstance(src, Mapping):
-            resolved = resolve_sources(src, options, options.source)
-        for source in resolved:
+    def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
+        self.options, self.src = options, paths_of(src)
+        self.folders: dict[str, list[Source]] = dict(folders or {})
+        for source in resolve_sources(src, options, options.source) if folders is None else ():
             folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]
