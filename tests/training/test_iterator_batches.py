@@ -213,6 +213,16 @@ def test_what_it_reads_is_freed_with_it(tmp_path: Path, kind: str, end: str) -> 
         gc.enable()
 
 
+def test_the_last_rows_of_a_buffer_are_held_once(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=blobs(bytes(10_000))) for _ in range(400)])
+    dataset, before = tfr.dataset(path, schema={"x": "bytes"}, threads=1), pa.total_allocated_bytes()
+    with chunks_of(50):
+        for batch in dataset.iter_arrays(batch_size=10, shuffle_buffer=400):
+            assert len(batch["x"]) == 10
+            held = pa.total_allocated_bytes() - before
+    assert held < 1.5 * path.stat().st_size
+
+
 def test_an_iterator_pickles_until_it_is_started(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(30)])
     batches = tfr.iter_arrays(path, batch_size=4, shuffle_buffer=9)

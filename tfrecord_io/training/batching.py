@@ -411,6 +411,7 @@ class Batching:
             delivered, count = delivered + ready, count - ready
         if count:
             pool = JoinedBatches(held)
+            held.clear()
             size = min(size, count)
             draws, drain_draws = random.random(count - size), random.random(size)
             drawn, buffer = exchange(draws, size)
@@ -418,7 +419,9 @@ class Batching:
             if self._drop_last:
                 drawn = drawn[: count // self._batch_size * self._batch_size]
             state = DrawState(position.epoch, delivered, pool.numbers, rows.next, size, draws, drain_draws)
-            yield Drawn(pool.take(drawn), state, not rows.failed)
+            last = pool.take(drawn)
+            del pool
+            yield Drawn(last, state, not rows.failed)
 
     def _represented(
         self, rows: EpochReader, pool: NumberedBatch, state: DrawState, ends_epoch: bool, batches: Batches | None
