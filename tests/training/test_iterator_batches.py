@@ -21,7 +21,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, floats, int64s, written
 from running_threads import running
-from tfrecord_io.training.epochs import EpochReader
+from tfrecord_io.training.epochs import EpochReader, NumberedBatch
 from training_batches import chunks_of, values
 
 
@@ -221,6 +221,33 @@ def test_the_last_rows_of_a_buffer_are_held_once(tmp_path: Path) -> None:
             assert len(batch["x"]) == 10
             held = pa.total_allocated_bytes() - before
     assert held < 1.5 * path.stat().st_size
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_batch_is_lost_where_ctrl_c_comes_twice(
+    tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time before the iterator has gone back to where it was."""
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(90)])
+    dataset = tfr.dataset(path, threads=threads)
+    with chunks_of(10):
+        expected = [batch["x"].tolist() for batch in dataset.iter_arrays(batch_size=5)]
+        batches = dataset.iter_arrays(batch_size=5)
+    got = [next(batches)["x"].tolist() for _ in range(2)]
+
+    def interrupted(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NumberedBatch, "slice", interrupted)  # called by what makes batches, in a thread or here
+        patch.setattr(type(batches), "_rewind", interrupted)
+        while True:
+            try:
+                got.append(next(batches)["x"].tolist())
+            except KeyboardInterrupt:
+                break
+    got += [batch["x"].tolist() for batch in batches]
+    assert got == expected
 
 
 def test_an_iterator_pickles_until_it_is_started(tmp_path: Path) -> None:

@@ -240,14 +240,19 @@ class ArrayIterator(Closing, Shared):
         failure = self._damage or (None if self._chunk is None else self._chunk.error)
         if failure is not None:
             self._finish(failure, self.options.on_error)
+        chunks = self._chunks
         try:
-            following = next(self._start())
+            chunks, self._chunks = self._start(), None  # Ctrl-C ends a generator: the next call begins another one
+            following = next(chunks)
+            self._chunks = chunks
             self._issue_warnings()
         except StopIteration:
+            self._chunks = chunks
             self.close()
             self._issue_warnings()
             raise
         except Exception as error:
+            self._chunks = chunks
             self._finish(error, "raise")
         self._position = self._current_position()
         self._chunk, self._delivered = following, 0
@@ -269,11 +274,11 @@ class ArrayIterator(Closing, Shared):
         end_read(error, on_error)
         raise StopIteration
 
-    def _start(self) -> Iterator[ArrayChunk]:
+    def _start(self) -> Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk]:
         if self._chunks is None:
             epochs = self._source.epochs(self.options, self.seed, self._counts)
             self._batching = Batching(epochs, self._representation, self.options, self.seed)
-            make = partial(self._batching.chunks, self._position)
+            make = partial(self._batching.chunks, self._current_position())
             self._chunks = make() if self.options.thread_count == 1 else BackgroundGenerator(make, _READY)
         return self._chunks
 
