@@ -101,6 +101,10 @@ FOUND = {
     ),
     "two copies of numbered shards in folders": "gcs folders ; copy_in:3 | copy_in:6 @ 0>1 8>0",
     "two copies of numbered shards in folders, in S3": "s3 folders ; copy_in:3 | copy_in:6 @ 0>1 8>0",
+    "an index that could not be written after rows were removed": (
+        "s3 grown indexed:1 indexed:2 ; dataset | delete:3 @ 19!slow"
+    ),
+    "an index that could not be written after all rows were removed": "kms fixed write_indexed:12 ; delete:13 @ 22!slow",
     "an index of a shard that is copied to its name, where a checksum of the same content differs": (
         "kms fixed write_indexed:13 ; write:14 | index | verify @ 17>1"
     ),

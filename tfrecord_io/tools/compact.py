@@ -26,7 +26,7 @@ from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_copy import RecordOutput
 from tfrecord_io.typing import IndexLike, OpenedDataset, Path, ProgressLike, StorageLike
 from tfrecord_io.write.column_indexes import ColumnIndexes
-from tfrecord_io.write.frame_sink import FrameSink
+from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
 from tfrecord_io.write.writer import WriteReport
 
 _ONE_DATASET = say(
@@ -108,10 +108,11 @@ def compact(
         sinks = _write(copied, compaction, options, undo)
         compaction.publish([shard for _, shard in sinks], None)
         undo.pop_all()
-    for sink, _ in sinks:
-        sink.publish_indexes()
     files = tuple(sink.file for sink, _ in sinks)
-    indexes.write({file.path: file.records for file in files})
+    with indexes_of_published():
+        for sink, _ in sinks:
+            sink.publish_indexes()
+        indexes.write({file.path: file.records for file in files})
     compaction.warn_of_left()
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     compression, columns = compaction.manifest.compression, copied.schema.columns

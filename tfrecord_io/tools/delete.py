@@ -21,7 +21,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import Published, ReplacedError, add_remark, printable, say
+from tfrecord_io.errors import ReplacedError, printable, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.lookup import found_again, open_columns, unless_stale, warn_of_stale
@@ -52,7 +52,7 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
-from tfrecord_io.write.frame_sink import FrameSink, with_prefix
+from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published, with_prefix
 
 _MOST_FILES = 8  # that are read at a time
 _WITHOUT_MANIFEST = say(
@@ -331,11 +331,12 @@ class _Deletion:
             undo.pop_all()
         logger.info("removed: %s, %d records", self._path, removed)
         self._written_bytes = sum(sink.bytes for sink in sinks)
-        if self._replacement is not None:
-            for sink in sinks:
+        with indexes_of_published("the rows are removed"):
+            for sink in sinks if self._replacement is not None else ():
                 sink.publish_indexes()
+            self._rebuild(sinks, columns)
+        if self._replacement is not None:
             self._replacement.warn_of_left()
-        self._rebuild(sinks, columns)
 
     def _file_of(self, found: _Found, files: dict[str, ManifestFile]) -> ManifestFile:
         assert self._replacement is not None
@@ -416,13 +417,8 @@ class _Deletion:
             if names is not None and sink.records:
                 paths.setdefault(names, []).append(sink.path)
         for names, files in paths.items():
-            try:
-                options = replace(self._options, on_error="raise", progress=False)
-                index_columns(resolve_sources(files, options), names, options)
-            except BaseException as error:
-                text = "the rows are removed nevertheless; tfr.build_index makes the column indexes"
-                add_remark(error, Published(text))
-                raise
+            options = replace(self._options, on_error="raise", progress=False)
+            index_columns(resolve_sources(files, options), names, options)
 
     def report(self) -> DeleteReport:
         """What was done, or would be."""

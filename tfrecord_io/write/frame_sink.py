@@ -6,8 +6,8 @@ import os
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Sized
-from contextlib import suppress
+from collections.abc import Iterator, Sequence, Sized
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,15 @@ from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import IndexLike
 from tfrecord_io.write.column_indexes import ColumnIndexes
 
-_REINDEX = say("{tfr.build_index|tfr index} makes the index")
+
+@contextmanager
+def indexes_of_published(records: str = "the records are published") -> Iterator[None]:
+    """Make errors of the block, which publishes the indexes of records, say what has happened to the records."""
+    try:
+        yield
+    except BaseException as error:
+        add_remark(error, Published(f"{records} nevertheless") & say("{tfr.build_index|tfr index} makes the index"))
+        raise
 
 
 @dataclass(frozen=True)
@@ -104,11 +112,11 @@ class Sink(NotCopied, ABC):
             self.discard_after(error)
             raise
         try:
-            self.publish_indexes()
-            if indexes is not None:
-                indexes.write({file.path: file.records for file in self.files})
+            with indexes_of_published():
+                self.publish_indexes()
+                if indexes is not None:
+                    indexes.write({file.path: file.records for file in self.files})
         except BaseException as error:
-            add_remark(error, Published("the records are published nevertheless") & _REINDEX)
             self.discard_after(error)  # the other indexes
             raise
         self.closed = True
