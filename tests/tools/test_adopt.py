@@ -186,7 +186,9 @@ def test_errors_of_other_calls_lead_here(tmp_path: Path) -> None:
 def test_files_of_the_other_tool_that_come_later_are_not_read(tmp_path: Path) -> None:
     spark_tree(tmp_path, {"": [pa.table({"x": [1]})]}, None)
     tfr.adopt(tmp_path)
-    tfr.write_tfrecord({"x": [2]}, tmp_path / spark_name(9, None))
+    spark_tree(tmp_path / "later", {"": [pa.table({"x": [2]})]}, None)
+    (later,) = (tmp_path / "later").glob("part-*")
+    later.rename(tmp_path / spark_name(9, None))
     with pytest.warns(UserWarning, match="does not name them"):
         assert tfr.read_table(tmp_path)["x"].to_pylist() == [1]
     (tmp_path / "_MANIFEST.json").unlink()
