@@ -108,6 +108,9 @@ FOUND = {
     "an index of a shard that is copied to its name, where a checksum of the same content differs": (
         "kms fixed write_indexed:13 ; write:14 | index | verify @ 17>1"
     ),
+    "a directory that is removed before a folder is made in it": (
+        "disk folders ; append:2 | append:3 @ 5>1 11>0 17>1 23>0 28!EIO 29>1 32>0 34>1 41>0"
+    ),
     "a directory that is removed after a look at it": "disk fixed ; copy_in:4 | write:7 @ 26>1 41>0 42>1 44!EIO",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }

@@ -172,19 +172,31 @@ def _is_other_than_directory(path: str) -> bool:
 
 def create_directories(directory: str) -> tuple[str, ...]:
     """Create a directory and its parents; returns those that were missing, the deepest first."""
-    missing = []
+    created: list[str] = []
+    for name in _missing_directories(directory):
+        try:
+            os.mkdir(name)
+            created.insert(0, name)
+        except FileExistsError:
+            pass  # it is another's, or could not be looked up
+        except FileNotFoundError:
+            parent = os.path.dirname(name)
+            if not parent or os.path.isdir(parent):  # the working directory is gone, or a filesystem such as /proc
+                raise
+            return (*create_directories(directory), *created)  # a writer that failed has removed the parent it made
+    return tuple(created)
+
+
+def _missing_directories(directory: str) -> list[str]:
+    """A directory and those of its parents that do not exist, the deepest last."""
+    missing: list[str] = []
     while directory and not os.path.isdir(directory):
         if _is_other_than_directory(directory):
             text = "expected a directory, got a file or a dangling link"
             raise NotADirectoryError(errno.ENOTDIR, text, directory)
-        missing.append(directory)
+        missing.insert(0, directory)
         directory = os.path.dirname(directory)
-    created: list[str] = []
-    for name in reversed(missing):
-        with suppress(FileExistsError):  # it is another's, or could not be looked up
-            os.mkdir(name)
-            created.insert(0, name)
-    return tuple(created)
+    return missing
 
 
 _NAMED = "the complete file has its name"  # which does not say whether the rows are published
