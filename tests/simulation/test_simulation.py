@@ -101,6 +101,9 @@ FOUND = {
     ),
     "two copies of numbered shards in folders": "gcs folders ; copy_in:3 | copy_in:6 @ 0>1 8>0",
     "two copies of numbered shards in folders, in S3": "s3 folders ; copy_in:3 | copy_in:6 @ 0>1 8>0",
+    "a copy whose file another writer has stored twice": (
+        "azure fixed+retries ; write_indexed:5 | clean copy_in:8 @ 6>1 23>0 34>0"
+    ),
     "an index that could not be written after rows were removed": (
         "s3 grown indexed:1 indexed:2 ; dataset | delete:3 @ 19!slow"
     ),

@@ -183,7 +183,7 @@ class CopiedDataset(Publication):
 
     def _check_existing(self) -> list[str]:
         if not self._is_before(self._place.read()):
-            raise self._is_replaced()
+            raise self.overtaken_error()
         return []
 
     def _is_before(self, manifest: Manifest | None) -> bool:
@@ -214,7 +214,7 @@ class CopiedDataset(Publication):
 
         def begun(manifest: Manifest | None) -> Manifest:
             if not self._is_before(manifest) and (manifest is None or manifest.id != self._id):
-                raise self._is_replaced()
+                raise self.overtaken_error()
             new = replace(self.plan.wanted, id=self._id, complete=False)
             if not known_to_copies:
                 new = _unknown_to_copies(new)
@@ -283,9 +283,9 @@ class CopiedDataset(Publication):
     def _published_by(self, manifest: Manifest | None) -> Manifest:
         if self.plan.begins:
             if manifest is None or manifest.id != self._id:
-                raise self._is_replaced()
+                raise self.overtaken_error()
         elif not self._is_before(manifest):
-            raise self._is_replaced()
+            raise self.overtaken_error()
         new = self._final(self._before)
         return replace(new, staged_before=self._staged_before(manifest, new))
 
@@ -321,7 +321,8 @@ class CopiedDataset(Publication):
         is_named = {*_contents(self.plan.wanted)} <= {*_contents(manifest)}
         return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}
 
-    def _is_replaced(self) -> OSError:
+    def overtaken_error(self) -> OSError:
+        """The error for a dataset, or a shard, that another writer was faster to write."""
         text = "another writer has written this dataset meanwhile: copy it again"
         self._overtaken = OSError(errno.EBUSY, text, self._place.path)
         return self._overtaken

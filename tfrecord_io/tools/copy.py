@@ -521,7 +521,10 @@ class _Copy:
             if not is_exclusive:
                 raise
         target.make_room(number)
-        return file.path, self._pass(source, open_file, share, self.records)
+        try:
+            return file.path, self._pass(source, open_file, share, self.records)
+        except FileExistsError as error:
+            raise target.overtaken_error() from error
 
     def _move_indexes(self, copied: _DatasetCopy) -> None:
         """Copy the indexes of a published dataset, which are those of the same version."""
