@@ -46,6 +46,7 @@ from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings
 from tfrecord_io.schema.types import value_type
+from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
@@ -400,7 +401,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         stated=options.any_suffix,
     )
     if not output.sharded:
-        if output.file is None:
+        if output.file is None and not is_url(path):  # in a bucket, the look would double the requests; readers warn
             check_named(path, options.storage)
         sink: Sink = FrameSink(
             path,

@@ -102,7 +102,7 @@ def test_a_target_inside_a_dataset_in_a_bucket_is_refused(s3: Bucket) -> None:
             tfr.merge(s3.url(src), s3.url("d/s.tfrecord"), **storage)
     assert tfr.merge(s3.url("d"), s3.url("s.tfrecord"), **storage).records == 2
     with pytest.raises(FileExistsError, match="append to it by"):
-        tfr.merge(s3.url("s.tfrecord"), s3.url("d/s.tfrecord"), **storage)
+        tfr.salvage(s3.url("s.tfrecord"), s3.url("d/s.tfrecord"), **storage)
 
 
 @pytest.mark.parametrize("name", TOOLS)
