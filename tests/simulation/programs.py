@@ -435,7 +435,7 @@ class Run:
             return
         for step in self.program.before:
             self._call(step, target, 0)
-        for step in copied:
+        for step in dict.fromkeys(copied):
             rows = _rows_of(step)
             target.source(rows).write_source(rows)
         _prepared[which] = self.world.state(), [replace(call) for call in self.calls], self.scheduler.now

@@ -114,6 +114,13 @@ FOUND = {
     "a directory that is removed before a folder is made in it": (
         "disk folders ; append:2 | append:3 @ 5>1 11>0 17>1 23>0 28!EIO 29>1 32>0 34>1 41>0"
     ),
+    "a copy that is made again while an overwrite removes its shards": (
+        "s3 folders+retries append:1 ; copy_in:4 | overwrite:7 @ 10>1 15>0"
+    ),
+    "a copy that is made again while an overwrite removes its shards, where no ETag is a hash": (
+        "kms folders+retries append:1 append:2 ; tasks:3 copy_in:4 | delete:3 copy_in:6 overwrite:7 "
+        "@ 7>1 18>0 27>1 40>0 48>0 58>1 67>0 74>1 85>0"
+    ),
     "a directory that is removed after a look at it": "disk fixed ; copy_in:4 | write:7 @ 26>1 41>0 42>1 44!EIO",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }

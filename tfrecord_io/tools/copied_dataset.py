@@ -5,7 +5,8 @@ Files wait where no reader takes them for data:
 - On a disk under staged names, ``_<id>-00003.staged``, where the id is made of what the source's manifest states.
 - In a bucket, a dataset that does not exist yet is stored under its names behind a manifest that readers refuse.
 - Into a dataset in a bucket, files with the id of a writing in their names are stored under these, which no reader
-  reads before the manifest has them; others are staged, and copied within the store at the end.
+  reads before the manifest has them; others are staged, and copied within the store at the end. Where the target had
+  shards of this id before, they get another one.
 
 A file is stored only when all of it was checked. So a copy that was killed is continued by those names alone: what is
 there, with the size that the manifest states, is not copied again. An error leaves it, too; `tfr clean` removes it.
@@ -122,6 +123,25 @@ def plan(
     stale = tuple(name for name in dict.fromkeys((*before, *names)) if name in listing and name not in is_right)
     gone = tuple(name for name in before if name not in names)
     return Plan(wanted, tuple(moved), tuple(stored), kept, staged, stale if begins else (), gone, begins, by_store)
+
+
+def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:
+    """A manifest without the names of shards that were replaced in a target, which a writer may still be removing.
+
+    In a store without locks no condition protects a new shard of such a name, since names with the id of a writing are
+    used once. The ids that it gets instead follow from the old ones, so that the next copy finds these files.
+    """
+    if known is None or not known.replaced_ids:
+        return wanted
+    named, replaced = set(known.paths), set(known.replaced_ids)
+
+    def unused(path: str) -> str:
+        while path not in named and (id := id_in(path)) and id in replaced:
+            head, _, tail = path.rpartition(id)
+            path = f"{head}{hashlib.blake2b(id.encode(), digest_size=8).hexdigest()}{tail}"
+        return path
+
+    return replace(wanted, files=tuple(replace(file, path=unused(file.path)) for file in wanted.files))
 
 
 def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:

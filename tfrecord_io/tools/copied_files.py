@@ -77,19 +77,20 @@ class FoundDataset:
         source = source_of(self.fs, entry)
         return replace(source, shard=shard, size=file.bytes, pipe=None)
 
-    def indexes(self, moved: Collection[str], target: Listing) -> list[tuple[str, Source]]:
-        """The indexes to copy, with their names below `root`: of files that are `moved`, and what a target lacks.
+    def indexes(self, paths: Iterable[str], moved: Collection[str], target: Listing) -> list[tuple[str, Source]]:
+        """The indexes to copy, with their names in a target: of files that are `moved`, and what the target lacks.
 
+        `paths` has the names that the files have there.
         A file without a certain name has none: what is beside its name may be the index of the file that it replaces,
         which is being removed.
         """
         found = []
-        for file in self.manifest.files:
+        for file, path in zip(self.manifest.files, paths, strict=False):  # the target may have more
             if file.staged is not None:
                 continue
-            for name in _indexes_of(file.path):
-                entry = self.listing.get(name)
-                if entry is not None and (file.path in moved or name not in target or target[name].size != entry.size):
+            for own, name in zip(_indexes_of(file.path), _indexes_of(path), strict=True):
+                entry = self.listing.get(own)
+                if entry is not None and (path in moved or name not in target or target[name].size != entry.size):
                     found.append((name, source_of(self.fs, entry)))
         return found
 

@@ -44,7 +44,7 @@ from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import open_named
 from tfrecord_io.storage.write.atomic_local import create_directories
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan
+from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan, with_unused_names
 from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
@@ -404,7 +404,9 @@ class _Copy:
         files = tuple(file if file.staged is None else replace(file, staged=None) for file in wanted.files)
         wanted = replace(wanted, files=files, replaces=())
         known, version = known_manifest(self.fs, self.listing, name)
-        is_own = name in self._own
+        is_own, is_local = name in self._own, isinstance(self.fs, LocalFileSystem)
+        if not is_local:
+            wanted = with_unused_names(wanted, known)
         if found.is_part and self.update and self.filters is None:
             text = say("{update=True} would remove the other files of the dataset from the target")
             raise ValueError(
@@ -417,8 +419,8 @@ class _Copy:
             others = [file for file in known.files if file.path not in chosen and file.path not in names]
             wanted = replace(wanted, files=(*wanted.files, *others))
         by_store = self._is_by_store(found)
-        keeps, stages_all = not self.overwrite or is_own, isinstance(self.fs, LocalFileSystem)
-        planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=stages_all, by_store=by_store)
+        keeps = not self.overwrite or is_own
+        planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=is_local, by_store=by_store)
         lost = next((number for number in planned.moved if number >= len(found.manifest.files)), None)
         if lost is not None:
             text = "the target's manifest names this file, but it is missing" & say(
@@ -539,7 +541,7 @@ class _Copy:
         copied.found.version.check_unchanged()
 
     def _indexes(self, copied: _DatasetCopy) -> list[tuple[str, Source]]:
-        return copied.found.indexes(copied.plan.new(), self.listing)
+        return copied.found.indexes(copied.plan.wanted.paths, copied.plan.new(), self.listing)
 
     def _move_files(self, files: Sequence[tuple[str, Source]], *, records: bool) -> None:
         stores = [FsspecFileSystem(source.remote[0]) for _, source in files[:1] if source.remote is not None]
