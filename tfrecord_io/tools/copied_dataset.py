@@ -235,7 +235,8 @@ class CopiedDataset(Publication):
         def begun(manifest: Manifest | None) -> Manifest:
             if not self._is_before(manifest) and (manifest is None or manifest.id != self._id):
                 raise self.overtaken_error()
-            new = replace(self.plan.wanted, id=self._id, complete=False)
+            ids = ids_replaced(manifest, self.plan.wanted)
+            new = replace(self.plan.wanted, id=self._id, complete=False, replaced_ids=ids)
             if not known_to_copies:
                 new = _unknown_to_copies(new)
             return replace(new, staged_before=self._staged_before(manifest, new))
