@@ -25,8 +25,8 @@ from rounds import rounds
 from sample_images import image_of, mask, saved
 from strategies import sequence_example
 from tfrecord_io.arrays.image_decoding import ImageDecoder
+from tfrecord_io.arrow.image_pixels import PixelReader, jpeg_decoder
 from tfrecord_io.arrow.output.to_numpy import Dense
-from tfrecord_io.arrow.pixels import PixelReader, jpeg_decoder
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.options.arrays import ColumnLayout
 from tfrecord_io.schema.image_form import image_form

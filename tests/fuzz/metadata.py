@@ -38,7 +38,7 @@ from reading_modes import small_index_groups
 from records import example, floats, framed, int64s
 from tfrecord_io.cli.schema_text import schema_text
 from tfrecord_io.index.column_search import column_indexes
-from tfrecord_io.index.lookup import open_columns
+from tfrecord_io.index.find_index import open_columns
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import indexed_fields

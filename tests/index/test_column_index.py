@@ -26,7 +26,7 @@ from reading_modes import small_index_groups
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.index import column_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
-from tfrecord_io.index.lookup import open_columns
+from tfrecord_io.index.find_index import open_columns
 from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.storage.paths.manifest import find_sidecars

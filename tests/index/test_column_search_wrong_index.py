@@ -20,7 +20,7 @@ from reading import read_by
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.index import lookup, record_index
+from tfrecord_io.index import find_index, record_index
 from tfrecord_io.training.batches_by_number import by_number
 
 SCHEMA = {"id": "int64", "label": "int64", "pad": "bytes"}
@@ -30,7 +30,7 @@ Ids = list[int]
 @pytest.fixture(autouse=True)
 def few_records_are_compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The first and the last record of each file, as if it had many."""
-    for module in (record_index, lookup):
+    for module in (record_index, find_index):
         monkeypatch.setattr(module, "SMALL_BYTES", 0)
     for is_local in (True, False):
         monkeypatch.setitem(record_index._SOME, is_local, 2)

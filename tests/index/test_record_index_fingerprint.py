@@ -22,7 +22,7 @@ from reading import read_by
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.index import lookup, record_index
+from tfrecord_io.index import find_index, record_index
 from tfrecord_io.storage.read.random_access_file import RemoteRandomAccessFile
 from tfrecord_io.tools.index_files import write_indexes
 
@@ -153,7 +153,7 @@ WAYS = {
 @pytest.mark.parametrize("small", [True, False])
 def test_on_a_disk(small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files up to 256 KiB are compared wholly; of larger ones as many records as are written here."""
-    for module in (record_index, lookup) if not small else ():
+    for module in (record_index, find_index) if not small else ():
         monkeypatch.setattr(module, "SMALL_BYTES", 0)
 
     @settings(max_examples=rounds(60))
@@ -167,9 +167,9 @@ def test_on_a_disk(small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("small", [True, False])
 def test_in_a_bucket(s3: Bucket, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (record_index, lookup) if not small else ():
+    for module in (record_index, find_index) if not small else ():
         monkeypatch.setattr(module, "SMALL_BYTES", 0)
-    for most in (record_index._SOME, lookup._HEADERS):
+    for most in (record_index._SOME, find_index._HEADERS):
         monkeypatch.setitem(most, False, 64)
 
     @settings(max_examples=rounds(10))
@@ -235,13 +235,13 @@ def test_few_bytes_of_a_large_file_are_read(tmp_path: Path, monkeypatch: pytest.
     tfr.build_index(path, columns=["id"])
     os.utime(path, (1, 1))  # else nothing can have changed since its index was written
     read: list[int] = []
-    original = lookup.RandomAccessFile.read_all
+    original = find_index.RandomAccessFile.read_all
 
     def counted(file: Any, begins: Any, ends: Any, gap: int | None = None) -> Any:
         read.extend(end - begin for begin, end in zip(begins, ends, strict=True))
         return original(file, begins, ends, gap)
 
-    monkeypatch.setattr(lookup.RandomAccessFile, "read_all", counted)
+    monkeypatch.setattr(find_index.RandomAccessFile, "read_all", counted)
     with tfr.open_random(path):
         assert (len(read), sum(read)) == (64, 256)
 
@@ -266,7 +266,7 @@ def test_requests_of_an_index_in_a_bucket(s3: Bucket, monkeypatch: pytest.Monkey
     schema = {"id": "string", "pad": "bytes"}
     for name, most in (("a", 0), ("b", 8)):
         if most:  # the server gives the same tag to the same content
-            monkeypatch.setattr(lookup, "_is_tag", lambda version: False)
+            monkeypatch.setattr(find_index, "_is_tag", lambda version: False)
         requested.clear()
         dataset = tfr.dataset(s3.url(f"{name}.tfrecord"), schema=schema, **options)
         assert dataset.filter(pc.field("id") == "x").to_table().num_rows == 0

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import scatter
+from tfrecord_io.arrow.image_pixels import PixelReader
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows, list_lengths
-from tfrecord_io.arrow.pixels import PixelReader
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tfrecord_io.arrow.pixels import (
+from tfrecord_io.arrow.image_pixels import (
     IMAGE_FORMATS,
     KNOWN_FORMATS,
     QUARTER_TURNED,
@@ -21,7 +21,7 @@ from tfrecord_io.arrow.pixels import (
     tiff_form,
 )
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.format.magic import looks_like
+from tfrecord_io.format.foreign_files import looks_like
 
 _CHANNELS = {"1": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "La": 2, "PA": 2, "RGBA": 4, "RGBa": 4, "CMYK": 4, "RGBX": 4}
 _PNG_METADATA = {b"eXIf", b"tEXt", b"zTXt", b"iTXt"}  # chunks that can have an orientation

@@ -17,7 +17,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DamagedDataWarning, EncodeError, printable, say, warn
-from tfrecord_io.format.magic import IMAGES
+from tfrecord_io.format.foreign_files import IMAGES
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import cpu_count
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem

@@ -4,7 +4,7 @@ The sidecar ``x.tfrecord.index`` has the format of NVIDIA DALI (``tfrecord2idx``
 line ``<offset> <size>`` for each record, of its whole frame, without a header.
 """
 
-from tfrecord_io.index.lookup import IndexWriter, find_indexes, read_index, usable_index
+from tfrecord_io.index.find_index import IndexWriter, find_indexes, read_index, usable_index
 from tfrecord_io.index.record_index import SUFFIX, SUFFIXES, RecordIndex, scan_index, scan_sizes
 
 __all__ = [

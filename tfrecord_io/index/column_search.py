@@ -23,7 +23,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
-from tfrecord_io.index.lookup import open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.find_index import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error

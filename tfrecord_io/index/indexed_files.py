@@ -12,7 +12,7 @@ import numpy as np
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.index.lookup import usable_index, warn_of_stale
+from tfrecord_io.index.find_index import usable_index, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex, scan_index
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error

@@ -17,8 +17,8 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable, say
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.column_search import column_indexes
+from tfrecord_io.index.find_index import open_columns, unless_stale
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.lookup import open_columns, unless_stale
 from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text

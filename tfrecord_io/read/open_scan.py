@@ -351,7 +351,7 @@ def count_scan(scan: Scan) -> int:
         with open_scan(scan.select([])) as reader:
             return sum(batch.num_rows for batch in reader)
     options = scan.options
-    from tfrecord_io.index.lookup import KnownCounts
+    from tfrecord_io.index.find_index import KnownCounts
     from tfrecord_io.read.chunks.count_frames import count_each
 
     known = KnownCounts.of_options(options)
@@ -542,7 +542,7 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
         return set()
     from tfrecord_io.index.column_index import REWRITE_COLUMNS
     from tfrecord_io.index.column_search import kept_frames
-    from tfrecord_io.index.lookup import warn_of_stale
+    from tfrecord_io.index.find_index import warn_of_stale
 
     options: dict[str, Any] = {"offset": 0, "on_error": "raise", "progress": False}
     every = replace(scan, row_filter=row_filter).only([]).decoded().over((source for _, source, _ in asked), **options)

@@ -16,7 +16,7 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.index import find_indexes
-from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_each

@@ -20,7 +20,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarn
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index import find_indexes
-from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.write import CopyOptions, WriteOptions
 from tfrecord_io.progress import ProgressMeter

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.index import find_indexes
-from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import LIMITS, FrameOptions, raises
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each

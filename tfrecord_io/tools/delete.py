@@ -24,7 +24,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, printable, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
-from tfrecord_io.index.lookup import found_again, open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.find_index import found_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
 from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions

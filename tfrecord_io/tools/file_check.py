@@ -21,7 +21,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind, Layout, RecordType, Text
-from tfrecord_io.index.lookup import found_again
+from tfrecord_io.index.find_index import found_again
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile

@@ -11,7 +11,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
-from tfrecord_io.index.lookup import write_index
+from tfrecord_io.index.find_index import write_index
 from tfrecord_io.log import logger
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
-from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import MIB, DatasetValue, leaves_out, unwrapped
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import count_each

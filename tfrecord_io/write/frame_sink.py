@@ -22,7 +22,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, say
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.index.lookup import IndexWriter, check_indexable, remove_index
+from tfrecord_io.index.find_index import IndexWriter, check_indexable, remove_index
 from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes

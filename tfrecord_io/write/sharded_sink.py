@@ -33,7 +33,7 @@ from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.index.lookup import check_uncompressed
+from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack

@@ -35,7 +35,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.format.kinds import Layout
-from tfrecord_io.index.lookup import check_uncompressed
+from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.options.write import ADDING, WriteOptions

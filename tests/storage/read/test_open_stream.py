@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import CompressionError
-from tfrecord_io.format.magic import SIGNS, looks_like
+from tfrecord_io.format.foreign_files import SIGNS, looks_like
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.open_stream import open_source
 

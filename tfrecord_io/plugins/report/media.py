@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.format.magic import looks_like
+from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.schema.field import IMAGE_KEY
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")

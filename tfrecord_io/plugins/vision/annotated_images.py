@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import ImageHeader, image_header, without_orientation
-from tfrecord_io.arrow.pixels import pillow
+from tfrecord_io.arrow.image_pixels import pillow
 from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled

@@ -10,13 +10,13 @@ from typing import Any, NoReturn, get_args
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.pixels import pillow
+from tfrecord_io.arrow.image_pixels import pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut
-from tfrecord_io.format.magic import looks_like
+from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.options import StorageOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions

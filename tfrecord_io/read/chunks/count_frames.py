@@ -12,7 +12,7 @@ from tfrecord_io.engine.contract import Fault
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.index import scan_sizes
-from tfrecord_io.index.lookup import KnownCounts
+from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import MIB
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile, Recover, Step

@@ -231,7 +231,7 @@ def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
     no TFRecord file at all.
     """
     from tfrecord_io.engine.fault_messages import is_other_format
-    from tfrecord_io.format.magic import ZEROS
+    from tfrecord_io.format.foreign_files import ZEROS
 
     if isinstance(error, TFRecordError) and error.of_memory:
         return False

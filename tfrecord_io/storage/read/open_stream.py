@@ -62,7 +62,7 @@ def open_source(
         head = _read_head(raw, source.path, size)
         may_be_damaged = recover and not is_record_header(head)
         if may_be_damaged and asks:
-            from tfrecord_io.format.magic import ZEROS, looks_like
+            from tfrecord_io.format.foreign_files import ZEROS, looks_like
 
             may_be_damaged = looks_like(head) in (None, ZEROS)  # a hole at the start of a file is damage
         if compression == INFER:
@@ -113,7 +113,7 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
     elif other is not None:
         content = f"{other.name} data"
     elif codec is not None:
-        from tfrecord_io.format.magic import looks_like
+        from tfrecord_io.format.foreign_files import looks_like
 
         content = looks_like(head) or "something else"
     else:

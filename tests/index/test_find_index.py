@@ -14,7 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import framed, header, written
-from tfrecord_io.index import find_indexes, indexed_files, lookup, read_index
+from tfrecord_io.index import find_index, find_indexes, indexed_files, read_index
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -199,7 +199,7 @@ def test_other_sizes_between_the_first_and_the_last_record(
     engine: str, path: Path, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not small:
-        monkeypatch.setattr(lookup, "SMALL_BYTES", 0)
+        monkeypatch.setattr(find_index, "SMALL_BYTES", 0)
     path.write_bytes(framed(b"one", b"1", b"22", b"three"))
     path.with_name("a.tfrecord.index").write_text("0 19\n19 18\n37 17\n54 21\n")
     with pytest.raises(tfr.errors.CorruptRecordError, match="record 1 at byte 19 has 17 bytes, not 18"):
@@ -232,14 +232,14 @@ def test_offsets_beyond_four_gib(tmp_path: Path) -> None:
 
 def remove_before_opening(patch: pytest.MonkeyPatch, path: Path) -> None:
     """Remove the index of a file before it is opened."""
-    opened = lookup.open_random_access
+    opened = find_index.open_random_access
 
     def removed_first(source: Any) -> Any:
         if source.path != str(path):
             os.unlink(source.path)
         return opened(source)
 
-    patch.setattr(lookup, "open_random_access", removed_first)
+    patch.setattr(find_index, "open_random_access", removed_first)
 
 
 @pytest.mark.parametrize("call", [tfr.count, lambda path: len(tfr.open_random(path))])

@@ -13,7 +13,7 @@ import numpy as np
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import MissingDependencyError, printable, say
-from tfrecord_io.format.magic import IMAGES, looks_like
+from tfrecord_io.format.foreign_files import IMAGES, looks_like
 from tfrecord_io.schema.image_form import CONTAIN, CROP, INDEX, NEAREST, PAD, ImageForm
 
 IMAGE_FORMATS = tuple(name.upper() for name in IMAGES)  # a closed list: some of Pillow's formats run other programs
