@@ -124,6 +124,9 @@ FOUND = {
     "a copy that is made again while another one removes its shards, which it had not published": (
         "s3 folders ; copy_in:4 | copy_in:6 | copy_in:4 @ 9x 20>2"
     ),
+    "a copy that is made again while another one of the same files begins, and dies": (
+        "s3 folders ; copy_in:4 | copy_in:4 | copy_in:4 @ 9x 20>2 35x"
+    ),
     "a directory that is removed after a look at it": "disk fixed ; copy_in:4 | write:7 @ 26>1 41>0 42>1 44!EIO",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }

@@ -119,7 +119,8 @@ def plan(
             moved.append(number)
     names = set(wanted.paths)
     begins = not is_complete and not stages_all
-    is_right = {wanted.files[number].path for number in stored}
+    # A copy by the store replaces what has a name with an id, which another one may have published meanwhile.
+    is_right = {wanted.files[number].path for number in stored} | {path for path in names if by_store and id_in(path)}
     stale = tuple(name for name in dict.fromkeys((*before, *names)) if name in listing and name not in is_right)
     gone = tuple(name for name in before if name not in names)
     return Plan(wanted, tuple(moved), tuple(stored), kept, staged, stale if begins else (), gone, begins, by_store)
