@@ -23,6 +23,7 @@ import programs
 import pytest
 from runs import by_seed, run, simulated
 
+from tfrecord_io.index import find_index
 from tfrecord_io.storage.paths import manifest, resolve
 from tfrecord_io.storage.read import source
 from tfrecord_io.storage.system import PosixSystem
