@@ -346,7 +346,7 @@ class Publication:
             except FileExistsError as error:
                 self._stored.discard(name)
                 self._check_still_begun()
-                raise (self._is_replaced() if self._replaces else error) from None
+                raise (self.overtaken_error() if self._replaces else error) from None
 
     # ---- publishing
 
@@ -417,7 +417,7 @@ class Publication:
 
         def begun(manifest: Manifest | None) -> Manifest:
             if manifest is not None or self._existing:
-                raise self._is_replaced() if self._replaces else self._exists(manifest_name(self._stem))
+                raise self.overtaken_error() if self._replaces else self._exists(manifest_name(self._stem))
             return replace(own, complete=False)
 
         if not self._existing:
@@ -441,7 +441,7 @@ class Publication:
         else:
             is_own = manifest is not None and manifest.id == self._id
             if not self._stages and not is_own:
-                raise self._is_replaced()
+                raise self.overtaken_error()
             if not self._replaces and manifest is not None and not is_own:
                 raise self._exists(manifest_name(self._stem))
             if self._stages and not is_own:
@@ -465,7 +465,7 @@ class Publication:
         if staged is not None and manifest is not None and manifest.id not in self._seen_ids:
             is_there = self._fs.entry(self._directory + staged, is_file=True) is not None
             if not is_there or staged in manifest.staged_before:
-                raise self._is_replaced()
+                raise self.overtaken_error()
 
     def _staged_before(self, manifest: Manifest | None, new: Manifest) -> tuple[str, ...]:
         """The files without which the writers before can change nothing once their manifest is replaced."""
@@ -533,7 +533,7 @@ class Publication:
             self._place.check(staged)
         except OSError as error:
             if self._published() is None:  # another writer removed the staged shards
-                raise self._is_replaced() from error
+                raise self.overtaken_error() from error
             raise
         before, names = () if old is None else old.paths, set(new.paths)
         gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
@@ -552,7 +552,7 @@ class Publication:
         self._prepare_removals(gone)
         current = self._published()
         if current is None and not self._grows:
-            raise self._is_replaced()
+            raise self.overtaken_error()
         if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
             self._others.update(filter(self._is_numbered, gone))
         used = set(() if current is None else current.paths)
@@ -599,20 +599,20 @@ class Publication:
 
         for _ in range(_MOST_ROUNDS):
             if not self._place.is_exclusive and self._published() is None:
-                raise self._is_replaced()
+                raise self.overtaken_error()
             calls = [partial(move, file) for file in files]
             files = [file for file, is_moved in zip(files, self._each(calls), strict=True) if not is_moved]
             if not files:
                 return
             self._note_versions(names=[file.path for file in files])
-        raise self._is_replaced()
+        raise self.overtaken_error()
 
     def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
         """The manifest at the end, with the shards that other writers have added meanwhile."""
         if current is None or not self._has_own(current):
             if self._grows:
                 return current or new
-            raise self._is_replaced()
+            raise self.overtaken_error()
         own = set(new.paths if new.id == self._id else ())
         files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
         removed = set(new.replaces).difference(self.left, self._others)
@@ -695,7 +695,7 @@ class Publication:
 
         def stated(manifest: Manifest | None) -> Manifest:
             if manifest is None:
-                raise self._is_replaced()
+                raise self.overtaken_error()
             known = {*(file.path for file in manifest.files), *manifest.replaces}
             new = [name for name in left if name not in known]
             return replace(manifest, replaces=(*manifest.replaces, *new)) if new else manifest
@@ -722,9 +722,9 @@ class Publication:
 
     def _check_still_begun(self) -> None:
         if (manifest := self._place.find()) is None or manifest.id != self._id:
-            raise self._is_replaced()
+            raise self.overtaken_error()
 
-    def _is_replaced(self) -> OSError:
+    def overtaken_error(self) -> OSError:
         text = "another writer has written this dataset at the same time; write it again"
         self._overtaken = OSError(errno.EBUSY, text, self._place.path)
         return self._overtaken
