@@ -298,3 +298,12 @@ def test_few_classes_carry_the_data() -> None:
     assert 0 < len(rows) <= 10
     for name, module in rows:
         assert f"class {name}" in FILES[module].read_text(encoding="utf-8"), (name, module)
+
+
+def test_no_dataset_is_left_in_the_root_of_the_repository() -> None:
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        pytest.skip("not a checkout")
+    command = ["git", "ls-files", "*.tfrecord", "*_MANIFEST.json"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [name for name in listed if not name.startswith("tests/")] == []
