@@ -58,7 +58,7 @@ class TestHF(AdapterSuite):
         return opened.filter([("ints", ">", least)])
 
     def first(self, opened: tfr.Dataset, n: int) -> tfr.Dataset:
-        return opened.limited(n)
+        return opened.limit(n)
 
     def count(self, opened: tfr.Dataset) -> int:
         return sum(1 for _ in opened.to_hf(**self.keywords))
@@ -112,7 +112,7 @@ def test_shards_are_shared_by_ranks(numbers: tfr.Dataset) -> None:
     assert sorted(row["x"] for part in parts for row in part) == list(range(40))
     assert [len(part) for part in parts] == [20, 20]
     assert sorted(row["x"] for row in stream.shuffle(seed=1, buffer_size=10)) == list(range(40))
-    assert numbers.limited(7).to_hf(shards=4).num_shards == 1
+    assert numbers.limit(7).to_hf(shards=4).num_shards == 1
 
 
 def test_a_stream_resumes_and_pickles(numbers: tfr.Dataset) -> None:

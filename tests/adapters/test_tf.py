@@ -49,7 +49,7 @@ class TestTF(AdapterSuite):
         return opened.filter([("ints", ">", least)])
 
     def first(self, opened: tfr.Dataset, n: int) -> tfr.Dataset:
-        return opened.limited(n)
+        return opened.limit(n)
 
     def count(self, opened: tfr.Dataset) -> int:
         return sum(len(batch["ints"]) for batch in opened.select(["ints"]).to_tf(batch_size=4))

@@ -64,7 +64,7 @@ class TestTorch(AdapterSuite):
         return opened.filter([("ints", ">", least)])
 
     def first(self, opened: tfr.Dataset, n: int) -> tfr.Dataset:
-        return opened.limited(n)
+        return opened.limit(n)
 
     def count(self, opened: tfr.Dataset) -> int:
         return len(self.rows(opened, ["ints"])["ints"])
