@@ -107,7 +107,7 @@ def test_columns_that_a_projection_renames(tmp_path: Path) -> None:
     from tfrecord_io.plugins.engines.ray import _datasource_class
 
     tfr.write_tfrecord({"a": [1, 2], "b": [4, 5], "c": [7, 8]}, tmp_path / "in.tfrecord")
-    source = _datasource_class()(tfr.dataset(tmp_path / "in.tfrecord"))
+    source = _datasource_class()(unwrapped(tfr.dataset(tmp_path / "in.tfrecord")))
     source._projection_map = {"a": "b", "b": "a"}  # as Ray 2.54 does for rename_columns; 2.59 renames by itself
     (task,) = source.get_read_tasks(1)
     assert task.schema.names == ["b", "a"]
