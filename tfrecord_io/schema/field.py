@@ -42,14 +42,7 @@ from tfrecord_io.schema.tensor_types import (
     is_fixed_shape_tensor,
     register_variable_shape_tensor,
 )
-from tfrecord_io.schema.types import (
-    MOST_LEVELS,
-    UnsupportedType,
-    is_deep,
-    is_list_like,
-    plain_kind,
-    with_bools_as_bytes,
-)
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, refuse_deep, with_bools_as_bytes
 
 # What conversions raise for a value or a text that does not fit a type.
 CONVERSION_ERRORS = (
@@ -281,9 +274,10 @@ class Field:
             raise SchemaError(reason, feature=self.feature, expected=names, got=self.encoding)
         if self.required and t.is_null(self.type):
             raise SchemaError("a column of nulls cannot be required", feature=self.feature)
-        if is_deep(self.type):
-            reason = f"its type has more than {MOST_LEVELS} levels"
-            raise SchemaError(reason, feature=self.feature, advice="flatten it")
+        try:
+            refuse_deep(self.feature, self.type)
+        except UnsupportedType as error:
+            raise SchemaError(error.reason, feature=self.feature, advice=error.advice) from error
         self._set_part()
         if self.empty not in (None, NULL) or (self.empty and self.part == FEATURE_LIST):
             expected = f"None or {NULL!r}" if self.part == CONTEXT else "None for a feature list"

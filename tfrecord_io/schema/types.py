@@ -40,7 +40,7 @@ _LARGE = (pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY)
 EXTENSIONS = ("arrow.bool8", "arrow.json", "arrow.uuid")
 
 
-MOST_LEVELS = 120  # of a type; Arrow reads a schema with up to 123
+_MOST_LEVELS = 120  # of a type; Arrow reads a schema with up to 123
 
 
 class UnsupportedType(TypeError):
@@ -224,9 +224,15 @@ def with_fields(type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa
 def is_deep(type: pa.DataType) -> bool:
     """Whether a type has more levels than Arrow could read again from an embedded schema."""
     types, level = [type], 0
-    while level <= MOST_LEVELS and (types := [each.field(at).type for each in types for at in range(each.num_fields)]):
+    while level <= _MOST_LEVELS and (types := [each.field(at).type for each in types for at in range(each.num_fields)]):
         level += 1
-    return level > MOST_LEVELS
+    return level > _MOST_LEVELS
+
+
+def refuse_deep(feature: str, type: pa.DataType) -> None:
+    """Raise UnsupportedType for a type that `is_deep`."""
+    if is_deep(type):
+        raise UnsupportedType(feature, f"its type has more than {_MOST_LEVELS} levels", "flatten it")
 
 
 def without_run_ends(type: pa.DataType) -> pa.DataType:

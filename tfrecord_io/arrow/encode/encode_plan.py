@@ -41,16 +41,7 @@ from tfrecord_io.schema.leaf import (
     with_encoding,
 )
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
-from tfrecord_io.schema.types import (
-    MOST_LEVELS,
-    UnsupportedType,
-    is_deep,
-    is_list_like,
-    is_text,
-    plain_kind,
-    relist,
-    value_type,
-)
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, refuse_deep, relist, value_type
 
 _NAMES_IN_WARNING = 10
 _INT64_MAX = 2**63 - 1
@@ -192,8 +183,7 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
     """Put the encodings into the metadata of a column; of one that plain features cannot store, that it is nested."""
     if plain_kind(column.type) is not None and column.name not in asked and not column.metadata:
         return _annotate(column, column.name, asked, None, raw_float64)
-    if is_deep(column.type):
-        raise UnsupportedType(column.name, f"its type has more than {MOST_LEVELS} levels", "flatten it")
+    refuse_deep(column.name, column.type)
     form = asked.get(column.name) or encoding_of(column)
     if form == JSON:
         asked.pop(column.name, None)
