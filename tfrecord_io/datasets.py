@@ -587,7 +587,7 @@ class WindowedDataset(Windows, _DerivedDataset):
     @property
     def scan(self) -> Dataset:
         """The episodes."""
-        return Dataset(LazyScan.planned(self.episodes))
+        return Dataset(self.episodes)
 
 
 @overload

@@ -157,7 +157,7 @@ def scan_of(path: Any, options: ReadOptions) -> Scan:
 
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
-    path = unwrapped(path)
+    path = unwrapped(as_list(path))
     if isinstance(path, Scan):
         sources, stated = given(path, options)
         if isinstance(sources, Scan):
@@ -167,7 +167,6 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
             return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
         assert path.origin is not None
         return replace(plan_sources(sources, stated), origin=(path.origin[0], stated))
-    path = unwrapped(as_list(path))
     sources = resolve_sources(path, options)
     origin: tuple[Any, ReadOptions] | None = (path, options)
     if isinstance(path, list) and any(isinstance(part, Scan) for part in path):

@@ -44,7 +44,7 @@ _STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in
 def is_source(value: object) -> bool:
     """Whether a value that may be data is a path, a dataset, or a list of those."""
     parts = value if isinstance(value, list | tuple) and value else [value]
-    return all(isinstance(part, str | os.PathLike | DatasetValue | Scan) for part in parts)
+    return all(isinstance(part, str | os.PathLike | DatasetValue) for part in parts)
 
 
 def as_list(source: Any) -> Any:

@@ -344,7 +344,6 @@ class CopiedDataset(Publication):
         return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}
 
     def overtaken_error(self) -> OSError:
-        """The error for a dataset, or a shard, that another writer was faster to write."""
         text = "another writer has written this dataset meanwhile: copy it again"
         self._overtaken = OSError(errno.EBUSY, text, self._place.path)
         return self._overtaken

@@ -725,6 +725,7 @@ class Publication:
             raise self.overtaken_error()
 
     def overtaken_error(self) -> OSError:
+        """The error for a dataset, or a shard, that another writer was faster to write."""
         text = "another writer has written this dataset at the same time; write it again"
         self._overtaken = OSError(errno.EBUSY, text, self._place.path)
         return self._overtaken
