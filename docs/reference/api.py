@@ -43,9 +43,10 @@ GROUPS = {
     "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset Limits mix open_random infer_schema",
     "Write": "write_tfrecord open_writer",
     "Convert": "convert explode windows",
-    "Other formats": "open_npy open_npz open_idx write_npy write_npz open_image_folder write_image_folder "
-    "open_file_folder write_file_folder embed_files open_coco open_voc open_yolo read_earth_engine write_earth_engine "
-    "open_elwc write_elwc read_events write_tfds",
+    "Images and folders of files": "open_image_folder write_image_folder open_coco open_voc open_yolo open_file_folder "
+    "write_file_folder embed_files",
+    "Other formats": "open_npy open_npz open_idx write_npy write_npz read_earth_engine write_earth_engine open_elwc "
+    "write_elwc read_events write_tfds",
     "Copy records": "split merge shuffle sample dedupe join compact copy delete adopt",
     "Inspect": "build_index count verify salvage describe report diff read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
@@ -91,7 +92,8 @@ METHODS = {
 TASKS = {
     "read": ("Read", ["Read", "Results"]),
     "write": ("Write", ["Write", "Records of any content"]),
-    "convert": ("Convert", ["Convert", "Other formats"]),
+    "convert": ("Convert", ["Convert", "Images and folders of files"]),
+    "formats": ("Other formats", ["Other formats"]),
     "copy": ("Split, merge, copy, delete", ["Copy records"]),
     "inspect": ("Inspect and repair", ["Inspect"]),
     "schemas": ("Schemas and fields", ["Schemas"]),
