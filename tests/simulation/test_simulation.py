@@ -128,6 +128,9 @@ FOUND = {
         "s3 folders ; copy_in:4 | copy_in:4 | copy_in:4 @ 9x 20>2 35x"
     ),
     "a directory that is removed after a look at it": "disk fixed ; copy_in:4 | write:7 @ 26>1 41>0 42>1 44!EIO",
+    "a copy to where a writer that fails removes what it began": (
+        "gcs fixed ; copy_in:14 | write:17 @ 3>1 9!slow+ 13>0 15>1"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

@@ -300,12 +300,20 @@ def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tupl
 
 
 def known_manifest(fs: FileSystem, listing: Listing, name: str) -> tuple[Manifest | None, ManifestVersion | None]:
-    """The manifest that a target has; of a damaged one an incomplete dataset without files."""
+    """The manifest that a target has; of a damaged one an incomplete dataset without files.
+
+    Raises
+    ------
+    ReplacedError
+        It is gone since it was listed, as a writer that fails removes what it began: the listing is outdated.
+    """
     entry = listing.get(name)
     if entry is None:
         return None, None
     try:
         manifest = parse_manifest(read_manifest(fs, entry), fs.display_path(entry.name))
+    except FileNotFoundError as error:
+        raise replaced_error(fs.display_path(entry.name), "dataset") from error
     except CorruptRecordError:
         manifest = None
     if manifest is None:
