@@ -128,6 +128,12 @@ FOUND = {
         "s3 folders ; copy_in:4 | copy_in:4 | copy_in:4 @ 9x 20>2 35x"
     ),
     "a directory that is removed after a look at it": "disk fixed ; copy_in:4 | write:7 @ 26>1 41>0 42>1 44!EIO",
+    "a shard that is stored twice, as an answer was lost, while a reader lists it": (
+        "kms folders ; append:1 | convert @ 3!timeout+ 9>0"
+    ),
+    "a shard of a task that is copied twice, as an answer was lost, while a reader lists it": (
+        "gcs grown ; tasks:1 | table @ 9!timeout+ 12>0"
+    ),
     "a copy to where a writer that fails removes what it began": (
         "gcs fixed ; copy_in:14 | write:17 @ 3>1 9!slow+ 13>0 15>1"
     ),

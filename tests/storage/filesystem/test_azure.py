@@ -18,7 +18,7 @@ from limited import set_limits
 from reading import read_by
 from servers import Bucket, around_requests
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem.azure import MOST_DELETED, Blob, delete_blobs
+from tfrecord_io.storage.filesystem.azure import MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.storage.filesystem.retries import is_transient
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.atomic_remote import AzureOutput
@@ -253,8 +253,8 @@ def test_a_copy_that_the_store_does_not_make_at_once_is_waited_for(
     start, look = BlobClient.start_copy_from_url, BlobClient.get_blob_properties
     told = ["success", "pending", "pending"]
 
-    async def started(self: Any, url: str) -> Any:
-        return {**await start(self, url), "copy_status": told.pop()}
+    async def started(self: Any, url: str, **condition: Any) -> Any:
+        return {**await start(self, url, **condition), "copy_status": told.pop()}
 
     async def looked(self: Any) -> Any:
         properties = await look(self)
@@ -270,6 +270,11 @@ def test_a_copy_that_the_store_does_not_make_at_once_is_waited_for(
     told += ["failed", "pending"]
     with pytest.raises(OSError, match="the store did not copy a staged file: failed"):
         copy()
+    told += ["success", "pending", "pending"]  # of a copy that a request began whose answer was lost
+    copy_new = source.copy_to(target, MISSING)
+    with pytest.raises(FileExistsError):
+        asyncio.run_coroutine_threadsafe(copy_new, azure.fs.loop).result()
+    assert told == []
 
 
 # ---- errors, URLs

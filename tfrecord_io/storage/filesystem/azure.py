@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tfrecord_io.storage.filesystem.os_errors import azure_code, raise_os_errors, replaced_error
+from tfrecord_io.storage.filesystem.retries import http_status
 
 AZURE = ("az", "abfs", "abfss")  # protocols of adlfs
 MISSING = "*"  # instead of a version: no blob must have the name
@@ -88,15 +90,33 @@ class Blob:
             await self._client.delete_blob(**_condition(version))
 
     async def copy_to(self, other: Blob, version: str | None = None) -> None:
-        """Let the store copy the blob within its account, replacing this version or, with None, of any."""
-        target = other._client
+        """Let the store copy the blob within its account, replacing this version or, with None, of any.
+
+        A copy that is refused since one is under way, as a request whose answer was lost has begun it, ends after that.
+        """
         with raise_os_errors(other._path):
-            status = (await target.start_copy_from_url(self._client.url, **_condition(version)))["copy_status"]
-            while status == "pending":
-                await asyncio.sleep(_COPY_SECONDS)
-                status = (await target.get_blob_properties()).copy.status
+            try:
+                answer = await other._client.start_copy_from_url(self._client.url, **_condition(version))
+            except Exception as error:  # of Azure's library
+                if http_status(error) in (409, 412):
+                    with suppress(FileNotFoundError), raise_os_errors(other._path):
+                        await other._copied(await other._copy_status())
+                raise
+            status = await other._copied(answer["copy_status"])
         if status != "success":
             raise OSError(errno.EIO, f"the store did not copy a staged file: {status}", other._path)
+
+    async def _copied(self, status: str | None) -> str | None:
+        """Wait as long as a copy to the blob is pending; returns its status."""
+        while status == "pending":
+            await asyncio.sleep(_COPY_SECONDS)
+            status = await self._copy_status()
+        return status
+
+    async def _copy_status(self) -> str | None:
+        """How far the copy to the blob is; None if it is not one."""
+        status: str | None = (await self._client.get_blob_properties()).copy.status
+        return status
 
 
 async def delete_blobs(fs: Any, container: str, keys: Sequence[str]) -> list[str]:

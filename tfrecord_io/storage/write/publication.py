@@ -136,8 +136,9 @@ class Publication:
         self._existing = self._check_existing()
         self._models = list(islice(filter(self._is_shard, self._existing), 1))
         self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
-        # Another writer may write to the names of a new dataset, too.
-        self._is_exclusive = place.is_conditional and not (self._stages or self._grows)
+        # Another writer may write to the names of a new dataset, too; a shard that is added is stored once, also if an
+        # answer is lost: one that is stored again is another version than the one that a reader has listed.
+        self._is_exclusive = place.is_conditional and not self._stages
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
         self._fences: set[str] = set()  # own ones that were put
@@ -339,11 +340,15 @@ class Publication:
         self._stored.add(name)
         if shard.output is None:
             if not is_stored and shard.staged != name:
-                self._place.move(str(shard.staged), name, size=shard.bytes)
+                version = "" if self._is_exclusive else None
+                if not self._place.move(str(shard.staged), name, size=shard.bytes, version=version):
+                    self._place.check([ManifestFile(name, shard.records, shard.bytes, shard.crc32c)])
         elif shard.output.is_open:
             try:
                 shard.output.commit()
             except FileExistsError as error:
+                if self._grows:  # no other writer has its name
+                    raise
                 self._stored.discard(name)
                 self._check_still_begun()
                 raise (self.overtaken_error() if self._replaces else error) from None
