@@ -177,6 +177,17 @@ def test_no_files_but_a_directory_of_none(tmp_path: Path) -> None:
     assert [piece.read().num_rows for piece in dataset.pieces(4)] == [0, 0]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_selection_without_rows_keeps_its_columns_beside_others(path: Path, tmp_path: Path, first: bool) -> None:
+    tfr.write_tfrecord(pa.table({"other": [1.5]}), tmp_path / "other.tfrecord")
+    none, other = tfr.dataset(path).filter(f("label") > 2), tfr.dataset(tmp_path / "other.tfrecord")
+    both = none + other if first else other + none
+    assert set(both.schema.names) == {"label", "name", "image", "id", "other"}
+    assert both.schema.field("image").equals(none.schema.field("image"))
+    assert both.to_table()["other"].to_pylist() == [1.5]
+    assert (none + none).to_table().equals(none.to_table())
+
+
 @pytest.mark.parametrize(
     ("method", "extra", "library"),
     [("to_torch", "torch", "torch"), ("to_tf", "tf", "tensorflow"), ("to_hf", "hf", "datasets")],

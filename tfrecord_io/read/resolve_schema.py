@@ -34,8 +34,8 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     ForeignFeature,
     SchemaRevision,
     first_contents,
-    manifest_has_schema,
     schema_of_empty,
+    schemas_are_stated,
     unite_embedded,
 )
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -331,7 +331,7 @@ class _Planner:
         if options.record_type == "bytes":
             return self._payloads(reader)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
-        is_stated = uses_embedded and manifest_has_schema(self.sources)  # also columns that no file has yet
+        is_stated = uses_embedded and schemas_are_stated(self.sources)  # also columns that no file has yet
         if assumptions.embedded is None and is_stated:  # no file is opened for it
             assumptions = replace(assumptions, embedded=self._united(None))
         elif assumptions.embedded is None and (uses_embedded or self._infers):
@@ -637,8 +637,8 @@ class _Planner:
 
         if not self.has_united:
             self.has_united = True
-            of_manifest = manifest_has_schema(self._all_sources)
-            begins = not of_manifest and self._all_sources[:begin] == self.sources[:begin]
+            known = schemas_are_stated(self._all_sources)
+            begins = not known and self._all_sources[:begin] == self.sources[:begin]
             sources = self._all_sources[begin:] if begins else self._all_sources
             self.all_embedded = unite_embedded(embedded if begins else None, first_contents(sources, self.options))
         if self.all_embedded is None or embedded is None:

@@ -240,17 +240,16 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
 
 
 def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[tuple[bytes, str]]:
-    """The embedded schemas of files, of their manifest or else their first record, and the paths.
+    """The embedded schemas of files, as stated without reading them or else of their first record, and the paths.
 
     Of remote files, the first bytes are requested side by side.
     """
-    unknown = [source for source in sources if _manifest_schema(source) is None and _has_first_record(source)]
+    unknown = [source for source in sources if _stated(source) is None and _has_first_record(source)]
     recover = leaves_out(options.on_error)
     open_file = partial(RecordFile, compression=options.compression, block_bytes=_HEAD_BYTES, recover=recover)
     with SourcePrefetcher(unknown, heads=True) as prefetched:
         for source in sources:
-            content = _manifest_schema(source)
-            path = source.path if content is None or source.shard is None else source.shard.manifest.path
+            content, path = _stated(source) or (None, source.path)
             if content is None and _has_first_record(source):
                 with (
                     suppress(TFRecordError, OSError),
@@ -261,13 +260,18 @@ def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[
                 yield content, path
 
 
-def manifest_has_schema(sources: Sequence[Source]) -> bool:
+def schemas_are_stated(sources: Sequence[Source]) -> bool:
     """Whether the schema of all files is known without reading one."""
-    return None not in map(_manifest_schema, sources)
+    return None not in map(_stated, sources)
 
 
-def _manifest_schema(source: Source) -> bytes | None:
-    return None if source.shard is None else source.shard.manifest.schema
+def _stated(source: Source) -> tuple[bytes, str] | None:
+    """The schema that a manifest has, or that the rows of a dataset have, and the path of what states it."""
+    if source.shard is not None and source.shard.manifest.schema is not None:
+        return source.shard.manifest.schema, source.shard.manifest.path
+    if source.derived is not None and source.derived.schema is not None:
+        return source.derived.schema, source.path
+    return None
 
 
 def _has_first_record(source: Source) -> bool:
