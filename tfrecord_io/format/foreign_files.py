@@ -91,6 +91,8 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a WebP image", _riff(b"WEBP")),
     ("a WAV file", _riff(b"WAVE")),
     ("a TIFF image", _begins(b"II*\0", b"MM\0*")),
+    ("an AVIF image", _at(4, b"ftypavif", b"ftypavis")),
+    ("a HEIC image", _at(4, b"ftyphei", b"ftyphev", b"ftypmif1")),
     ("an MP4 video", _at(4, b"ftyp")),
     *_signs_of(FORMATS.core),
     ("a Feather V1 file", _begins(b"FEA1")),

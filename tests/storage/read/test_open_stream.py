@@ -188,6 +188,9 @@ RIEGELI = bytes.fromhex(
     [
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG image"),
         (b"\xff\xd8\xff\xe0\0\x10JFIF\0", "a JPEG image"),
+        (b"\0\0\0\x1cftypavif\0\0\0\0", "an AVIF image"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0", "a HEIC image"),
+        (b"\0\0\0\x20ftypisom\0\0\2\0", "an MP4 video"),
         (RIEGELI, "a Riegeli or ArrayRecord file"),
         (b"Obj\x01\x04\x14avro.codec", "an Avro file"),
         (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
