@@ -332,6 +332,24 @@ def test_files_without_a_manifest_are_not_copied_into_a_dataset(store: Store, tm
     assert store.read("d").equals(TABLE)
 
 
+@pytest.mark.parametrize("store", STORES, indirect=True)
+def test_files_are_copied_into_a_folder_of_a_dataset_only_if_it_has_them(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    source = Store(str(tmp_path), None)
+    source.write("files/b.tfrecord")
+    store.write("d/", partition_by=["day"])
+    folder = min(name.rpartition("/")[0] for name in store.files("d") if "=" in name)
+    shard = min(name for name in store.files("d") if name.startswith(folder))
+    source.write("whole/", shards=2)
+    for path, into in [("files", folder), ("files/b.tfrecord", f"{folder}/c.tfrecord"), ("whole", folder)]:
+        with pytest.raises(FileExistsError, match=r"a dataset, whose manifest would not name '.*'.*d/'?$"):
+            copied(source, path, store, f"d/{into}")
+    (tmp_path / "backup").mkdir()
+    copied(store, f"d/{shard}", source, "backup/")
+    copied(source, f"backup/{shard.rpartition('/')[2]}", store, f"d/{folder}/", mode="overwrite")  # it was damaged
+    assert store.read("d").num_rows == TABLE.num_rows
+
+
 def test_an_update_removes_no_file_that_another_dataset_of_the_directory_has(tmp_path: Path) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "d/train@2")
     (tmp_path / "files").mkdir()

@@ -35,6 +35,7 @@ from tfrecord_io.storage.paths.file_names import (
     is_record_file,
     manifest_name,
     parse_spec,
+    roots_of_folders,
     stem_of,
 )
 from tfrecord_io.storage.paths.manifest import Manifest
@@ -472,6 +473,8 @@ class _Copy:
 
     def _check_datasets(self, found: Found, gone: Sequence[str]) -> None:
         """Refuse files that readers of a dataset in the target would not see, and to remove files that it has."""
+        names = [*(name for name, _ in found.files), *(manifest_name(each.manifest.dataset) for each in found.datasets)]
+        self._check_folder([self.directory + name for name in names])
         if not found.files or found.datasets:
             return
         for manifest in filter(stem_of, self.listing):
@@ -488,6 +491,16 @@ class _Copy:
             new = next((name for name, _ in found.files if name not in named), None)
             if new is not None and stem_of(manifest) == DIRECTORY_STEM:
                 raise unnamed_error(os.fspath(self.target), self.fs.display_path(self.directory + new))
+
+    def _check_folder(self, paths: Sequence[str]) -> None:
+        """Refuse files that readers of a dataset would not see, one of whose folders the target is."""
+        name, roots = manifest_name(DIRECTORY_STEM), roots_of_folders(self.directory)
+        found = self.fs.entries([root + name for root in roots], are_files=True)
+        for root, entry in zip(roots, found, strict=True):
+            known, _ = known_manifest(self.fs, {} if entry is None else {name: entry}, name)
+            named = set(paths) if known is None else {root + path for path in known.paths}
+            if (new := next((path for path in paths if path not in named), None)) is not None:
+                raise unnamed_error(self.fs.display_path(root), self.fs.display_path(new))
 
     # ---- moving
 
