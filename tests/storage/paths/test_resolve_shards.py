@@ -56,8 +56,15 @@ def test_several_families_in_a_directory_are_refused_with_a_glob_for_each_that_w
     assert sorted(sizes) == [1, 1, 2, 3]
 
 
-def test_the_glob_of_a_family_matches_numbers_of_more_digits(tree):
-    tree.make("part-m-00000", "part-r-00000", "part-r-100000")
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["part-m-00000", "part-r-00000", "part-r-100000"],
+        ["a-00000.tfrecord", "part-00000.tfrecord", "part-00001-0123456789abcdef.tfrecord"],
+    ],
+)
+def test_the_glob_of_a_family_matches_all_numbers_of_its_shards(tree, names):
+    tree.make(*names)
     with pytest.raises(ValueError, match="families of shards; name one") as caught:
         tree.found("")
     globs = [g for g in str(caught.value).split("'") if "?????" in g]

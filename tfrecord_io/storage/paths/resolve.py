@@ -662,7 +662,7 @@ def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> No
 
 def _globs(fs: FileSystem, shards: _Shards) -> list[str]:
     by_count: dict[str, set[str]] = {}
-    number = "?????" if all(shard.index < 10**5 for _, shard in shards) else "?????*"
+    number = "?????" if all(shard.index < 10**5 and not shard.id for _, shard in shards) else "?????*"
     for entry, shard in shards:
         rest = number if shard.count is None else f"*-of-{shard.count_text}"
         directory = fs.display_path(entry.parent) if entry.parent else ""
