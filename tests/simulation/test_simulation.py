@@ -137,6 +137,7 @@ FOUND = {
     "a copy to where a writer that fails removes what it began": (
         "gcs fixed ; copy_in:14 | write:17 @ 3>1 9!slow+ 13>0 15>1"
     ),
+    "a request that a store refused, and made": "kms folders ; append:1 | tasks:2 @ 1>1 13>0 22!slow+ 23!slow",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""
