@@ -28,7 +28,7 @@ from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import as_list, given, paths_of, record_sources
-from tfrecord_io.schema.column_selection import entries_of, is_glob
+from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.embedded import embedded_content
 from tfrecord_io.storage.read.source import ManifestShard, Source
 
@@ -388,7 +388,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
     options, features = scan.options, scan.features.names
     is_declared = scan.resolved.source == "schema="
     if not is_declared and (
-        options.columns is None or any(is_glob(entry) or entry.startswith("!") for entry in entries_of(options.columns))
+        options.columns is None or any(is_glob(entry) or entry.startswith("!") for entry in options.columns)
     ):
         return None
     fields = indexed_fields(scan, features) if options.record_type is None else []

@@ -50,7 +50,7 @@ from tfrecord_io.read.record_checks import (
 )
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.remedies import Caller, Keyword
-from tfrecord_io.schema.column_selection import Projection, apply_overrides, entries_of, is_glob, is_overridden
+from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.observation import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
@@ -166,7 +166,7 @@ def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> Re
         if owner is not None:
             reason = say("the filter names the feature, which is the column '{}' of {schema=}", printable(owner.column))
             raise FeatureNotFoundError(reason, feature=feature.feature, advice="name the column")
-    entries = ("*",) if options.columns is None else tuple(entries_of(options.columns))
+    entries = ("*",) if options.columns is None else options.columns
     schema = Schema([*declared, *added], declared.metadata)
     return options.changed(schema=schema, columns=(*entries, *(f"!{name}" for name in missing)))
 
@@ -248,8 +248,8 @@ class _Planner:
             )
             options = options.changed(schema_overrides=overrides or None)
         self._delivered: Projection | None = None  # of all columns, where `columns=` names that of the paths of files
-        entries, paths = entries_of(options.columns or ()), options.include_file_paths
-        if any(entry.removeprefix("!") == paths for entry in entries):
+        entries, paths = options.columns or (), options.include_file_paths
+        if paths is not None and (paths in entries or f"!{paths}" in entries):
             self._delivered = Projection(entries)
             others = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
             options = options.changed(columns=others if others or paths in entries else None)

@@ -30,7 +30,7 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.column_selection import Projection, entries_of
+from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.embedded import embedded_content, field_bytes, pack
 from tfrecord_io.storage.filesystem.locate import is_remote, locate
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -122,7 +122,7 @@ def _of_columns(options: AnyOptions) -> AnyOptions:
     if columns is None or paths is None or chosen(paths):
         return options
     left_out = (f"!{paths}",) if chosen.leaves_out(paths) else with_paths((), paths)
-    return options.changed(columns=(*entries_of(columns), *left_out))
+    return options.changed(columns=(*columns, *left_out))
 
 
 def _is_same(value: Any, own: Any) -> bool:
