@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 
 from rounds import rounds
 from suites.conditions import CONDITIONS, VALUES
-from tfrecord_io.arrow.expressions import is_simple, values_of
-from tfrecord_io.options.condition import Condition
+from tfrecord_io.arrow.expressions import values_of
 from tfrecord_io.options.filters import condition_of
-
-
-def simple_condition(expression: pc.Expression) -> Condition | None:
-    condition = condition_of(expression)
-    return condition if is_simple(condition) else None
-
 
 f = pc.field
 
@@ -36,12 +29,12 @@ def batch_of(rows: int) -> pa.RecordBatch:
 @settings(max_examples=rounds(300))
 @given(CONDITIONS, st.sampled_from([0, 1, 24]))
 def test_the_values_are_those_of_arrow(condition: Any, rows: int) -> None:
-    batch, simple = batch_of(rows), simple_condition(condition)
+    batch = batch_of(rows)
     try:
         expected = batch.filter(condition)
     except (pa.ArrowException, KeyError, IndexError):  # the last of no rows, before Arrow 20
         return
-    values = None if simple is None else values_of(simple, batch)
+    values = values_of(condition_of(condition), batch)
     if values is not None:
         assert repr(batch.filter(values).to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
 
@@ -58,9 +51,7 @@ FLOATS = st.floats(width=32) | st.sampled_from([0.1, 1e-40, 16777216.0, 3.402823
 def test_floats_are_compared_as_arrow_does(values: list[float | None], literal: float, operator: str) -> None:
     column = pa.array(values, pa.float32())
     batch, condition = pa.RecordBatch.from_arrays([column], ["x"]), getattr(f("x"), operator)(literal)
-    simple = simple_condition(condition)
-    assert simple is not None
-    passing = values_of(simple, batch)
+    passing = values_of(condition_of(condition), batch)
     assert passing is not None
     rows = pa.record_batch({"row": range(len(values)), "x": column})
     assert pa.table(rows).filter(passing)["row"].equals(pa.table(rows).filter(condition)["row"])
@@ -84,9 +75,7 @@ def test_floats_are_compared_as_arrow_does(values: list[float | None], literal: 
     ids=str,
 )
 def test_a_simple_condition(condition: Any) -> None:
-    simple = simple_condition(condition)
-    assert simple is not None
-    assert values_of(simple, batch_of(24)) is not None
+    assert values_of(condition_of(condition), batch_of(24)) is not None
 
 
 @pytest.mark.parametrize(
@@ -107,5 +96,4 @@ def test_a_simple_condition(condition: Any) -> None:
     ids=str,
 )
 def test_a_condition_that_is_not_simple(condition: Any) -> None:
-    simple = simple_condition(condition)
-    assert simple is None or values_of(simple, batch_of(24)) is None
+    assert values_of(condition_of(condition), batch_of(24)) is None

@@ -49,13 +49,13 @@ class _NotSimple(Exception):
     pass
 
 
-def is_simple(condition: Condition) -> bool:
-    """Whether a condition has no calls but comparisons, ``&``, ``|``, ``~`` and ``is_valid()``."""
-    return condition.functions <= _FUNCTIONS
-
-
 def values_of(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray | None:
-    """The values of a condition for the rows of a batch; None if they depend on a cast, or on no column."""
+    """The values of a simple condition for the rows of a batch; None if it is not simple, or depends on no column.
+
+    A simple condition has no calls but comparisons, ``&``, ``|``, ``~`` and ``is_valid()``, and needs no other cast.
+    """
+    if not condition.functions <= _FUNCTIONS:
+        return None
     try:
         values = _values(condition, batch)
     except _NotSimple:

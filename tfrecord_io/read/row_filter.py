@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.expressions import is_simple, values_of, with_typed_literals
+from tfrecord_io.arrow.expressions import values_of, with_typed_literals
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -80,7 +80,7 @@ class RowFilter:
             condition = with_typed_literals(condition, schema)
             arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
             empty = pa.RecordBatch.from_arrays(arrays, condition.columns)
-            values = values_of(condition, empty) if is_simple(condition) else None
+            values = values_of(condition, empty)
             type_ = (_evaluated(condition, empty) if values is None else values).type
         except SchemaError as error:
             error.of_argument = True
@@ -109,7 +109,7 @@ class RowFilter:
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Whether each row of a batch, which has all of `columns`, fulfils the condition; null counts as false."""
-        values = values_of(self.condition, batch) if is_simple(self.condition) else None
+        values = values_of(self.condition, batch)
         if values is None:
             values = _evaluated(self.condition, batch.select(list(self.columns))).cast(pa.bool_())
         return values.fill_null(False) if values.null_count else values
