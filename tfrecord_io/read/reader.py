@@ -413,34 +413,31 @@ class Reader(BatchStream):
             With ``records_intact``, the number of rows before the damage.
         """
         with self._lock:
-            return self._read_all()
+            self._refuse_used()
+            if self._started:
+                return self._with_common_index(to_table(list(self), self.schema))
+            replan = self._planned.replan
+            self._may_unite = replan is not None
+            try:
+                while True:
+                    batches = [batch for batch, _ in self._built() if len(batch)]
+                    if self._revision is None:
+                        break
+                    if replan is None:
+                        self._raise_late(self._revision)
+                    batches.clear()
+                    self._begin(replan(self._reader, self._revision))
+                table = self._with_common_index(to_table(batches, self._schema))
+                self._started = self._ended = True
+                return table
+            except Exception as error:
+                self._fail(error)
+                raise
+            except BaseException as interrupt:
+                self._interrupted(interrupt)
+                raise
 
-    def _read_all(self) -> pa.Table:
-        self._refuse_used()
-        if self._started:
-            return self.with_common_index(to_table(list(self), self.schema))
-        replan = self._planned.replan
-        self._may_unite = replan is not None
-        try:
-            while True:
-                batches = [batch for batch, _ in self._built() if len(batch)]
-                if self._revision is None:
-                    break
-                if replan is None:
-                    self._raise_late(self._revision)
-                batches.clear()
-                self._begin(replan(self._reader, self._revision))
-            table = self.with_common_index(to_table(batches, self._schema))
-            self._started = self._ended = True
-            return table
-        except Exception as error:
-            self._fail(error)
-            raise
-        except BaseException as interrupt:
-            self._interrupted(interrupt)
-            raise
-
-    def with_common_index(self, table: pa.Table) -> pa.Table:
+    def _with_common_index(self, table: pa.Table) -> pa.Table:
         """The table; its metadata states an index only if all files that were read have it."""
         if self.report.schema_source != "embedded" or self._reader.check.index_is_in(self._begun):
             return table
