@@ -360,9 +360,6 @@ def chunk_batches(
     `may_pass` is that of an early filter: what does not fit in a row that is known not to pass is no fault.
     """
     rows, left_out = chunk.held, list[int]()
-    if recovery is None and may_pass is None:
-        batch, fault = builder.batch(chunk.columns, rows, expansion)
-        return ChunkBatches([(0, batch)], fault)
 
     def make(begin: int, end: int) -> pa.RecordBatch | RowFault:
         is_whole, room = (begin, end) == (0, rows), expansion.room
