@@ -227,7 +227,8 @@ class ChunkReader:
         walker = self._walker
         if not max_rows or not (self._begin_segments() or self._load()):
             return None
-        chunk = self._new_chunk()
+        assert walker.file is not None
+        chunk = DecodedChunk(walker.file.path, walker.number, walker.record, 0, {})
         engine_decoder = decoder.engine_decoder
         engine_decoder.expect(min(max_bytes, self._expected_bytes(max_rows)))
         limit = BatchLimit(engine_decoder, max_bytes, max_integer_bytes)
@@ -466,11 +467,6 @@ class ChunkReader:
             max_bytes=max_bytes,
             final=walker.final,
         )
-
-    def _new_chunk(self) -> DecodedChunk:
-        walker = self._walker
-        assert walker.file is not None
-        return DecodedChunk(walker.file.path, walker.number, walker.record, 0, {})
 
     def _expected_bytes(self, max_rows: int) -> int:
         """An estimate of the next chunk's payload bytes; 0 if unknown. A larger one costs memory: see `Arena`."""
