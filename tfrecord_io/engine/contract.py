@@ -279,6 +279,10 @@ class Decoder(Protocol):
         """Payload bytes of each of the rows held, from row `begin` on; needs `Plan.keep_lengths`."""
 
     @property
+    def kept(self) -> Array | None:
+        """The numbers of the rows that the columns have, where others are known not to pass a filter; None: all."""
+
+    @property
     def counts(self) -> RecordCounts:
         """The records since the decoder was made."""
 

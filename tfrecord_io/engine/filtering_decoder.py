@@ -154,7 +154,6 @@ class FilteringDecoder:
 
     @property
     def kept(self) -> Array | None:
-        """The numbers of the rows that the columns have; None: all."""
         if sum(map(len, self._kept)) == self.rows:
             return None
         return np.concatenate([np.arange(r.start, r.stop) if isinstance(r, range) else r for r in self._kept])

@@ -117,6 +117,8 @@ class NativeColumns(LazyColumns):
 class NativeDecoder:
     """See `tfrecord_io.engine.contract.EngineDecoder`."""
 
+    kept: Array | None = None
+
     def __init__(self, plan: Plan) -> None:
         self._kernel = _kernel.Decoder(
             columns=list(plan.columns),

@@ -34,6 +34,8 @@ _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have byt
 class ReferenceDecoder:
     """Appends records to columns until they are taken; see `contract.EngineDecoder`."""
 
+    kept = None
+
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._embedded_accepted = False

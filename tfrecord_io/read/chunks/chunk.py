@@ -187,11 +187,6 @@ class DecodeSettings:
         return FilteringDecoder(engine, plan, self.prefilter)
 
 
-def kept_rows(decoder: Decoder) -> Array | None:
-    """The numbers of the rows that the columns of a decoder have, if it leaves out others; see `DecodedChunk.kept`."""
-    return getattr(decoder, "kept", None)  # of a FilteringDecoder
-
-
 def plan_limits(options: ReadOptions) -> dict[str, Any]:
     """The fields of a `Plan` that options state."""
     return {
@@ -309,10 +304,9 @@ class ChunkDecoder:
         """Move the decoded rows into the chunk, with their counts."""
         decoder = self.engine_decoder
         chunk.rows, chunk.payload_bytes = decoder.rows, decoder.value_bytes
-        chunk.integer_bytes, chunk.kept = decoder.integer_bytes, kept_rows(decoder)
-        chunk.counts = decoder.counts - self._counts
-        chunk.sequence = decoder.sequence
-        self._counts = decoder.counts
+        chunk.integer_bytes, chunk.kept = decoder.integer_bytes, decoder.kept
+        counts, chunk.sequence = decoder.counts, decoder.sequence
+        chunk.counts, self._counts = counts - self._counts, counts
         chunk.new_names = decoder.new_names[self._names :]
         self._names += len(chunk.new_names)
         chunk.columns = by_feature(decoder.take())
@@ -323,6 +317,7 @@ class PayloadDecoder:
     """A `tfrecord_io.engine.contract.Decoder` that parses nothing: for ``record_type="bytes"``, one column."""
 
     sequence = False
+    kept: Array | None = None
     counts = RecordCounts()
 
     def __init__(self, engine: Engine, check_crc: bool, max_record_bytes: int) -> None:

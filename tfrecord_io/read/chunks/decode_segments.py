@@ -10,14 +10,7 @@ from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Decoder, FileView, by_feature
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB, cpu_count
-from tfrecord_io.read.chunks.chunk import (
-    DecodedChunk,
-    DecodeSettings,
-    KnownRecords,
-    is_little,
-    kept_rows,
-    may_have_lists,
-)
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little, may_have_lists
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.segments import FileWindows, Segment, Segments
 from tfrecord_io.storage.read.block_reader import Bytes
@@ -143,7 +136,7 @@ class DecodedPart:
         if self._decoders.in_parts:
             decoder.complete()
         else:
-            chunk.kept = kept_rows(decoder)
+            chunk.kept = decoder.kept
             chunk.columns = by_feature(decoder.take())
             self.use_again()
 
