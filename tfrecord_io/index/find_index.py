@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -314,30 +314,20 @@ class KnownCounts:
 
     Parameters
     ----------
-    compression : str or None
-        As in `read_tfrecord`.
-    max_record_bytes : int
-        The number of records is unknown if one of them is longer: reading the file raises an error.
-    max_decompression_ratio : float, optional
-        For compressed files, which are read.
+    options : FrameOptions
+        By which the files are read. The number of records is unknown if one of them is longer than its limit: reading
+        the file raises an error.
     looks : bool
         Whether a ``dataset_info.json`` is looked for.
     """
 
-    compression: str | None
-    max_record_bytes: int
-    max_decompression_ratio: float | None = None
+    options: FrameOptions
     looks: bool = True
     _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
 
-    @classmethod
-    def of_options(cls, options: FrameOptions) -> Self:
-        """Those of files that a call reads."""
-        return cls(options.compression, options.limits.record_bytes, options.limits.decompression_ratio)
-
     @property
     def may_be_plain(self) -> bool:
-        return self.compression in (None, "infer")
+        return self.options.compression in (None, "infer")
 
     def indexes(self, sources: Sequence[Source]) -> Sequence[Source | None]:
         """The index file next to each file; none for compressed files, and those whose number is known without one."""
@@ -376,7 +366,7 @@ class KnownCounts:
             if text:
                 warn(text, StaleIndexWarning)
             return None
-        too_long = len(records) > 0 and int(records.sizes.max()) > self.max_record_bytes + FRAME_BYTES
+        too_long = len(records) > 0 and int(records.sizes.max()) > self.options.limits.record_bytes + FRAME_BYTES
         return None if too_long else len(records)
 
     def _from_tfds(self, source: Source) -> int | None:

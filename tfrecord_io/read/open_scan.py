@@ -353,7 +353,7 @@ def count_scan(scan: Scan) -> int:
     from tfrecord_io.index.find_index import KnownCounts
     from tfrecord_io.read.chunks.count_frames import count_each
 
-    known = KnownCounts.of_options(options)
+    known = KnownCounts(options)
     whole = [source for source in scan.sources if source.span is None]
     counts = list(count_each(whole, known.indexes(whole), known, threads=options.thread_count))
     parts = [source for source in scan.sources if source.span is not None]

@@ -189,7 +189,7 @@ def _stem(names: Sequence[str]) -> str:
 def _counted(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """The records of each file, and its size and CRC-32C."""
     crc32c = get_engine().crc32c
-    known = KnownCounts.of_options(options)
+    known = KnownCounts(options)
     counts = list(count_each(sources, find_indexes(sources), known, threads=options.thread_count))
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:

@@ -120,7 +120,7 @@ class CopiedRecords:
     def count(self) -> int:
         """The number of records, by the cheapest method that applies to each file."""
         indexes = find_indexes(self.sources, None, self.options.source)
-        return sum(count_each(self.sources, indexes, KnownCounts.of_options(self.options.reading)))
+        return sum(count_each(self.sources, indexes, KnownCounts(self.options.reading)))
 
     def frames(self) -> Iterator[tuple[str, Frames]]:
         """Yield all records, with the folders that they are copied to; the data is valid until the next step.

@@ -78,7 +78,7 @@ def count(
             return count_scan(path)
     sources = resolve_sources(path, options)
     recovery = recovery_of(options.on_error, sources)
-    known = KnownCounts.of_options(options)
+    known = KnownCounts(options)
     if index is not None and (options.check_crc or not known.may_be_plain):
         plain = say("{compression=}: only plain files have one", compression=options.compression)
         reason = say("{check_crc=True} reads all records") if options.check_crc else plain

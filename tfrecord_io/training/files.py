@@ -246,7 +246,7 @@ class FileEpochs(Epochs):
         if self._filter is not None:
             raise TypeError("the number of batches is unknown: it depends on the filter")
         options = self._scan.options
-        total, known = 0, KnownCounts.of_options(options)
+        total, known = 0, KnownCounts(options)
         try:
             indexes = known.indexes(self._sources)
             for source, index in zip(self._sources, indexes, strict=True):
@@ -269,7 +269,7 @@ class FileEpochs(Epochs):
 def records_of_files(scan: Scan) -> list[int]:
     """The number of records of each file; those without an index or a manifest are read for it."""
     options = scan.options
-    known = KnownCounts.of_options(options)
+    known = KnownCounts(options)
     indexes = known.indexes(scan.sources)
     return list(count_each(scan.sources, indexes, known, threads=options.thread_count))
 

@@ -15,7 +15,7 @@ from tfrecord_io.index import scan_sizes
 from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import MIB
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile, Recover, Step
+from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
@@ -148,21 +148,9 @@ def _count_file(
     TFRecordError
         At the first fault that `recover` does not pass; ``records_intact`` and ``offset`` show how far the walk got.
     """
-    walker = BlockWalker(
-        iter([source]),
-        partial(
-            RecordFile,
-            compression=known.compression,
-            recover=recover is not None,
-            asks=True,
-            max_decompression_ratio=known.max_decompression_ratio,
-        ),
-        max_record_bytes=known.max_record_bytes,
-        progress=progress,
-        recover=recover,
-    )
+    walker = BlockWalker.of_options(iter([source]), known.options, progress=progress, recover=recover)
     walker.number = file - 1
-    walk = _frame_walk(pool, known.max_record_bytes, check_crc=check_crc)
+    walk = _frame_walk(pool, walker.max_record_bytes, check_crc=check_crc)
     engine, total = get_engine(), 0
     try:
         while walker.load():
@@ -207,4 +195,4 @@ def _count_without_reading(source: Source, index: Source | None, known: KnownCou
     with open_random_access(source) as ranges:
         if codec_of(ranges, source.path) is not None:
             return None
-        return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, known.max_record_bytes))
+        return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, known.options.limits.record_bytes))
