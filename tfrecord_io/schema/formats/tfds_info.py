@@ -48,9 +48,9 @@ class TfdsInfo:
 def read_info(folder: Directory) -> TfdsInfo | None:
     """The ``dataset_info.json`` of a directory; None if it has none, SchemaError if it is damaged."""
     text = folder.read(INFO)
-    path = folder.display_path(INFO)
     if text is None:
         return None
+    path = folder.display_path(INFO)
     try:
         document = json.loads(text)
         splits = {str(split["name"]): _split(document, split) for split in document.get("splits", [])}
