@@ -127,7 +127,7 @@ def read_arrays(
     options = ArrayOptions.of_call(read_arrays, locals(), source)
     if options.out is not None:
         return fill_arrays(source, options, options.out)
-    plain = replace(reader_options(options), batch_bytes=_BATCH_BYTES)
+    plain = reader_options(options, batch_bytes=_BATCH_BYTES)
     with open_path(source, plain, whole=True) as reader:
         return arrays_of(reader, options)
 
@@ -210,7 +210,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         advice = say("omit {out=}") | say("declare defaults for missing values with {schema=}")
         raise ValueError(say('{missing="mask"} cannot be combined with {out=}: {}', advice))
     columns = options.columns if options.columns is not None else tuple(out)
-    plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
+    plain = reader_options(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with open_path(path, plain) as reader:
         representation = TableRepresentation(
             reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False

@@ -372,9 +372,9 @@ def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: Batch
     return arrays
 
 
-def reader_options(options: RepresentationOptions) -> ReadOptions:
-    """The subset of the options that readers have."""
-    return ReadOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)})
+def reader_options(options: RepresentationOptions, **changes: Any) -> ReadOptions:
+    """The subset of the options that readers have, with other values of some."""
+    return ReadOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)} | changes)
 
 
 def representation_options(options: ReadOptions, **representation: Any) -> RepresentationOptions:

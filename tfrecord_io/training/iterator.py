@@ -440,7 +440,8 @@ def iter_arrays(
     if isinstance(path, Scan):
         own = {name: value for name, value in keywords.items() if name not in OF_FILES}
         return iterate(narrowed(path, options), **own)
-    planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_chunk_limits()))
+    limits = {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
+    planned = plan_scan(path, reader_options(options, threads=options.thread_count, **limits))
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
@@ -460,10 +461,6 @@ def _refuse_idle_seed(keywords: Mapping[str, Any]) -> None:
         raise ValueError(say("{seed=}: {}", reason, seed=keywords["seed"]) & "pass both, or neither")
 
 
-def _chunk_limits() -> dict[str, Any]:
-    return {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
-
-
 def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIterator:
     """Iterate over a scan or another source; files are read if parts are equal, and to know lengths of lists.
 
@@ -476,7 +473,7 @@ def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIter
     of_files = {name: getattr(source.options, name) for name in OF_FILES}
     options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
     _refuse_idle_seed(keywords)
-    source = source.pruned().over(**_chunk_limits())
+    source = source.pruned().over(batch_size=LIMITS.shuffled_chunk_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
     counts = None if options.uneven == "keep" else source.counts()
     lengths = source.list_lengths(options)
