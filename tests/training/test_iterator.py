@@ -25,6 +25,7 @@ from training_batches import chunks_of, joined, numbered, plain_buffer, values
 
 sizes = st.lists(st.integers(0, 23), min_size=1, max_size=4)
 buffers = st.sampled_from([0, 1, 3, 10, 50])
+READ = Path("/proc/self/io")
 
 
 @given(counts=sizes, batch_size=st.integers(1, 9), buffer=buffers, seed=st.integers(0, 9), drop_last=st.booleans())
@@ -416,6 +417,17 @@ def test_a_damaged_state_is_refused(tmp_path: Path, damage: dict[str, Any]) -> N
     state = tfr.iter_arrays(path, batch_size=3).state()
     with pytest.raises(ValueError, match="state"):
         tfr.iter_arrays(path, batch_size=3, state={**state, **damage})
+
+
+@pytest.mark.skipif(not READ.exists(), reason="this system does not state what a process has read")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_more_than_the_sample_is_read_before_the_first_batch_is_requested(tmp_path: Path, threads: int) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"text": ["x" * 1000] * 12_000}, path, embed_schema=False)
+    before = int(READ.read_text().split()[1])
+    batches = read_by(tfr.iter_arrays, path, batch_size=4, threads=threads, sample=2000)
+    assert int(READ.read_text().split()[1]) - before < 3_000_000
+    assert len(next(batches)["text"]) == 4
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])

@@ -441,7 +441,7 @@ def iter_arrays(
         own = {name: value for name, value in keywords.items() if name not in OF_FILES}
         return iterate(narrowed(path, options), **own)
     limits = {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
-    planned = plan_scan(path, reader_options(options, threads=options.thread_count, **limits))
+    planned = plan_scan(path, reader_options(options, threads=options.thread_count, **limits), only_sample=True)
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
