@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
 
 import pyarrow as pa
 
@@ -493,11 +493,10 @@ class _Channel(Generic[T]):
         self.free.release()
 
 
-class _End:
+class _End(NamedTuple):
     """Follows the last item, with the error that ended the generator."""
 
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
+    error: BaseException | None
 
 
 def _run(make: Callable[[], Generator[T]], channel: _Channel[T]) -> None:
