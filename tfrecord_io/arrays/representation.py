@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -285,7 +286,8 @@ class TableRepresentation:
     """How the columns of a schema are represented.
 
     If `complete`, all rows are available, and ``ragged=None`` may choose by their values. `lengths` has the columns of
-    lists that are to be stacked, with the number of values required of each list.
+    lists that are to be stacked, with the number of values required of each list. `images` are the columns that have
+    images to decode.
     """
 
     def __init__(
@@ -301,15 +303,14 @@ class TableRepresentation:
         self._has_structs = schema.names != [field.name for field in self.fields]
         self._threads = min(options.thread_count, cpu_count())
         self._columns = [ColumnRepresentation(f, options, complete, lengths.get(f.name)) for f in self.fields]
+        self.images = {column.field.name for column in self._columns if column.decoder is not None}
         if options.has_layouts:
             _refuse_others(self.fields, options)
             _refuse_nested(self.fields, options)
-        _refuse_duplicates(self.fields)
-
-    @property
-    def images(self) -> set[str]:
-        """The columns that have images to decode."""
-        return {column.field.name for column in self._columns if column.decoder is not None}
+        for name, count in Counter(map(attrgetter("name"), self.fields)).items():
+            if count > 1:
+                reason = f'two columns would have the name "{name}"'
+                raise SchemaError(reason, feature=name, advice=say("exclude one with {columns=}"))
 
     @property
     def joins_all(self) -> bool:
@@ -325,12 +326,17 @@ class TableRepresentation:
 
         The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
-        parts = list(map(leaf_arrays, batches))
+        parts, rows = list(map(leaf_arrays, batches)), sum(map(len, batches))
         numbers = {} if self._has_structs else number_columns(batches, parts, self._threads)
         batches.clear()
         arrays, fault = [], None
-        with WorkerPool(self._threads - 1, "text") as pool:
-            texts = self._texts(parts, pool)
+        texts: dict[int, Task[ColumnArrays]] = {}  # columns that other threads represent meanwhile: they need no GIL
+        with ExitStack() as stack:
+            if self._threads > 1 and rows >= _SHARED_ROWS:
+                pool = stack.enter_context(WorkerPool(self._threads - 1, "text"))
+                for i, column in enumerate(self._columns):
+                    if is_text(column.field.type):
+                        texts[i] = pool.submit(partial(column.represent, [part[i] for part in parts], None))
             for i, column in enumerate(self._columns):
                 try:
                     if i in numbers:
@@ -347,13 +353,6 @@ class TableRepresentation:
         if fault is not None:
             raise fault
         return arrays
-
-    def _texts(self, parts: list[list[pa.Array]], pool: WorkerPool) -> dict[int, Task[ColumnArrays]]:
-        """The columns of text that other threads represent meanwhile: that needs no GIL."""
-        if self._threads == 1 or sum(len(part[0]) for part in parts if part) < _SHARED_ROWS:
-            return {}
-        columns = {i: [part[i] for part in parts] for i, field in enumerate(self.fields) if is_text(field.type)}
-        return {i: pool.submit(partial(self._columns[i].represent, arrays, None)) for i, arrays in columns.items()}
 
 
 def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
@@ -422,13 +421,6 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
             advice = say('pass {ragged="object"}') if of_length is None else "name other columns in a dict"
             advice = say("exclude it with {columns=}") | advice
             raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice)
-
-
-def _refuse_duplicates(fields: list[pa.Field]) -> None:
-    for name, count in Counter(map(attrgetter("name"), fields)).items():
-        if count > 1:
-            reason = f'two columns would have the name "{name}"'
-            raise SchemaError(reason, feature=name, advice=say("exclude one with {columns=}"))
 
 
 def number_columns(
