@@ -236,11 +236,6 @@ class ArrayChunk:
     kept: Array | None = None
     batches: Batches | None = None
 
-    @property
-    def count(self) -> int:
-        """The number of rows of `columns`."""
-        return self.rows if self.kept is None else len(self.kept)
-
     def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
         """The batch that begins with a row: the row after it, and its arrays; None if all its rows are left out.
 
@@ -316,7 +311,7 @@ class Batching:
             try:
                 for drawn in self._drawn(rows, position):
                     for chunk in self._represented(rows, *drawn):
-                        count += chunk.count
+                        count += chunk.rows if chunk.kept is None else len(chunk.kept)
                         yield chunk
                         if chunk.error is not None:
                             return

@@ -92,12 +92,12 @@ class ReadIdentity:
         Of shards that a manifest names, their checksums count, too: the next version has files of the same names, and
         often of the same sizes. They are apart, as states of older releases have none.
         """
-        digest = hashlib.sha256()
+        digest, size = hashlib.sha256(), 0
         for source in sources:
+            size += source.size or 0
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
             if source.span is not None:  # of a slice: others may have its size
                 digest.update("{}\0{}\0".format(*source.span).encode())
-        size = sum(source.size or 0 for source in sources)
         files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
         if stated := [source.shard.crc32c for source in sources if source.shard is not None]:
             files[_CHECKSUMS] = hashlib.sha256(repr(stated).encode()).hexdigest()

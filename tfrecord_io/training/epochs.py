@@ -230,7 +230,7 @@ class JoinedBatches:
         self.numbers = np.concatenate(list(map(attrgetter("numbers"), pools)))
         self._row_bytes = np.concatenate(list(map(attrgetter("row_bytes"), pools)))
         self._bounds = offsets_of(np.array(list(map(len, pools))))
-        batches = [_gatherable(pool.rows) for pool in pools]
+        batches = list(map(_gatherable, map(attrgetter("rows"), pools)))
         self._schema = batches[0].schema
         self._columns: list[_NumberLists | pa.Array] = []
         for arrays in zip(*map(attrgetter("columns"), batches), strict=True):
