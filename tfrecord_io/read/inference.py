@@ -107,7 +107,7 @@ def sampled_chunks(
     left, left_bytes = size, _SAMPLE_BYTES
     while left > 0 and left_bytes > 0:
         room, room_bytes = budget.max_rows, budget.max_bytes
-        chunk = reader.read(decoder, min(left, room), min(left_bytes, room_bytes), begun=budget.begun)
+        chunk = reader.read(decoder, min(left, room), min(left_bytes, room_bytes), begun=budget.rows > 0)
         if chunk is None:
             break
         by_batch = room <= left if chunk.rows == min(left, room) else room_bytes <= left_bytes

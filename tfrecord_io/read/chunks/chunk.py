@@ -460,11 +460,6 @@ class RowBudget:
         size = sum(fixed.get(c.kind, 4) if c.layout is Layout.SCALAR else 4 for c in plan.columns)
         self.batch_rows = min(self.batch_rows, max(1, self.batch_bytes // max(1, size)))
 
-    @property
-    def begun(self) -> bool:
-        """Whether the current batch has rows already."""
-        return self.rows > 0
-
     def give_back(self, rows: int) -> None:
         """Let others take the place of rows that were counted, but are left out."""
         if self.remaining is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
@@ -303,22 +303,18 @@ class ChunkReader:
         if budget.is_whole:
             yield from self._whole_chunks(budget)
             return
-        from tfrecord_io.read.chunks.decode_segments import MOST_PARTS
-        from tfrecord_io.read.chunks.segments import segment_pool
-
         budget.count_slots(self.settings.plan)
         decoder = self.decoder()
-        with (
-            segment_pool(self._part_threads(budget), MOST_PARTS) as pool,
-            self._files(pool, budget, KnownRecords()) as files,
-        ):
-            self._segmented = files if pool.threads else None
+        is_small = self._is_little or (budget.remaining is not None and budget.remaining <= LIMITS.few_rows)
+        knows_columns = self.settings.plan.unknown != "discover"
+        has_parts = self._options.thread_count > 1 and not is_small and knows_columns
+        with self._parts(budget) if has_parts else nullcontext() as self._segmented:
             counts = may_have_lists(self.settings.plan)
             while chunk := self.read(
                 decoder,
                 budget.max_rows,
                 budget.max_bytes,
-                begun=budget.begun,
+                begun=budget.rows > 0,
                 max_integer_bytes=budget.max_integer_bytes if counts else None,
             ):
                 budget.take(chunk)
@@ -330,10 +326,17 @@ class ChunkReader:
         if budget.remaining == 0:
             self.close()
 
-    def _part_threads(self, budget: RowBudget) -> int:
-        """The number of threads that decode parts of batches; their columns are known."""
-        is_small = self._is_little or (budget.remaining is not None and budget.remaining <= LIMITS.few_rows)
-        return 1 if is_small or self.settings.plan.unknown == "discover" else self._options.thread_count
+    @contextmanager
+    def _parts(self, budget: RowBudget) -> Iterator[SegmentedFiles]:
+        """The segments of the files, which threads decode as parts of batches."""
+        from tfrecord_io.read.chunks.decode_segments import MOST_PARTS
+        from tfrecord_io.read.chunks.segments import segment_pool
+
+        with (
+            segment_pool(self._options.thread_count, MOST_PARTS) as pool,
+            self._files(pool, budget, KnownRecords()) as files,
+        ):
+            yield files
 
     def _files(self, pool: WorkerPool, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
         """The segments of the files: chunks of a whole read, else parts of batches."""
@@ -370,7 +373,7 @@ class ChunkReader:
                 if self._walker.file is not None:
                     segmented.look_ahead()
                     decoder = decoder or self.decoder(known)
-                    following = self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.begun)
+                    following = self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.rows > 0)
                     if following is None:
                         return
                     known.add(following)
