@@ -59,7 +59,7 @@ class RecordType(IntEnum):
     DETECT = 3  # Example until a feature list parses, SequenceExample from then on
 
 
-RECORD_TYPES: dict[str | None, RecordType] = {  # by the value of record_type=; "bytes" records are not parsed
+RECORD_TYPES: dict[object, RecordType] = {  # by the value of record_type=; "bytes" records are not parsed
     None: RecordType.DETECT,
     "example": RecordType.EXAMPLE,
     "sequence_example": RecordType.SEQUENCE_EXAMPLE,

@@ -19,7 +19,7 @@ from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCou
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, say, warn
 from tfrecord_io.format.kinds import RECORD_TYPES, Layout, RecordType, Text, companions
 from tfrecord_io.options import ReadOptions, raises
-from tfrecord_io.options.record_types import MessageType, plain_record_type, takes_payloads
+from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import (
     PAYLOAD_SCHEMA,
     DecodedChunk,
@@ -261,7 +261,8 @@ class _Planner:
         self.options = options
         self._sample_size = "all" if whole else options.sample
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
-        self._uses_embedded = options.schema is None and not takes_payloads(options.record_type)
+        are_parsed = not takes_payloads(options.record_type)
+        self._uses_embedded = options.schema is None and are_parsed
         # Where all records are read, a file that the schema does not cover is found in time to begin again.
         requested, is_pruned = self._requested, len(self.sources) < len(sources)
         reads_all = whole and not requested.offset and requested.limit is None and raises(requested.on_error)
@@ -270,9 +271,8 @@ class _Planner:
         self.all_embedded: EmbeddedSchema | None = None
         self.has_united = False  # what `_united` found, if it has looked
 
-        plain = (self._infers and not with_evidence) or options.stable_types or takes_payloads(options.record_type)
-        type_ = RECORD_TYPES.get(plain_record_type(options.record_type), RecordType.EXAMPLE)
-        self.assumptions = Assumptions(type_, not plain)
+        folds = are_parsed and not options.stable_types and (with_evidence or not self._infers)
+        self.assumptions = Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), folds)
 
     @cached_property
     def _projection(self) -> Projection:
@@ -414,12 +414,12 @@ class _Planner:
         requested = scan if are_requested else Scan(self.sources, self._requested, resolved, **fields)
         names = requested.schema.names
         if self._delivered is not None:
-            names = [*self._delivered.order(names), *requested.added_index]
+            names = [*self._delivered.order(names), *requested.compiled.added_index]
         return replace(
             scan,
             options=self.options.changed(limit=self._requested.limit),
             selected=None if names == scan.schema.names else tuple(names),
-            index_levels=tuple(requested.added_index),
+            index_levels=tuple(requested.compiled.added_index),
             row_filter=None if self._filters is None else RowFilter.for_schema(self._filters, scan.schema),
         )
 
