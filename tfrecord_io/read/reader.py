@@ -166,7 +166,8 @@ class Reader(BatchStream):
         self._scan = scan = planned.scan
         of_sample = planned.sample or scan.resolved.observations
         self._chunks = self._chunks_of(planned) if of_sample else self._reader.chunks(planned.budget)
-        self._schema, self._selects = scan.schema, scan.selects
+        self._schema = scan.schema
+        self._selects = scan.selected not in (None, tuple(scan.compiled.schema.names))
         self._to_drop = scan.options.rows_to_drop
         self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
         self._revision: SchemaRevision | ForeignFeature | None = None

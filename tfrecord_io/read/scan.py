@@ -413,11 +413,6 @@ class Scan(Configured):
         return scan if self.row_filter is None else scan.over(limit=None)
 
     @property
-    def selects(self) -> bool:
-        """Whether less is delivered than is decoded."""
-        return self.row_filter is not None or self.selected not in (None, tuple(self.compiled.schema.names))
-
-    @property
     def decode_options(self) -> ReadOptions:
         """The options to decode all rows of which those that pass the filter are chosen."""
         return self.options if self.row_filter is None else self.options.changed(limit=None)
