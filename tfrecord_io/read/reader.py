@@ -25,7 +25,7 @@ from tfrecord_io.options.other_names import unknown_attribute
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
-from tfrecord_io.read.chunks.recovery import SkippedRegions, chunk_batches, leave_out
+from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan
@@ -157,7 +157,7 @@ class Reader(BatchStream):
     def __init__(self, planned: Planned) -> None:
         super().__init__()
         self._begin(planned)
-        self.warn_of_damage: Callable[[SkippedRegions], None] = SkippedRegions.warn  # at the end
+        self._warns_of_damage = True  # at the end
         self._may_unite = False  # whether all is read again if a file without an embedded schema has more features
         self._batches: Generator[pa.RecordBatch] = self._joined()
 
@@ -219,8 +219,7 @@ class Reader(BatchStream):
                 yield batches.popleft(), ends and len(batches) == 0  # only the consumer keeps it from here on
             if self._left == 0:
                 self._close_files()
-                self.warn_of_damage(self.report.skipped)
-                self._warn_of_unknown()
+                self._warn_of_left_out()
                 return
             if revision is not None:
                 self._revision = revision
@@ -234,16 +233,17 @@ class Reader(BatchStream):
         is_all = not options.offset and options.limit is None
         if is_all:
             check_counts(scan.sources, rows, self.report.skipped, scan.sidecar)
-        self.warn_of_damage(self.report.skipped)
-        self._warn_of_unknown()
+        self._warn_of_left_out()
         is_unknown = scan.resolved.source == "inferred" and not scan.resolved.observations
         if not self.report.records and is_unknown and not options.offset and options.limit != 0:
             warn_of_no_records(scan.sources)
         if planned.absent is not None:
             self._warn_of_absent(planned.absent)
 
-    def _warn_of_unknown(self) -> None:
-        """Warn of the fields of messages that were left out, if there are any."""
+    def _warn_of_left_out(self) -> None:
+        """Warn of damaged regions, and of fields of messages, that were left out, if there are any."""
+        if self._warns_of_damage:
+            self.report.skipped.warn()
         if not isinstance(self._builder, BatchBuilder):
             self._builder.warn_of_unknown(self._scan.sources[0].path)
 
@@ -360,7 +360,7 @@ class Reader(BatchStream):
         if isinstance(error, TFRecordError):
             error.records_intact = self.report.records
         self.report.stopped = end_read(error, self._scan.options.on_error)
-        self._warn_of_unknown()
+        self._warn_of_left_out()
 
     def _joined(self) -> Generator[pa.RecordBatch]:
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""
@@ -479,7 +479,7 @@ class Reader(BatchStream):
 
     def defer_warning(self) -> None:
         """Leave the warning of what is left out to the caller, who may leave out more rows: `report.skipped.warn`."""
-        self.warn_of_damage = lambda skipped: None
+        self._warns_of_damage = False
 
     @property
     def is_one_whole_file(self) -> bool:
