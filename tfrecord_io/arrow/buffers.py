@@ -339,7 +339,7 @@ class BatchStream(ConsumedOnce[pa.RecordBatch]):
         """The schema of every batch."""
 
     def __next__(self) -> pa.RecordBatch:
-        return self.read_next_batch()
+        return self._take(self._batches)
 
     def read_next_batch(self) -> pa.RecordBatch:
         """The next batch.
