@@ -138,6 +138,10 @@ FOUND = {
         "gcs fixed ; copy_in:14 | write:17 @ 3>1 9!slow+ 13>0 15>1"
     ),
     "a request that a store refused, and made": "kms folders ; append:1 | tasks:2 @ 1>1 13>0 22!slow+ 23!slow",
+    "a copy that is made again beside an overwrite that removes its staged files": (
+        "gcs fixed+retries write:7 ; copy_in:19 | create:20 write_indexed:23 "
+        "@ 8>1 21>0 28>1 33>0 34>1 37>0 57>1 65!timeout+"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

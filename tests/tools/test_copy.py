@@ -9,6 +9,7 @@ import os
 import time
 import warnings
 from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ from limited import set_limits
 from messages import published_by
 from servers import Bucket, Web
 from tfrecord_io.options import MIB
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools import copy as copy_module
-from tfrecord_io.tools.copied_dataset import CopiedDataset
+from tfrecord_io.tools.copied_dataset import CopiedDataset, plan
 from transfers import transfer
 
 pytestmark = pytest.mark.matrix
@@ -176,6 +178,22 @@ def test_no_name_of_a_shard_that_was_replaced_is_used_again_in_a_bucket(store: S
         assert seen == [names] * 3
     else:
         assert len(set().union(*seen)) == 3 * len(names)
+
+
+def test_no_staged_name_is_used_that_a_writer_may_still_be_removing() -> None:
+    wanted = Manifest("a", "0" * 16, (ManifestFile("a-00000-of-00001", 1, 20, 7),))
+    known = replace(wanted, id="1" * 16, files=(ManifestFile("a-00000-of-00001", 1, 30, 8),))
+
+    def staged(removed: tuple[str, ...]) -> str:
+        target = replace(known, staged_before=removed)
+        return plan(wanted, target, {}, keeps=True, stages_all=False, by_store=False).staged["a-00000-of-00001"]
+
+    first = staged(())
+    second = staged((first,))
+    assert len({first, second, staged((first, second))}) == 3
+    assert second == staged((first, "_0123456789abcdef-00000.staged")) == staged((first,)), (
+        "a copy that goes on finds it"
+    )
 
 
 def test_a_damaged_source_is_an_error_with_file_record_and_byte(tmp_path: Path) -> None:

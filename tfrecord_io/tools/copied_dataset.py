@@ -30,6 +30,7 @@ from tfrecord_io.storage.paths.file_names import (
     index_names,
     manifest_name,
     parse_shard,
+    parse_staged,
     staged_name,
 )
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
@@ -95,7 +96,7 @@ def plan(
     is_complete = known is not None and known.complete
     before = {file.path: file for file in (() if known is None else known.files)}
     is_begun = not by_store and is_begun_copy(wanted, known)
-    writing, kept = _id_of(wanted, by_store=by_store), 0
+    writing, kept = _id_of(wanted, known, by_store=by_store), 0
     staged: dict[str, str] = {}
     moved: list[int] = []
     stored: list[int] = []
@@ -139,7 +140,7 @@ def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:
     def unused(path: str) -> str:
         while path not in named and (id := id_in(path)) and id in replaced:
             head, _, tail = path.rpartition(id)
-            path = f"{head}{hashlib.blake2b(id.encode(), digest_size=8).hexdigest()}{tail}"
+            path = f"{head}{_following(id)}{tail}"
         return path
 
     return replace(wanted, files=tuple(replace(file, path=unused(file.path)) for file in wanted.files))
@@ -172,10 +173,23 @@ def _contents(manifest: Manifest) -> list[tuple[str, int, int, int]]:
     return [_content(file) for file in manifest.files]
 
 
-def _id_of(manifest: Manifest, *, by_store: bool) -> str:
-    """An id that is the same for equal contents alone."""
-    text = json.dumps([manifest.dataset, _contents(manifest), by_store]).encode()
-    return hashlib.blake2b(text, digest_size=8).hexdigest()
+def _id_of(wanted: Manifest, known: Manifest | None, *, by_store: bool) -> str:
+    """An id for staged names that is the same for equal contents alone.
+
+    It is another one where a writer may still be removing files of the first: those of a copy that it has overtaken.
+    """
+    text = json.dumps([wanted.dataset, _contents(wanted), by_store]).encode()
+    id = hashlib.blake2b(text, digest_size=8).hexdigest()
+    names = () if known is None else known.staged_before
+    removed = {staged.id for staged in map(parse_staged, names) if staged is not None}
+    while id in removed:
+        id = _following(id)
+    return id
+
+
+def _following(id: str) -> str:
+    """The id that takes the place of one that cannot be used; it is the same in each copy."""
+    return hashlib.blake2b(id.encode(), digest_size=8).hexdigest()
 
 
 class CopiedDataset(Publication):
