@@ -40,6 +40,7 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, checksum, total
 from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.tools.copied_files import location
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
 from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport
@@ -111,10 +112,11 @@ def adopt(
     directory = f"{name.rstrip('/')}/" if name.rstrip("/") else name
     if parse_spec(name) is not None:
         directory = name[: len(name) - len(name.rpartition("/")[2])]
-    if not all(_name_of(source).startswith(directory) for source in sources):
+    names = [location(source)[1] for source in sources]
+    if not all(each.startswith(directory) for each in names):
         text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
         raise NotADirectoryError(errno.ENOTDIR, text, secret_url(os.fspath(path)))
-    names = [_name_of(source).removeprefix(directory) for source in sources]
+    names = [each.removeprefix(directory) for each in names]
     _check_unnamed(sources)
     columns = _partition_columns(names)
     stem = _stem(names)
@@ -150,10 +152,6 @@ def adopt(
     )
     records, size = manifest.records, manifest.bytes
     return WriteReport(os.fspath(path), records, size, manifest.compression, (*shown, *columns), {}, files)
-
-
-def _name_of(source: Source) -> str:
-    return source.path if source.remote is None else source.remote[1]
 
 
 def _check_unnamed(sources: Sequence[Source]) -> None:

@@ -22,12 +22,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     folders_of,
     index_names,
-    is_claim,
-    is_condition,
     is_sidecar,
-    is_temporary,
-    parse_journal,
-    parse_part,
     parse_shard,
     parse_staged,
     roots_of_folders,
@@ -38,6 +33,7 @@ from tfrecord_io.storage.paths.resolve import list_directory, other_files, recor
 from tfrecord_io.storage.paths.sniff_files import files_with_records
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
 from tfrecord_io.tools.copied_dataset import Listing
+from tfrecord_io.tools.leftovers import is_left
 
 _LOOKUPS = 3
 _OF_TFDS = (FEATURES, INFO)
@@ -195,7 +191,6 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         named += [file.path for each in found.datasets for file in each.manifest.files]
         taken = {each for name in named for each in (name, *_indexes_of(name))}
         companions = [name for name in everything if name not in taken and not _is_of_writer(name)]
-        companions = [name for name in companions if not _is_unpublished(name)]
     companions.sort(key=lambda name: (name == INFO, name))  # by which TFDS's datasets are found, last
     found.others += [(name, source_of(fs, entries[name])) for name in companions]
 
@@ -223,7 +218,7 @@ def _part(sources: Sequence[Source]) -> FoundDataset:
     manifest = None if entry is None else parse_manifest(read_manifest(fs, entry), version.path)
     if manifest is None or manifest.id != version.id:
         raise replaced_error(version.path, "dataset")
-    names = {_name_of(source)[len(root) :] for source in sources}
+    names = {location(source)[1][len(root) :] for source in sources}
     files = tuple(file for file in manifest.files if file.path in names)
     is_part = len(files) < len(manifest.files)
     listing = {each.name[len(root) :]: each for each in list_directory(fs, root) if not each.directory}
@@ -231,8 +226,11 @@ def _part(sources: Sequence[Source]) -> FoundDataset:
     return FoundDataset(fs, manifest, version, root, listing, is_part)
 
 
-def _name_of(source: Source) -> str:
-    return source.path if source.remote is None else source.remote[1]
+def location(source: Source) -> tuple[FileSystem, str]:
+    """The filesystem of a file, and its name there."""
+    if source.remote is None:
+        return LocalFileSystem(), source.path
+    return FsspecFileSystem(source.remote[0]), source.remote[1]
 
 
 def _indexes_of(name: str) -> list[str]:
@@ -241,13 +239,13 @@ def _indexes_of(name: str) -> list[str]:
 
 def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
     """The indexes of a single file; on a web server none is looked for."""
-    fs: FileSystem = LocalFileSystem() if source.remote is None else FsspecFileSystem(source.remote[0])
+    fs, name = location(source)
     if not fs.can_list:
         return
-    names = _indexes_of(_name_of(source))
+    names = _indexes_of(name)
     if source.beside is not None:
         entries: Iterable[Entry | None] = map(source.beside.get, names)
-    elif isinstance(fs, FsspecFileSystem) and (beginning := fs.beginning(f"{_name_of(source)}.")) is not None:
+    elif isinstance(fs, FsspecFileSystem) and (beginning := fs.beginning(f"{name}.")) is not None:
         entries = [entry for entry in beginning if entry.name in names]
     else:
         entries = fs.entries(names)
@@ -267,15 +265,13 @@ def everything_below(fs: FileSystem, directory: str) -> Iterator[Entry]:
 
 
 def _is_of_writer(path: str) -> bool:
-    """Whether a file is one that writers make besides their data."""
-    name = path.rpartition("/")[2]
-    of_conversion = parse_journal(name) is not None or parse_part(name) is not None
-    is_left = is_temporary(name) or is_condition(name) or is_claim(path) or parse_staged(name) is not None
-    return of_conversion or is_left or ("/" not in path and stem_of(name) is not None)
-
-
-def _is_unpublished(path: str) -> bool:
-    shard = parse_shard(path.rpartition("/")[2])
+    """Whether a file is one that writers make besides their data, or a shard that is not published."""
+    folder, slash, name = path.rpartition("/")
+    if is_left(folder + slash, name) or parse_staged(name) is not None:
+        return True
+    if not folder and stem_of(name) is not None:
+        return True
+    shard = parse_shard(name)
     return shard is not None and bool(shard.id) and not is_sidecar(path)
 
 

@@ -46,7 +46,15 @@ from tfrecord_io.storage.write.atomic import open_named
 from tfrecord_io.storage.write.atomic_local import create_directories
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan, with_unused_names
-from tfrecord_io.tools.copied_files import Found, FoundDataset, everything_below, find, known_manifest, matching
+from tfrecord_io.tools.copied_files import (
+    Found,
+    FoundDataset,
+    everything_below,
+    find,
+    known_manifest,
+    location,
+    matching,
+)
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 
@@ -374,9 +382,7 @@ class _Copy:
             if identity(each.fs, each.root) == (store, directory):
                 raise ValueError(f"'{printable(os.fspath(self.target))}' is the directory that is copied")
         for name, source in found.files:
-            fs: FileSystem = LocalFileSystem() if source.remote is None else FsspecFileSystem(source.remote[0])
-            own = source.path if source.remote is None else source.remote[1]
-            if identity(fs, own) == identity(self.fs, self.directory + name):
+            if identity(*location(source)) == identity(self.fs, self.directory + name):
                 raise ValueError(f"'{printable(source.path)}' is the file that would be written")
 
     def _listed(self, found: Found) -> Mapping[str, Entry]:
@@ -419,7 +425,7 @@ class _Copy:
             names = set(wanted.paths)
             others = [file for file in known.files if file.path not in chosen and file.path not in names]
             wanted = replace(wanted, files=(*wanted.files, *others))
-        by_store = self._is_by_store(found)
+        by_store = bool(found.manifest.files) and self._is_by_store(found.source(found.manifest.files[0]))
         keeps = not self.overwrite or is_own
         planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=is_local, by_store=by_store)
         lost = next((number for number in planned.moved if number >= len(found.manifest.files)), None)
@@ -430,12 +436,12 @@ class _Copy:
             raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(self.directory + wanted.files[lost].path))
         return _DatasetCopy(found, known, planned)
 
-    def _is_by_store(self, found: FoundDataset) -> bool:
-        if not isinstance(self.fs, FsspecFileSystem) or not found.manifest.files:
+    def _is_by_store(self, source: Source) -> bool:
+        if not isinstance(self.fs, FsspecFileSystem):
             return False
         from tfrecord_io.tools.store_copy import can_copy  # imports fsspec
 
-        return can_copy(found.source(found.manifest.files[0]), self.fs)
+        return can_copy(source, self.fs)
 
     def _changed(self, files: Sequence[tuple[str, Source]]) -> list[tuple[str, Source]]:
         """The files that the target has not, or with other content."""
@@ -563,13 +569,8 @@ class _Copy:
 
     def _move_file(self, name: str, source: Source, records: bool, share: _Share) -> _Done:
         path = self.directory + name
-        passed = None
         is_new = name not in self.listing
-        if isinstance(self.fs, FsspecFileSystem):
-            from tfrecord_io.tools.store_copy import can_copy  # imports fsspec
-
-            if can_copy(source, self.fs):
-                passed = self._copy_by_store(source, path)
+        passed = self._copy_by_store(source, path) if self._is_by_store(source) else None
         if passed is None:
             passed = self._pass(source, partial(self._open, path, share.upload, exclusive=is_new), share, records)
         self._own.add(name)

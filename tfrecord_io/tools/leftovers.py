@@ -192,7 +192,7 @@ def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str
         used, replaced = _in_use(manifests, folder, names, written)
         written = (written | replaced) - used
         written.update(index for shard in [*written] for index in index_names(shard) if index in names)
-    return written | {name for name in names if _is_left(folder, name) or _is_index_of_none(name, names)}
+    return written | {name for name in names if is_left(folder, name) or _is_index_of_none(name, names)}
 
 
 def _is_index_of_none(name: str, names: Collection[str]) -> bool:
@@ -201,7 +201,7 @@ def _is_index_of_none(name: str, names: Collection[str]) -> bool:
     return shard is not None and shard not in names and parse_shard(shard) is not None
 
 
-def _is_left(folder: str, name: str) -> bool:
+def is_left(folder: str, name: str) -> bool:
     """Whether no finished writer leaves a file of this name, whatever a manifest says."""
     of_conversion = parse_journal(name) is not None or parse_part(name) is not None
     return of_conversion or is_temporary(name) or is_condition(name) or is_claim(folder + name)
@@ -236,14 +236,11 @@ def _in_use(manifests: _Manifests, folder: str, names: Collection[str], written:
             directory = path[: path.rindex("/") + 1]
             listed = [directory + name for file in manifest.files for name in (file.path, file.staged) if name]
             used.update(name.removeprefix(folder) for name in listed if name.startswith(folder))
-            replaced.update(each for name in manifest.replaces if (each := _below(directory + name, folder)) in names)
+            gone = {directory + name for name in manifest.replaces}
+            replaced.update(name for name in names if folder + name in gone)
             stems.add(manifest.dataset)
     others = {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
     return used | others, replaced
-
-
-def _below(name: str, folder: str) -> str:
-    return name.removeprefix(folder) if name.startswith(folder) else ""
 
 
 def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) -> Iterator[Leftover]:

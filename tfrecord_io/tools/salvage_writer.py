@@ -34,6 +34,7 @@ from tfrecord_io.storage.paths.resolve_output import Output, check_named, check_
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
 from tfrecord_io.storage.write.publication import WrittenShard
+from tfrecord_io.tools.copied_files import location
 from tfrecord_io.tools.record_copy import say_published
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
 from tfrecord_io.write.sharded_sink import unite_schemas
@@ -226,7 +227,9 @@ def plan_targets(
         root = text.rstrip("/") + "/"
         targets = []
         folders = [folder_names(s.path, s.partitions) if s.shard is not None else "" for s in sources]
-        parts = [(s.path[: -len(end)], end) for s, f in zip(sources, folders, strict=True) if (end := _end(s.path, f))]
+        # What stays of a path below any other directory: its folders of columns, and its name.
+        ends = [f + s.path.rpartition("/")[2] for s, f in zip(sources, folders, strict=True)]
+        parts = [(s.path[: -len(end)], end) for s, end in zip(sources, ends, strict=True)]
         for source, folder, relative in zip(sources, folders, _relative_paths(parts), strict=True):
             path = root + relative
             dataset = dataset_of(path)
@@ -251,11 +254,6 @@ def plan_targets(
     return targets
 
 
-def _end(path: str, folder: str) -> str:
-    """What stays of a path below any other directory: its folders of columns, and its name."""
-    return folder + path.rpartition("/")[2]
-
-
 def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
     """The paths below their common directory, each of which is given as a directory and its end."""
     parents = [directory.split("/")[:-1] for directory, _ in paths]
@@ -272,7 +270,7 @@ def _places(sources: Iterable[Source]) -> set[tuple[Any, ...]]:
     places: set[tuple[Any, ...]] = set()
     for source in sources:
         if source.remote is not None:
-            places.add(identity(FsspecFileSystem(source.remote[0]), source.remote[1]))
+            places.add(identity(*location(source)))
         elif source.local:
             places |= _local_places(source.path)
     return places
@@ -297,7 +295,8 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
 
     Files that `src` names one by one need no others.
     """
-    named = {os.fspath(item) for item in (src if isinstance(src, list | tuple) else [src]) if _is_path(item)}
+    given = src if isinstance(src, list | tuple) else [src]
+    named = {os.fspath(item) for item in given if isinstance(item, str | os.PathLike)}
     sources = [source for source in sources if source.path not in named]
     present = {source.path for source in sources}
     families: dict[str, tuple[str, ShardName, int]] = {}  # by the name of the first shard
@@ -313,10 +312,6 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
             raise ValueError(f"'{printable(first)}': {text}")
         missing.update((folder + shard.sibling(i), None) for i in range(count))
     return [path for path in missing if path not in present]
-
-
-def _is_path(item: Any) -> bool:
-    return isinstance(item, str | os.PathLike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,14 +475,26 @@ class SalvageWriter:
                 schema = None if content is None else "kept"
                 if content is None and records.lost_first:
                     content = self._schema_of(target)
-                    prefixed = None if content is None else _with_schema(first, content)
-                    if prefixed is not None:
+                    whole = prefixed(field_bytes(content), first) if content is not None and is_message(first) else None
+                    if whole is not None:  # not where it would be too large
                         schema, data, count = "restored", data[sizes[0] :], count - 1
                         if sink is not None:
-                            sink.write(sink.prepare(prefixed, 1, 0))
+                            sink.write(sink.prepare(whole, 1, 0))
             if sink is not None and count:
                 sink.write(sink.prepare(data, count, sink.records))
-        return _result(target, records, schema), content
+        file = SalvagedFile(
+            target.source.path,
+            target.path,
+            records.records,
+            records.bytes,
+            records.lost,
+            records.unread,
+            records.compression,
+            schema,
+            tuple(records.regions),
+            records.region_count,
+        )
+        return file, content
 
     def _schema_of(self, target: Target) -> bytes | None:
         """The embedded schema in the manifest of a file's dataset, or in the first record of another of its shards."""
@@ -508,23 +515,3 @@ class SalvageWriter:
             for data, sizes in blocks:
                 return None if records.lost_first else embedded_content(data[: sizes[0]])
         return None
-
-
-def _with_schema(frame: Any, content: bytes) -> bytes | None:
-    """A record with an embedded schema in front, framed; None if it is not a message, or would be too large."""
-    return prefixed(field_bytes(content), frame) if is_message(frame) else None
-
-
-def _result(target: Target, records: IntactRecords, schema: str | None) -> SalvagedFile:
-    return SalvagedFile(
-        target.source.path,
-        target.path,
-        records.records,
-        records.bytes,
-        records.lost,
-        records.unread,
-        records.compression,
-        schema,
-        tuple(records.regions),
-        records.region_count,
-    )
