@@ -206,16 +206,8 @@ class _Found:
 class _Deletion:
     """The files of a dataset that have rows to remove, and what is done to them.
 
-    Parameters
-    ----------
-    path : str
-    sources : list of Source
-    options : ReadOptions
-    replacement : Replacement or None
-        None: `sources` is one file without a manifest.
-    meter : ProgressMeter
-        A file that is to be rewritten is counted then, all others once they were searched.
-    dry_run : bool
+    Without a `replacement`, `sources` is one file without a manifest. `meter` counts a file that is to be rewritten
+    then, all others once they were searched.
     """
 
     def __init__(
@@ -265,16 +257,12 @@ class _Deletion:
                 self._records = each.count
             if len(each.rows):
                 (self._dropped if each.is_whole else self._rewritten).append(each)
-        self._in_order()
+        numbers = {id(source): number for number, source in enumerate(self._sources)}
+        for files in (self._dropped, self._rewritten):  # those that were read are behind those with an index
+            files.sort(key=lambda found: numbers[id(found.source)])
         left = 0 if self._replacement is None else len(self._replacement.manifest.files) - len(self._dropped)
         if self._dropped and not left:  # a dataset has a shard, and a file stays a file
             self._rewritten.append(self._dropped.pop(0))
-
-    def _in_order(self) -> None:
-        """Bring the files into the order of the dataset: those that were read are behind those with an index."""
-        numbers = {id(source): number for number, source in enumerate(self._sources)}
-        for files in (self._dropped, self._rewritten):
-            files.sort(key=lambda found: numbers[id(found.source)])
 
     @staticmethod
     def _in_folder(scan: Scan, source: Source) -> _Found:

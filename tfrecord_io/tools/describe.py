@@ -16,7 +16,6 @@ from tfrecord_io.arrow.output.to_python import python_value, python_values
 from tfrecord_io.arrow.tensor_values import flat_values, to_cells
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, counted, ranges, shape_ranges, short, short_tensor
-from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.record_types import MessageType
@@ -139,7 +138,9 @@ class ColumnAccumulator:
             cells = to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
             self.example = next((cell.tolist() for cell in cells if cell.size), [])
         self._add_lengths(pa.array(counts))
-        self._add_shapes(shapes)
+        if self.shapes[0] is not None:
+            shapes = np.concatenate([shapes, self.shapes])
+        self.shapes = tuple(shapes.min(axis=0).tolist()), tuple(shapes.max(axis=0).tolist())
         self.distinct = None
         if is_ordered(values.type):
             self._add_numbers(values)
@@ -147,11 +148,6 @@ class ColumnAccumulator:
     def _add_lengths(self, lengths: pa.Array) -> None:
         if len(lengths):
             self.lengths = _merged(self.lengths, pc.min_max(lengths).as_py().values())
-
-    def _add_shapes(self, shapes: Array) -> None:
-        if self.shapes[0] is not None:
-            shapes = np.concatenate([shapes, self.shapes])
-        self.shapes = tuple(shapes.min(axis=0).tolist()), tuple(shapes.max(axis=0).tolist())
 
     def _add_numbers(self, values: pa.Array) -> None:
         values = _with_kernels(values)

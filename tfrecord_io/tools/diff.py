@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -105,19 +105,18 @@ class DiffReport(Report):
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON has it."""
-        schema = [{"column": d.column, "a": d.a, "b": d.b} for d in self.schema]
-        values = [{"record": d.record, "column": d.column, "a": d.a, "b": d.b} for d in self.values]
+        values = [asdict(difference) for difference in self.values]
         result = {
             "equal": self.equal,
             "records": list(self.records),
             "differing": self.differing,
-            "schema": schema,
+            "schema": [asdict(difference) for difference in self.schema],
             "values": values,
         }
         if self.changed is not None:
-            for value, difference in zip(values, self.values, strict=True):
-                value["key"] = difference.key
-            result.update(changed=self.changed, added=self.added, removed=self.removed)
+            return {**result, "changed": self.changed, "added": self.added, "removed": self.removed}
+        for value in values:
+            del value["key"]
         return result
 
     def _summary(self) -> Summary:

@@ -122,11 +122,14 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
     """
     try:
         if source.size is not None:
-            output.expect(source.size, _known_crc32c(source, traffic))
+            # By a known CRC32C an upload can begin while the file is read; stores end one that is slow by a limit.
+            output.expect(source.size, None if source.shard is None or traffic.rate else source.shard.crc32c)
         tee = _Tee(_opened(source, window_bytes), output, traffic)
         with closing(tee):
             count = _check_records(source, tee) if records else None
-            _drain(tee)
+            buffer = memoryview(bytearray(_PIECE))
+            while tee.readinto(buffer):  # the rest: of checked records, padding that a codec leaves at the end
+                pass
         passed = Passed(tee.size, tee.crc, count)
         check_passed(source, passed)
     except _WriteError as failed:
@@ -138,11 +141,6 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
             error.advice = _ADVICE
         raise
     return passed
-
-
-def _known_crc32c(source: Source, traffic: Traffic) -> int | None:
-    """The CRC32C by which an upload can begin while the file is read; stores end one that is slow by a limit."""
-    return None if source.shard is None or traffic.rate is not None else source.shard.crc32c
 
 
 def _check_unchanged(shard: ManifestShard) -> None:
@@ -200,13 +198,6 @@ class _Tee(SummedFile):
 
     def seekable(self) -> bool:
         return False
-
-
-def _drain(tee: _Tee) -> None:
-    """Let the rest pass: of checked records, padding that a codec leaves at the end."""
-    buffer = memoryview(bytearray(_PIECE))
-    while tee.readinto(buffer):
-        pass
 
 
 def _check_records(source: Source, tee: _Tee) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,7 +198,7 @@ def salvage(
     targets = plan_targets(sources, dst, options.target, report)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         files = SalvageWriter(targets, options, dry_run, bar).run()
-    result = SalvageReport(tuple(files), tuple(missing), _texts(faults), dry_run)
+    result = SalvageReport(tuple(files), tuple(missing), tuple(dict.fromkeys(map(str, faults))), dry_run)
     if report is not None:
         try:
             with open_output(report, options.target) as output:
@@ -209,7 +208,3 @@ def salvage(
                 add_remark(error, f"the records are published in '{printable(os.fspath(dst))}'")
             raise
     return result
-
-
-def _texts(faults: Sequence[CorruptRecordError]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(str, faults)))

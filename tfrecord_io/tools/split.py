@@ -258,7 +258,8 @@ def split(
         values, labels = value_labels(copied, by)
         return _copy_parts(copied, os.fspath(target), [_part_name(value) for value in values], labels)
     if fractions is None:
-        if copied.options.shards is None and copied.options.max_shard_bytes is None and not _is_spec(target):
+        is_spec = isinstance(target, str | os.PathLike) and parse_spec(os.fspath(target)) is not None
+        if copied.options.shards is None and copied.options.max_shard_bytes is None and not is_spec:
             raise ValueError(say("say how to split: pass one of {shards=}, {max_shard_bytes=}, {by=}, {fractions=}"))
         return _copy_all(copied, target)
     shares = _shares(fractions)
@@ -279,10 +280,6 @@ def _copy_all(copied: CopiedRecords, dst: Any) -> WriteReport:
         for folder, frames in copied.frames():
             output.folder(folder).write(frames)
     return output.report
-
-
-def _is_spec(dst: object) -> bool:
-    return isinstance(dst, str | os.PathLike) and parse_spec(os.fspath(dst)) is not None
 
 
 def _shares(fractions: Sequence[float] | Mapping[str, float]) -> dict[str, Fraction]:

@@ -58,7 +58,6 @@ def copy_within(
                 if isinstance(error, FileNotFoundError | FileExistsError) or http_status(error) == 412:
                     raise replaced_error(source.path) from error
                 raise
-            inner.invalidate_cache(inner_target)
             stated = copied.get("crc32c")
         else:
             try:
@@ -69,7 +68,7 @@ def copy_within(
                 if error_code(error) in _REPLACED or isinstance(error, FileNotFoundError | FileExistsError):
                     raise replaced_error(source.path) from error
                 raise
-            inner.invalidate_cache(inner_target)
+        inner.invalidate_cache(inner_target)
     if stated is None or isinstance(stated, int):
         return stated
     return int.from_bytes(b64decode(stated), "big")

@@ -191,7 +191,12 @@ def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOp
         threads = _WAITING if options.threads is None and _are_waited_for(sources) else options.thread_count
         calls = (partial(_check, checker) for checker in checkers)
         results = list(ordered(calls, min(threads, len(checkers)), "verify", stopped.set))
-    files = [_unreadable(c.source, r) if isinstance(r, OSError) else r for c, r in zip(checkers, results, strict=True)]
+    files = []
+    for source, result in zip(sources, results, strict=True):
+        if isinstance(result, OSError):
+            unread = FileCheck(source.path, 0, 0, "bytes", size=source.size)
+            result = unread.with_problem(Problem("storage", result))
+        files.append(result)
     if all(isinstance(result, OSError) for result in results):
         raise next(result for result in results if isinstance(result, OSError))
     return VerifyReport((*_compare_shards(checkers, files), *(_not_named(*each) for each in sorted(unnamed.items()))))
@@ -209,10 +214,6 @@ def _check(checker: FileChecker) -> FileCheck | OSError:
         if isinstance(error, TFRecordError):
             raise
         return error
-
-
-def _unreadable(source: Source, error: OSError) -> FileCheck:
-    return FileCheck(source.path, 0, 0, "bytes", size=source.size).with_problem(Problem("storage", error))
 
 
 def _not_named(path: str, manifest: str) -> FileCheck:
