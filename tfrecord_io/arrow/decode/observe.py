@@ -60,24 +60,17 @@ def _observation(column: ColumnBuffers, nulls: bool, where: Callable[[int], Reco
 
 
 class SeenColumns:
-    """What the columns of chunks, added in the order of reading, have shown so far.
-
-    Attributes
-    ----------
-    observations : dict of str to Observation
-        Of each feature.
-    contested : dict of str
-        The features with values of different kinds that `may_differ`, as keys; of others, these are errors.
-    """
+    """What the columns of chunks, added in the order of reading, have shown so far."""
 
     def __init__(self, known: Collection[str] = (), may_differ: Callable[[str], bool] = lambda name: False) -> None:
+        # The features with values of different kinds that `may_differ`, as keys; of others, these are errors.
         self.contested: dict[str, None] = {}
         self._may_differ = may_differ
-        self.observations: dict[str, Observation] = {}
+        self.observations: dict[str, Observation] = {}  # of each feature
         self._known = known
         self._features: list[str] = []  # of the last chunk
         self._seen = _facts_of_seen([])  # of these features
-        self._joined = b""  # what they showed in the last chunk, if that is all numbers
+
         self._joined = b""  # what they showed in the last chunk, if all of it was joined; see `FeatureColumns.shown`
 
     def add(self, columns: Mapping[str, ColumnBuffers], record_of: Callable[[int], RecordRef]) -> None:
@@ -217,9 +210,6 @@ def _add_nothing(own: Array, seen: Array) -> Array:
 
 
 def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], RecordRef | None]) -> Observation:
-    def of_step(step: int) -> RecordRef | None:
-        return where(int(np.searchsorted(offsets, step, side="right")) - 1) if step >= 0 else None
-
     nulls = steps.null_count > 0 or (steps.layout is Layout.NULL and steps.rows > 0)
     if steps.layout is Layout.NULL or steps.null_count == steps.rows:
         return Observation(nulls=nulls)
