@@ -19,18 +19,10 @@ from tfrecord_io.options.expansion import RATIO, Expansion
 
 
 class ArrayBudget:
-    """What the arrays of some rows may still take.
+    """What the arrays of some rows, or of `batch_rows` of them, may still take; `limit` is `Limits.expansion_bytes`.
 
-    Parameters
-    ----------
-    limit : int
-        The option `Limits.expansion_bytes`.
-    row_bytes : float64 ndarray
-        The bytes that each row was read from.
-    batch_rows : int, optional
-        Rows of an array; by default all.
-    places : int64 ndarray, optional
-        The place of each row in the batches, where rows in between are left out; ascending.
+    `row_bytes` are those that each row was read from, and `places` the places of rows in the batches, ascending, where
+    rows in between are left out.
     """
 
     def __init__(

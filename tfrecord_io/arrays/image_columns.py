@@ -25,17 +25,8 @@ _ROWS = 64  # decoded at a time: pixels take many times the bytes of an encoded 
 class ImageColumns:
     """The columns of images in tables of a schema, whose pixels are lists of uint8 [height, width, channels].
 
-    Where the size of images is known, the lists have a fixed length.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    threads : int
-
-    Raises
-    ------
-    SchemaError
-        Images have no common type: their mode is "unchanged".
+    Where the size of images is known, the lists have a fixed length. SchemaError if images have no common type: their
+    mode is "unchanged".
     """
 
     def __init__(self, schema: pa.Schema, threads: int) -> None:

@@ -35,12 +35,7 @@ _TEXT = (t.is_string, t.is_large_string, t.is_binary, t.is_large_binary)
 
 
 class Lookup(ABC):
-    """The rows of a dataset, or of what is made of some, by number. It can be pickled.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    """
+    """The rows of a dataset, or of what is made of some, by number. It can be pickled."""
 
     schema: pa.Schema
 
@@ -93,15 +88,7 @@ class PartLookup(Lookup):
 class ScanLookup(PartLookup):
     """The rows of a scan by number; files are opened in each process when a row is read.
 
-    Parameters
-    ----------
-    scan : Scan
-        Of plain files: rows of a compressed one can only be read from its start.
-
-    Raises
-    ------
-    ValueError
-        A file is compressed, or the scan has an `on_error`.
+    ValueError if a file is compressed, whose rows can only be read from its start, or the scan has an `on_error`.
     """
 
     def __init__(self, scan: Scan) -> None:
@@ -178,16 +165,7 @@ class ScanLookup(PartLookup):
 
 
 class ArraysByNumber:
-    """Rows by number as arrays. It can be pickled.
-
-    Parameters
-    ----------
-    rows : Lookup
-    options : RepresentationOptions
-        How rows become arrays.
-    lengths : dict of str to int, optional
-        The columns of lists that are stacked; see `TableRepresentation`.
-    """
+    """Rows by number as arrays; columns with `lengths` are stacked (`TableRepresentation`). It can be pickled."""
 
     def __init__(self, rows: Lookup, options: RepresentationOptions, lengths: dict[str, int] | None = None) -> None:
         self.rows, self._options, self._lengths = rows, options, lengths

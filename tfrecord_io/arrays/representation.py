@@ -62,24 +62,12 @@ _PLAIN = ColumnLayout()
 
 
 class BatchForm(NamedTuple):
-    """What the rows of a batch become, where it is not a row for each.
+    """What the rows of a batch become, where it is not a row for each."""
 
-    Attributes
-    ----------
-    length : int or None
-        Of the padded rows of columns by which batches are bucketed.
-    bins : int64 ndarray, optional
-        The row of packed arrays that each row belongs to, ascending.
-    bin_count : int
-        The number of rows of packed arrays.
-    segments : int32 ndarray, optional
-        The number of each row within its row of packed arrays.
-    """
-
-    length: int | None = None
-    bins: Array | None = None
-    bin_count: int = 0
-    segments: Array | None = None
+    length: int | None = None  # of the padded rows of columns by which batches are bucketed
+    bins: Array | None = None  # the row of packed arrays that each row belongs to, ascending
+    bin_count: int = 0  # the number of rows of packed arrays
+    segments: Array | None = None  # the number of each row within its row of packed arrays
 
 
 @dataclass(slots=True)

@@ -299,15 +299,9 @@ class _Batches:
 
 
 def export_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch], requested_schema: object = None) -> object:
-    """The capsule that ``__arrow_c_stream__`` returns.
+    """The capsule that ``__arrow_c_stream__`` returns, for batches of the schema, which may raise.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    batches : iterator of pyarrow.RecordBatch
-        Of that schema; the iterator may raise.
-    requested_schema : capsule, optional
-        The schema that the consumer requests; pyarrow casts to it.
+    The consumer requests a schema, to which pyarrow casts.
     """
     source = _Batches(batches)
     capsule = pa.RecordBatchReader.from_batches(schema, source).__arrow_c_stream__(requested_schema)

@@ -36,10 +36,7 @@ Encode = Callable[[pa.Array], pa.DictionaryArray]
 def value_cast(type_: pa.DataType, dictionary: pa.Array | None = None) -> Cast:
     """The cast of single values to `type_`, which is neither a list nor a struct.
 
-    Parameters
-    ----------
-    dictionary : pa.Array, optional
-        The categories of a dictionary type; without it they are those that occur.
+    Without a `dictionary`, the categories of a dictionary type are those that occur.
     """
     if t.is_dictionary(type_):
         decode, encode = value_cast(type_.value_type), category_encode(type_, dictionary, rounded=True)
@@ -227,13 +224,9 @@ def _bad_value(bad: Array, values: Array, type_: pa.DataType) -> RowFault:
 def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, rounded: bool) -> Encode:
     """How plain values become an array of a dictionary type.
 
-    Parameters
-    ----------
-    categories : pa.Array, optional
-        Those of the dictionary; a value that is none of them is a RowFault. By default the values that occur.
-    rounded : bool
-        Floats were stored as float32: a value is the category that rounds to it; of several the nearest, of equally
-        near ones the first.
+    A value that is none of the `categories` is a RowFault; by default they are the values that occur. Where floats were
+    `rounded` to float32, a value is the category that rounds to it; of several the nearest, of equally near ones the
+    first.
     """
     if categories is None:
         return lambda plain: _of_values(plain, type_)

@@ -11,21 +11,11 @@ from tfrecord_io.errors import DecodeError, TFRecordError
 
 @dataclass(eq=False)
 class RowFault(Exception):
-    """A row whose value does not fit its column, or the array that is made of it.
+    """A row whose value does not fit its column, or the array that is made of it; see also `TFRecordError`.
 
     Code in `arrow/` raises it with the index of a value; callers turn that into the index of the row on the way up
     (`in_row_of`). `BatchBuilder.batch` returns it as a value. The caller that knows the file and the record of the row
     turns it into an exception (`to_error`).
-
-    Attributes
-    ----------
-    row : int
-    reason, feature, expected, got, advice
-        As in `TFRecordError`.
-    error : type
-        Class of the exception.
-    of_memory : bool
-        The row may be intact, but there is no room for it under `Limits.expansion_bytes`.
     """
 
     row: int
@@ -36,7 +26,7 @@ class RowFault(Exception):
     got: object = None
     advice: str | None = None
     error: type[TFRecordError] = DecodeError
-    of_memory: bool = False
+    of_memory: bool = False  # the row may be intact, but there is no room for it under `Limits.expansion_bytes`
 
     def __str__(self) -> str:
         return self.reason

@@ -58,23 +58,12 @@ _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 
 @dataclass(frozen=True, slots=True)
 class ChunkShape:
-    """What is known of a chunk before it is unpacked.
-
-    Attributes
-    ----------
-    rows : int
-    nulls : int
-        If it is 0, there is no bitmap.
-    values : int
-        Number of distinct texts; −1: they are stored for each row.
-    size : int
-        Bytes, not compressed.
-    """
+    """What is known of a chunk before it is unpacked."""
 
     rows: int
-    nulls: int
-    values: int
-    size: int
+    nulls: int  # if it is 0, there is no bitmap
+    values: int  # number of distinct texts; −1: they are stored for each row
+    size: int  # bytes, not compressed
 
 
 def stored_type(type_: pa.DataType) -> pa.DataType:
@@ -335,31 +324,9 @@ class _Group:
 
 
 class ColumnIndex:
-    """An open column index, or the part of it that has a span of its file; what it states is checked when it is read.
+    """An open column index, or the part of it that has a span of its file; what it states is checked where read."""
 
-    Attributes
-    ----------
-    first : int
-        The number of the first record that is read.
-    rows : int
-        How many records are read.
-    is_last : bool
-        The last record of the file is read.
-    names : tuple of str
-        The columns.
-    has_schema : bool
-        The first record of the file has an embedded schema.
-    version : str
-        Of the file when the index was written (`RandomAccessFile.version`); empty if unknown.
-    content : Fingerprint or None
-        Of the file; None in an index of version 0.1.0.
-    identity : dict of str to int
-        Of the file when the index was written (`RandomAccessFile.identity`); empty if unknown.
-    is_certain : bool
-        The whole content of the file is known to be that of the index.
-    """
-
-    is_certain = False
+    is_certain = False  # whether the whole content of the file is known to be that of the index
 
     def __init__(
         self, opened: RandomAccessFile, path: str, data_bytes: int, span: tuple[int, int] | None = None
@@ -376,11 +343,12 @@ class ColumnIndex:
         with _corrupt(path):
             stated = _parse(description)
             self.names = tuple(column[0] for column in stated["columns"])
-            self.has_schema: bool = stated["embedded_schema"]
+            self.has_schema: bool = stated["embedded_schema"]  # in the first record of the file
+            # `version` and `identity` of its `RandomAccessFile` when the index was written; empty if unknown.
             self.version: str = stated["version"]
             self._fields = stated["columns"]
             content, self.identity = stated.get("content"), stated.get("identity") or {}
-            self.content = None if content is None else Fingerprint.parse(content)
+            self.content = None if content is None else Fingerprint.parse(content)  # None: of version 0.1.0
             groups = self._parse_groups(table, stated["groups"])
         rows = sum(group.rows for group in groups)
         if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
@@ -389,9 +357,9 @@ class ColumnIndex:
             raise CorruptRecordError(reason, path=path, advice=f"{REWRITE_COLUMNS}, or delete it")
         part = slice(0, len(groups)) if span is None else _groups_of(groups, *span)
         self._groups = groups[part]
-        self.first = sum(group.rows for group in groups[: part.start])
+        self.first = sum(group.rows for group in groups[: part.start])  # the number of the first record that is read
         self.rows = sum(group.rows for group in self._groups)
-        self.is_last = part.stop == len(groups)
+        self.is_last = part.stop == len(groups)  # whether the last record of the file is read
 
     def has(self, field: pa.Field) -> bool:
         """Whether it has the values of a column that is read as this field."""

@@ -46,45 +46,19 @@ class Condition(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileMatches:
-    """The records of a file, or of a piece of it, that can fulfil a condition.
+    """The records of a file, or of a piece of it, that can fulfil a condition."""
 
-    Attributes
-    ----------
-    file : Source
-        The whole file.
-    size : int
-        Its bytes.
-    first : int
-        Record index of the first record of the piece.
-    index : RecordIndex
-        Of all records of the file or the piece; empty where they need not be found.
-    records : int64 array
-        Their numbers in `index`, ascending.
-    parts : sequence of Condition
-        They all fulfil these parts of it, whose columns the index has.
-    exact : bool
-        Those are all parts.
-    is_doubtful : bool
-        Not all of the file's content was compared with the index, so they may not fulfil these parts.
-    has_schema : bool
-        The first record of the file has an embedded schema.
-    version : str
-        Of the file (`RandomAccessFile.version`) that the index was compared with.
-    values : FileValues or None
-        Those of all records, none of which has to be read: `records` is empty.
-    """
-
-    file: Source
-    size: int
-    first: int
-    index: RecordIndex
-    records: Array
-    parts: Sequence[Condition]
-    exact: bool
-    is_doubtful: bool
-    has_schema: bool
-    version: str
-    values: FileValues | None = None
+    file: Source  # the whole file
+    size: int  # its bytes
+    first: int  # record index of the first record of the piece
+    index: RecordIndex  # of all records of the file or the piece; empty where they need not be found
+    records: Array  # their numbers in `index`, ascending
+    parts: Sequence[Condition]  # they all fulfil these parts of it, whose columns the index has
+    exact: bool  # those are all parts
+    is_doubtful: bool  # not all of the file's content was compared with the index, so they may not fulfil these parts
+    has_schema: bool  # the first record of the file has an embedded schema
+    version: str  # of the file (`RandomAccessFile.version`) that the index was compared with
+    values: FileValues | None = None  # those of all records, none of which has to be read: `records` is empty
 
     @property
     def count(self) -> int:
@@ -94,62 +68,32 @@ class FileMatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileValues:
-    """What stands for a file, or for a piece of it.
+    """What stands for a file, or for a piece of it."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        A row for each record.
-    embedded : bytes or None
-        The embedded schema of the first record of the file, if the piece begins with that.
-    """
-
-    table: pa.Table
-    embedded: bytes | None = None
+    table: pa.Table  # a row for each record
+    embedded: bytes | None = None  # the embedded schema of the first record of the file, if the piece begins with that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WantedColumns:
-    """The columns of a read whose values may be those of column indexes.
+    """The columns of a read whose values may be those of column indexes."""
 
-    Parameters
-    ----------
-    fields : pyarrow.Schema
-        How they are read. An index stands for its file if it has an equal field of each.
-    covers : callable
-        Whether the plan covers a file by its first record's embedded schema; None: that is not known, or it has none.
-    embedded : callable
-        That schema, of an open file whose index states that there is one.
-    max_record_bytes : int
-        A file with a larger record is read, which is an error.
-    """
-
-    fields: pa.Schema
+    fields: pa.Schema  # how they are read; an index stands for its file if it has an equal field of each
+    # Whether the plan covers a file by its first record's embedded schema; None: that is not known, or it has none.
     covers: Callable[[Source, bytes | None], bool]
+    # That schema, of an open file whose index states that there is one.
     embedded: Callable[[Source, RandomAccessFile], bytes | None]
-    max_record_bytes: int
+    max_record_bytes: int  # a file with a larger record is read, which is an error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnSearch:
-    """A condition that column indexes are searched by.
+    """A condition that column indexes are searched by."""
 
-    Parameters
-    ----------
-    parts : sequence of Condition
-        A row fulfils the condition where it fulfils all of them.
-    fields : pyarrow.Schema
-        How the columns of the condition are read. An index is used only for those that it has an equal field of.
-    constants : callable
-        Returns the columns whose values are those of a file, as a batch of one row.
-    wanted : WantedColumns, optional
-        All columns of the read.
-    """
-
-    parts: Sequence[Condition]
-    fields: pa.Schema
-    constants: Callable[[Source], pa.RecordBatch]
-    wanted: WantedColumns | None = None
+    parts: Sequence[Condition]  # a row fulfils the condition where it fulfils all of them
+    fields: pa.Schema  # how its columns are read; an index is used only for those that it has an equal field of
+    constants: Callable[[Source], pa.RecordBatch]  # the columns whose values are those of a file, as a batch of one row
+    wanted: WantedColumns | None = None  # all columns of the read
 
     def files(
         self,
@@ -296,30 +240,14 @@ _AHEAD_BYTES = 64 << 20  # read together,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PickedSource:
-    """What is read of a file.
+    """What is read of a file."""
 
-    Attributes
-    ----------
-    source : Source or None
-        With the records that are read; None: nothing is read.
-    count : int or None
-        The number of records that the file has, if it is known.
-    records : int64 array or None
-        Those that are read; None: all.
-    frames : PickedFrames, optional
-        What reads these.
-    values : FileValues, optional
-        All values of its records: the source is not opened.
-    path : str
-        Of a file of which nothing is read.
-    """
-
-    source: Source | None
-    count: int | None
-    records: Array | None
-    frames: PickedFrames | None = None
-    values: FileValues | None = None
-    path: str = ""
+    source: Source | None  # with the records that are read; None: nothing is read
+    count: int | None  # the number of records that the file has, if it is known
+    records: Array | None  # those that are read; None: all
+    frames: PickedFrames | None = None  # what reads these
+    values: FileValues | None = None  # all values of its records: the source is not opened
+    path: str = ""  # of a file of which nothing is read
 
 
 def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[PickedSource]:

@@ -310,19 +310,10 @@ def _sizes_before_damage(source: Source, file: RandomAccessFile) -> Array:
 
 @dataclass
 class KnownCounts:
-    """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS.
+    """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS."""
 
-    Parameters
-    ----------
-    options : FrameOptions
-        By which the files are read. The number of records is unknown if one of them is longer than its limit: reading
-        the file raises an error.
-    looks : bool
-        Whether a ``dataset_info.json`` is looked for.
-    """
-
-    options: FrameOptions
-    looks: bool = True
+    options: FrameOptions  # by which the files are read: of a file with a record beyond its limit, the number is unknown
+    looks: bool = True  # whether a ``dataset_info.json`` is looked for
     _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
 
     @property

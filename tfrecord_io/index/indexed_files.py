@@ -33,15 +33,8 @@ class IndexedFiles:
     does not match is skipped with a warning, or an error if it was `named` by the caller. What is read of small objects
     of a store is held until `forget`, so that those who plan a read, or read keys, do not read them again.
 
-    Parameters
-    ----------
-    sources : list of Source
-    index_sources : sequence of Source or None
-    max_record_bytes : int
-    named : bool
-    recover : callable, optional
-        Takes a source with a damaged header, and its number, and returns the index of its records and of the damaged
-        parts between them, and which of its entries are records.
+    `recover` takes a source with a damaged header, and its number, and returns the index of its records and of the
+    damaged parts between them, and which of its entries are records.
     """
 
     def __init__(

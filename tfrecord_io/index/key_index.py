@@ -31,20 +31,10 @@ _SHOWN = 5  # keys in a message
 
 
 class KeyIndex:
-    """Finds records by their keys. Threads may share it; it can be pickled.
+    """Finds records by their keys, one in `chunks` for each; a record without one, null, is not found.
 
-    Parameters
-    ----------
-    field : pyarrow.Field
-        Of the column.
-    chunks : sequence of pyarrow.Array
-        The key of each record; a record without one, null, is not found.
-    keep : "first" or None
-
-    Raises
-    ------
-    SchemaError
-        The column is not text, bytes or integers; or a key occurs more than once, and `keep` is None.
+    Threads may share it; it can be pickled. SchemaError if the column is not text, bytes or integers, or a key occurs
+    more than once, and `keep` is None.
     """
 
     def __init__(self, field: pa.Field, chunks: Iterable[pa.Array], keep: KeepKey | None = None) -> None:

@@ -51,22 +51,13 @@ def some_records(count: int, most: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The checksums of records, and where these end, and what the manifest of the dataset states.
+    """The checksums of records, and where these end, and what the manifest of the dataset states."""
 
-    Attributes
-    ----------
-    all : int or None
-        The CRC32C of the checksums of all records, one after the other; None for a larger file than `SMALL_BYTES` in a
-        bucket.
-    some : tuple of (int, int)
-        Where a record ends, and the checksum of its payload as it stands there.
-    crc32c : int or None
-        Of the file, as a manifest states it.
-    """
-
+    # The CRC32C of the checksums of all records, one after the other; None for a larger file than `SMALL_BYTES` in a
+    # bucket.
     all: int | None
-    some: tuple[tuple[int, int], ...] = ()
-    crc32c: int | None = None
+    some: tuple[tuple[int, int], ...] = ()  # where a record ends, and the checksum of its payload as it stands there
+    crc32c: int | None = None  # of the file, as a manifest states it
 
     @classmethod
     def of(cls, file: RandomAccessFile, index: RecordIndex, crc32c: int | None = None) -> Self:

@@ -19,35 +19,17 @@ from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """How the lists of one column are represented.
-
-    Attributes
-    ----------
-    ragged : str or None
-    pad_value : object
-    max_length : int or None
-        Longer lists are truncated.
-    from_left : bool
-        Truncated lists keep their last values, not their first.
-    length : int or None
-        Of each row of a padded array; None: that of the longest list.
-    multiple : int
-        Without `length`: the next multiple of this.
-    bucketed, packed : bool
-        Whether rows have the length of their bucket; whether a row holds several lists.
-    named_by : str or None
-        The option that states `length`, and which a longer list contradicts.
-    """
+    """How the lists of one column are represented."""
 
     ragged: ArrayLayout | None = None
     pad_value: Any = 0
-    max_length: int | None = None
-    from_left: bool = False
-    length: int | None = None
-    multiple: int = 1
-    bucketed: bool = False
-    packed: bool = False
-    named_by: str | None = None
+    max_length: int | None = None  # longer lists are truncated
+    from_left: bool = False  # truncated lists keep their last values, not their first
+    length: int | None = None  # of each row of a padded array; None: that of the longest list
+    multiple: int = 1  # without `length`: the next multiple of this
+    bucketed: bool = False  # rows have the length of their bucket
+    packed: bool = False  # a row holds several lists
+    named_by: str | None = None  # the option that states `length`, and which a longer list contradicts
 
 
 def of_column(value: Any, name: str, default: Any = None) -> Any:

@@ -34,25 +34,12 @@ _MOST_KEY = 1000  # characters
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on rows, or a part of one. It can be pickled, and threads may share it.
+    """A condition on rows, or a part of one. It can be pickled, and threads may share it."""
 
-    Attributes
-    ----------
-    kind : str
-        "call", "field" or "literal".
-    name : str
-        Of the function that is called, as in `pyarrow.compute`.
-    path : tuple of str
-        Of a field: the column, and the names of fields inside structs.
-    value : pa.Scalar or None
-        Of a literal; of a call its options.
-    arguments : tuple of Condition
-    """
-
-    kind: str
-    name: str = ""
-    path: tuple[str, ...] = ()
-    value: pa.Scalar | None = None
+    kind: str  # "call", "field" or "literal"
+    name: str = ""  # of the function that is called, as in `pyarrow.compute`
+    path: tuple[str, ...] = ()  # of a field: the column, and the names of fields inside structs
+    value: pa.Scalar | None = None  # of a literal; of a call its options
     arguments: tuple[Condition, ...] = ()
 
     @classmethod

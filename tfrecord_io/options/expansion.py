@@ -19,19 +19,11 @@ BYTES_PER_CELL = 8  # of a column whose type is not known yet
 
 
 class Expansion:
-    """What the rows that are held at a time may still take.
-
-    Attributes
-    ----------
-    limit : int
-        The option `Limits.expansion_bytes`.
-    room : int
-        Bytes left; never negative.
-    """
+    """What the rows that are held at a time may still take."""
 
     def __init__(self, limit: int = MAX_EXPANSION, bytes_read: int = 0) -> None:
-        self.limit = limit
-        self.room = limit
+        self.limit = limit  # the option `Limits.expansion_bytes`
+        self.room = limit  # bytes left; never negative
         self.add(bytes_read)
 
     def add(self, bytes_read: int) -> None:

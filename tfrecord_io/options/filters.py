@@ -36,21 +36,13 @@ _OPERATORS = (*(symbol for symbol in _FUNCTIONS if symbol != CONTAINS), "in", "n
 
 
 def condition_of(filters: Any) -> Condition:
-    """The condition of ``filters=``.
+    """The condition of ``filters=``; TypeError or ValueError for what is none, or refers to columns by their position.
 
     >>> condition_of([("b", ">", 1), ("a", "!=", None)]).text
     '((b > 1) and is_valid(a))'
 
-    Parameters
-    ----------
-    filters : Condition, pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
-        Tuples ``(column, operator, value)`` as in pandas and pyarrow: a list of them is a conjunction, a list of such
-        lists a disjunction.
-
-    Raises
-    ------
-    TypeError, ValueError
-        `filters` is not a filter, or refers to columns by their position.
+    Tuples ``(column, operator, value)`` are as in pandas and pyarrow: a list of them is a conjunction, a list of such
+    lists a disjunction.
     """
     if isinstance(filters, Condition):
         return filters

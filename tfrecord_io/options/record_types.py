@@ -20,18 +20,10 @@ _PROTOC = "protoc with the options include_imports and descriptor_set_out"
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """A type of messages, which can be pickled.
+    """A type of messages, which can be pickled."""
 
-    Attributes
-    ----------
-    descriptors : bytes
-        A serialized FileDescriptorSet, with the file of the message and all that it imports.
-    name : str
-        The full name of the message.
-    """
-
-    descriptors: bytes
-    name: str
+    descriptors: bytes  # a serialized FileDescriptorSet, with the file of the message and all that it imports
+    name: str  # the full name of the message
 
     def __repr__(self) -> str:
         return f"<message {printable(self.name)}>"

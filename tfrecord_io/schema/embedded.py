@@ -368,24 +368,15 @@ def _table(buffer: bytes, table: int, number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSchema:
-    """The embedded schema that governs a read, and the first file that carries it.
-
-    Attributes
-    ----------
-    origins : mapping of str to str
-        The other files that columns were added from, by column.
-    conflicts : mapping of str to SchemaError
-        By column: the error for reading it, as files have types for it that no type has in common.
-    content : bytes or None
-        The bytes that it was read from, if it is that of one file.
-    """
+    """The embedded schema that governs a read, and the first file that carries it."""
 
     schema: pa.Schema
     dictionaries: Mapping[str, pa.Array]
     path: str
-    origins: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)  # the other files that columns were added from, by column
+    # By column: the error for reading it, as files have types for it that no type has in common.
     conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
-    content: bytes | None = None
+    content: bytes | None = None  # the bytes that it was read from, if it is that of one file
 
     @classmethod
     def parse(cls, content: bytes, path: str) -> Self:

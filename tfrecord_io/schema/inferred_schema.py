@@ -22,35 +22,18 @@ from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, i
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What records show of one feature.
+    """What records show of one feature."""
 
-    Attributes
-    ----------
-    kind : str
-        "int64", "float", "bytes", or "none" if no record has values.
-    records : int
-        The number of records that have the feature with values (or the feature list).
-    least, most : int or None
-        The lowest and highest number of values (steps) in one of them; None if there are none.
-    text : bool
-        All bytes values are text.
-    part : str
-        "context" or "feature_list".
-    listed, binary : RecordRef or None
-        The first record because of which it is a list, and because of which it is binary.
-    others : tuple of KindCount
-        The other kinds of values in the feature: how many records have them, which do not fit the schema, and the first
-        of these.
-    """
-
-    kind: str = "none"
-    records: int = 0
-    least: int | None = None
-    most: int | None = None
-    text: bool = False
-    part: str = "context"
-    listed: RecordRef | None = None
-    binary: RecordRef | None = None
+    kind: str = "none"  # "int64", "float", "bytes", or "none" if no record has values
+    records: int = 0  # the number of records that have the feature with values (or the feature list)
+    least: int | None = None  # the lowest number of values (steps) in one of them; None if there are none
+    most: int | None = None  # the highest
+    text: bool = False  # all bytes values are text
+    part: str = "context"  # "context" or "feature_list"
+    listed: RecordRef | None = None  # the first record because of which it is a list
+    binary: RecordRef | None = None  # and because of which it is binary
+    # The other kinds of values in the feature: how many records have them, which do not fit the schema, and the first
+    # of these.
     others: tuple[KindCount, ...] = ()
 
 

@@ -291,18 +291,13 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A part of a type, inside `depth` lists.
-
-    Attributes
-    ----------
-    own : tuple of Stored
-        The features of this part alone. Inside a list the first one has one entry for each item, unless `children`
-        have it; the last one has the positions of nulls in a row, and is missing in rows without any.
-    """
+    """A part of a type, inside `depth` lists."""
 
     type: pa.DataType
     feature: str
     depth: int
+    # The features of this part alone. Inside a list the first one has one entry for each item, unless `children` have
+    # it; the last one has the positions of nulls in a row, and is missing in rows without any.
     own: tuple[Stored, ...] = ()
     children: tuple[Node, ...] = ()
 

@@ -155,17 +155,11 @@ def _write(
 
 
 class _Compaction(Replacement):
-    """Replaces shards of a dataset by joined ones.
-
-    Attributes
-    ----------
-    groups : dict of str to list of Source
-        The shards to join, by the path of the new shard below the dataset's directory.
-    """
+    """Replaces shards of a dataset by joined ones."""
 
     def __init__(self, version: ManifestVersion, path: str | os.PathLike[str]) -> None:
         super().__init__(version, path, "compacted")
-        self.groups: dict[str, list[Source]] = {}
+        self.groups: dict[str, list[Source]] = {}  # the shards to join, by the path of the new one in the dataset
 
     def join(self, sources: Sequence[Source], most: int) -> None:
         """Decide which of the files are joined: neighbours, as many as have no more than `most` bytes."""

@@ -46,39 +46,17 @@ Listing = Mapping[str, Entry]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done to make a target the dataset of a manifest.
+    """What is done to make a target the dataset of a manifest."""
 
-    Attributes
-    ----------
-    wanted : Manifest
-        The manifest of the target at the end, but for its id.
-    moved : tuple of int
-        Numbers of the files to copy.
-    stored : tuple of int
-        Those of the files that a copy which was killed has stored.
-    kept : int
-        How many files the target had.
-    staged : dict
-        By the name of a file, the one under which it waits.
-    stale : tuple of str
-        Files under names of the dataset, before and after, whose content may be another.
-    gone : tuple of str
-        Files that the target had, and the source has not.
-    begins : bool
-        Whether a manifest that readers refuse is written first.
-    by_store : bool
-        Whether the store copies the files.
-    """
-
-    wanted: Manifest
-    moved: tuple[int, ...]
-    stored: tuple[int, ...]
-    kept: int
-    staged: Mapping[str, str]
-    stale: tuple[str, ...]
-    gone: tuple[str, ...]
-    begins: bool
-    by_store: bool
+    wanted: Manifest  # the manifest of the target at the end, but for its id
+    moved: tuple[int, ...]  # numbers of the files to copy
+    stored: tuple[int, ...]  # those of the files that a copy which was killed has stored
+    kept: int  # how many files the target had
+    staged: Mapping[str, str]  # by the name of a file, the one under which it waits
+    stale: tuple[str, ...]  # files under names of the dataset, before and after, whose content may be another
+    gone: tuple[str, ...]  # files that the target had, and the source has not
+    begins: bool  # whether a manifest that readers refuse is written first
+    by_store: bool  # whether the store copies the files
 
     def new(self) -> set[str]:
         """The names of the files that the target gets."""
@@ -193,16 +171,9 @@ def _following(id: str) -> str:
 
 
 class CopiedDataset(Publication):
-    """A dataset that is copied to a directory.
+    """A dataset that is copied to a directory, by a plan that was made with its manifest, if it is `known`.
 
     It is used in this order: `begin`, `open` and store each file that is `moved`, `publish_copy`.
-
-    Parameters
-    ----------
-    fs, directory : FileSystem, str
-        The target, with its slash.
-    known : Manifest or None
-        That of the target, by which `plan` was made.
     """
 
     _completion = say("{tfr.copy(source, target, update=True)|tfr copy SOURCE TARGET --update} completes it")

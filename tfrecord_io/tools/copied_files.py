@@ -43,27 +43,14 @@ _INDEXES = (".tfindex", ".idx")  # that other tools write beside a file
 
 @dataclass(frozen=True, slots=True)
 class FoundDataset:
-    """The files of a dataset with a manifest, or some of them.
-
-    Attributes
-    ----------
-    manifest : Manifest
-        Names only the files to copy.
-    version : ManifestVersion
-    root : str
-        The directory of the manifest, with its slash.
-    listing : mapping of str to Entry
-        What is there, by the name below `root`.
-    is_part : bool
-        Whether the dataset has other files.
-    """
+    """The files of a dataset with a manifest, or some of them."""
 
     fs: FileSystem
-    manifest: Manifest
+    manifest: Manifest  # names only the files to copy
     version: ManifestVersion
-    root: str
-    listing: Listing
-    is_part: bool = False
+    root: str  # the directory of the manifest, with its slash
+    listing: Listing  # what is there, by the name below `root`
+    is_part: bool = False  # whether the dataset has other files
 
     def source(self, file: ManifestFile) -> Source:
         """A file, which is checked to be the one that the manifest states."""
@@ -99,23 +86,14 @@ class FoundDataset:
 
 @dataclass(slots=True)
 class Found:
-    """What is copied.
-
-    Attributes
-    ----------
-    datasets : list of FoundDataset
-    files : list of (str, Source)
-        Files of no manifest that hold records, with their names in the target.
-    others : list of (str, Source)
-        What belongs to them, in the order in which it is copied after them.
-    directories : int
-        How many of the paths are directories; their files keep their names in it.
-    """
+    """What is copied."""
 
     datasets: list[FoundDataset] = field(default_factory=list)
+    # Files of no manifest that hold records, with their names in the target.
     files: list[tuple[str, Source]] = field(default_factory=list)
+    # What belongs to them, in the order in which it is copied after them.
     others: list[tuple[str, Source]] = field(default_factory=list)
-    directories: int = 0
+    directories: int = 0  # how many of the paths are directories; their files keep their names in it
 
     def check_names(self) -> None:
         """Raise ValueError if two files would get one name."""

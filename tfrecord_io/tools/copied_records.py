@@ -69,26 +69,8 @@ class CopiedRecords:
     Embedded schemas are taken off the records that carry them. With ``partitions="features"``, each record gets the
     values in the names of its file's folders as features.
 
-    Parameters
-    ----------
-    src
-        As in `tfrecord_io.merge`.
-    options : CopyOptions
-    folders : dict of str to list of Source, optional
-        The files of `src`, by the name of what they are copied to.
-
-    Attributes
-    ----------
-    folders : dict of str to list of Source
-        The files by the folder that they are copied to; without ``partitions="folders"``, all are in "".
-    sources : list of Source
-        All files, in this order.
-    schema : CopiedSchema
-
-    Raises
-    ------
-    SchemaError, DecodeError
-        See `CopiedSchema.decide`.
+    The files of `src`, as in `tfrecord_io.merge`, may be given by the `folders` that they are copied to; without
+    ``partitions="folders"``, all are in "". For errors see `CopiedSchema.decide`.
     """
 
     def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
@@ -192,43 +174,23 @@ class CopiedRecords:
 
 @dataclass(frozen=True, slots=True)
 class CopiedSchema:
-    """The schema of copies.
+    """The schema of copies."""
 
-    Attributes
-    ----------
-    content : bytes or None
-        What is embedded: the declared schema, or the one that covers those of all files. None if it is not declared and
-        a file with records has none.
-    columns : tuple of str
-        Its columns.
-    united : EmbeddedSchema or None
-        The schema that covers the embedded schemas of the files that have one.
-    declared : Schema or None
-        The one of `content`, if the caller has declared it, or types of its columns.
-    folders : PartitionColumns
-        The columns of folders that become features.
-    """
-
+    # What is embedded: the declared schema, or the one that covers those of all files. None if it is not declared and a
+    # file with records has none.
     content: bytes | None
-    columns: tuple[str, ...]
-    united: EmbeddedSchema | None
-    declared: Schema | None
-    folders: PartitionColumns
+    columns: tuple[str, ...]  # its columns
+    united: EmbeddedSchema | None  # the schema that covers the embedded schemas of the files that have one
+    declared: Schema | None  # the one of `content`, if the caller has declared it, or types of its columns
+    folders: PartitionColumns  # the columns of folders that become features
 
     @classmethod
     def decide(
         cls, sources: Sequence[Source], stored: Mapping[bytes, str], without: str | None, options: CopyOptions
     ) -> Self:
-        """Decide it.
+        """Decide it by the embedded schemas that are `stored`, each with the path of a file that has it.
 
-        Parameters
-        ----------
-        sources : sequence of Source
-        stored : mapping of bytes to str
-            The embedded schemas of the files, each with the path of a file.
-        without : str, optional
-            The path of a file of records without an embedded schema.
-        options : CopyOptions
+        `without` is the path of a file of records that has none.
 
         Raises
         ------
@@ -344,13 +306,7 @@ def _refuse(folders: PartitionColumns, features: Sequence[str], sources: Sequenc
 
 
 class FolderFeatures:
-    """Adds the values in the names of folders to the records: in ``day=1/`` the feature ``day`` with the value 1.
-
-    Parameters
-    ----------
-    columns : PartitionColumns
-    sources : sequence of Source
-    """
+    """Adds the values in the names of folders to the records: in ``day=1/`` the feature ``day`` with the value 1."""
 
     def __init__(self, columns: PartitionColumns, sources: Sequence[Source]) -> None:
         self._columns, self._sources = columns, sources

@@ -40,42 +40,23 @@ _MOST_PLANNED = 10_000  # features whose types are compared over the whole file
 
 @dataclass(slots=True)
 class FileContents:
-    """What the records of a file are, as far as they are good.
+    """What the records of a file are, as far as they are good."""
 
-    Attributes
-    ----------
-    schema : Embedded or None
-        The embedded schema.
-    kinds : dict
-        The feature type of each feature with values, by name and whether it is a feature list; not of the features that
-        the schema has.
-    sequence : bool
-        Whether they are SequenceExamples.
-    counts : RecordCounts
-    """
-
-    schema: Embedded | None = None
+    schema: Embedded | None = None  # the embedded schema
+    # The feature type of each feature with values, by name and whether it is a feature list; not of the features that
+    # the schema has.
     kinds: dict[tuple[str, bool], Kind] = field(default_factory=dict)
-    sequence: bool = False
+    sequence: bool = False  # whether they are SequenceExamples
     counts: RecordCounts = field(default_factory=RecordCounts)
 
 
 class RecordPart:
-    """Parses records by a plan, apart from those before them: the step of a thread that checks a segment.
-
-    Attributes
-    ----------
-    plan : Plan or None
-        None: only frames are checked.
-    decoder : Decoder or None
-    is_plain : bool
-        Whether they have no embedded schema, and no values of features outside the plan.
-    """
+    """Parses records by a plan, apart from those before them: the step of a thread that checks a segment."""
 
     def __init__(self, plan: Plan | None, max_record_bytes: int) -> None:
-        self.plan = plan
+        self.plan = plan  # None: only frames are checked
         self.decoder = None if plan is None else get_engine().decoder(plan)
-        self.is_plain = True
+        self.is_plain = True  # they have no embedded schema, and no values of features outside the plan
         self._max_record_bytes = max_record_bytes
 
     def __call__(self, data: Any, final: bool) -> tuple[int, int, Fault | None]:

@@ -60,18 +60,10 @@ class Passed:
 
 @dataclass(slots=True)
 class Traffic:
-    """What all files of a copy share: the progress, the limit of the rate, and whether to stop.
+    """What all files of a copy share: the progress, the limit of the rate, and whether to stop."""
 
-    Attributes
-    ----------
-    advance : callable
-        Takes the bytes that have passed.
-    rate : float or None
-        Bytes a second.
-    """
-
-    advance: Callable[[int], None]
-    rate: float | None = None
+    advance: Callable[[int], None]  # takes the bytes that have passed
+    rate: float | None = None  # bytes a second
     stopped: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _free: float = 0.0  # when the next byte may pass

@@ -114,13 +114,7 @@ def _joined(
 
 
 class _Keys:
-    """Finds rows of a table by their keys.
-
-    Parameters
-    ----------
-    columns : list of (str, pyarrow.ChunkedArray, pyarrow.DataType)
-        The name of each column of the key, its values, and its type in the records.
-    """
+    """Finds rows of a table by their keys: of each column the name, the values, and the type in the records."""
 
     def __init__(self, columns: list[tuple[str, pa.ChunkedArray, pa.DataType]]) -> None:
         self._values = []  # the distinct values of each column

@@ -68,15 +68,9 @@ def say_published(paths: Sequence[str], error: BaseException) -> None:
 
 
 class RecordOutput:
-    """Writes copied records to a file or a dataset, with the embedded schema in each file's first record.
+    """Writes copied records to a file or a dataset, with the embedded schema in each file's first record."""
 
-    Attributes
-    ----------
-    report : WriteReport
-        After `commit`.
-    """
-
-    report: WriteReport
+    report: WriteReport  # after `commit`
 
     def __init__(self, path: Any, schema: CopiedSchema, options: CopyOptions, sink: Sink | None = None) -> None:
         self._columns, self._has_schema = schema.columns, schema.content is not None
@@ -131,28 +125,13 @@ class RecordOutput:
 
 
 class FolderOutputs:
-    """Writes copied records to the folders of a directory, one folder after the other.
+    """Writes copied records to the folders of a directory, which ends in a slash, one folder after the other.
 
-    Parameters
-    ----------
-    directory : str
-        With its slash.
-    name : str
-        Of the file in each folder; if it is empty, the folder is written to as a directory.
-    schema : CopiedSchema
-    options : CopyOptions
-    folders : iterable of str
-        All folders; without a `name`, those without records are written too.
-    parents : ExitStack
-        Removes the directories that are made here, after an exception.
-
-    Attributes
-    ----------
-    report : WriteReport
-        After `commit`, of all folders together.
+    Each has a file of this `name`; if it is empty, the folder is written to as a directory, and those without records
+    are written too. `parents` removes the directories that are made here, after an exception.
     """
 
-    report: WriteReport
+    report: WriteReport  # after `commit`, of all folders together
 
     def __init__(
         self,

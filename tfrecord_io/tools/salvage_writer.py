@@ -43,32 +43,18 @@ _MOST_SHARDS = 1_000_000  # of a family without a manifest, of which missing one
 
 
 class IntactRecords:
-    """The intact records of one file, in order.
-
-    Attributes
-    ----------
-    records, bytes : int
-        Number of the records so far, and their bytes, with frames and uncompressed.
-    compression : str or None
-    regions : list of SkippedRegion
-        What was left out, the first 1,000 regions; damaged records that follow one another are one. A region of a
-        compressed file that cannot be read begins and ends at the same uncompressed byte; its reason has the bytes of
-        the file.
-    region_count : int
-        Number of all regions.
-    lost : int
-        Bytes of all regions.
-    unread : int
-        Number of bytes of a compressed file that cannot be read.
-    lost_first : bool
-        Whether the first record of the file was left out.
-    """
+    """The intact records of one file, in order."""
 
     def __init__(self, source: Source, options: FrameOptions, progress: ProgressMeter | None = None) -> None:
-        self.records = self.bytes = self.unread = self.lost = self.region_count = 0
+        self.records = self.bytes = 0  # so far, with frames and uncompressed
+        # The first 1,000 of what was left out; damaged records that follow one another are one. A region of a
+        # compressed file that cannot be read begins and ends at the same uncompressed byte; its reason has the bytes of
+        # the file.
         self.regions: list[SkippedRegion] = []
+        self.region_count = self.lost = 0  # of all regions, and their bytes
+        self.unread = 0  # bytes of a compressed file that cannot be read
         self.compression: str | None = None
-        self.lost_first = False
+        self.lost_first = False  # whether the first record of the file was left out
         self._source, self._options = source, options
         self._file: RecordFile | None = None
         self._gaps = 0  # of the damaged compressed file that were noted
@@ -160,22 +146,13 @@ def is_message(frame: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file to write, and the file that its records are from.
-
-    Attributes
-    ----------
-    dataset : tuple of str or None
-        The directory and the name of the dataset that it is a shard of.
-    folder : str
-        The folders of columns between that directory and the file, each with its slash, if a manifest names it.
-    same_name : bool
-        Whether it has the name of its source, and so its compression; else the suffix of `path` decides.
-    """
+    """A file to write, and the file that its records are from."""
 
     source: Source
     path: str
-    dataset: tuple[str, str] | None
-    same_name: bool
+    dataset: tuple[str, str] | None  # the directory and the name of the dataset that it is a shard of
+    same_name: bool  # whether it has the name of its source, and so its compression; else the suffix of `path` decides
+    # The folders of columns between that directory and the file, each with its slash, if a manifest names it.
     folder: str = ""
 
     def codec(self, source_compression: str | None) -> str | None:

@@ -79,20 +79,12 @@ class _Leaf:
 class BatchBuilder:
     """Makes record batches of one schema; compiled once, used for every batch, by any thread.
 
-    Parameters
-    ----------
-    dictionaries : mapping of str to pa.Array, optional
-        Categories of dictionary columns by the name of their feature. Without them each batch has the
-        categories that occur in it (`to_table` makes them one).
-    folded : collection of str
-        Columns that were inferred from their companions: every row has both or neither.
-    trusted : bool
-        The caller declared the schema: the sizes of its types and defaults need no limit.
+    `dictionaries` are the categories of dictionary columns by the name of their feature; without them each batch has
+    those that occur in it (`to_table` makes them one). `folded` columns were inferred from their companions: every row
+    has both or neither. A `trusted` schema was declared by the caller: the sizes of its types and defaults need no
+    limit.
 
-    Attributes
-    ----------
-    schema : pa.Schema
-        Of the batches: the given one without views and run-ends, and without what only says how to read.
+    The `schema` of the batches is the given one without views and run-ends, and without what only says how to read.
     """
 
     def __init__(
@@ -489,18 +481,10 @@ _NESTINGS = {
 
 
 class Forms(NamedTuple):
-    """The forms of columns: int64 arrays.
+    """The forms of columns: int64 arrays."""
 
-    Attributes
-    ----------
-    distinct : ndarray
-        A row for each form that occurs.
-    number : ndarray
-        The row of each column's form in `distinct`.
-    """
-
-    distinct: Array
-    number: Array
+    distinct: Array  # a row for each form that occurs
+    number: Array  # the row of each column's form in `distinct`
 
 
 def forms_of(fields: Sequence[Field] | Schema) -> Forms | None:

@@ -24,19 +24,12 @@ class LabelledColumns:
 
     Variables that have the dimension of the rows are columns, with their other axes in order. Coordinates and single
     values are repeated in each row. Values of other libraries in the mapping are columns as they are.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of the columns, in order.
-    count : int
-        Of the rows.
     """
 
     def __init__(self, dataset: Any, plain: Mapping[Any, Any], names: Iterable[Any], record_dim: str | None) -> None:
         dims = {name: variable.dims for name, variable in dataset.variables.items()}
         self._dim = dim = record_dimension(dims, set(dataset.coords), record_dim, advice=_DROP)
-        self.count: int = dataset.sizes[dim]
+        self.count: int = dataset.sizes[dim]  # of the rows
         self.names = tuple(names)
         self._plain = plain
         self._variables = {name: dataset.variables[name] for name in self.names if name not in plain}
@@ -152,27 +145,14 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
 def record_dimension(
     dims: Mapping[Any, tuple[Any, ...]], coordinates: Collection[Any], record_dim: str | None, *, advice: str
 ) -> Any:
-    """The dimension whose positions are the rows: by default the first that all variables share.
+    """The dimension whose positions are the rows: the one that the caller names, or the first that all variables share.
 
     >>> dims = {"t2m": ("time", "lat"), "time": ("time",), "lat": ("lat",)}
     >>> record_dimension(dims, {"time", "lat"}, None, advice="")
     'time'
 
-    Parameters
-    ----------
-    dims : mapping of name to tuple
-        Of all variables.
-    coordinates : collection of names
-        Variables that are repeated where they do not have this dimension, as single values are.
-    record_dim : str, optional
-        The dimension that the caller names.
-    advice : str
-        What to do about a variable that is not repeated.
-
-    Raises
-    ------
-    EncodeError
-        A variable does not have it.
+    `coordinates` are repeated where they do not have this dimension, as single values are; another variable without it
+    is an EncodeError, with `advice`.
     """
     data = {name: own for name, own in dims.items() if own and name not in coordinates}
     data = data or {name: own for name, own in dims.items() if own}

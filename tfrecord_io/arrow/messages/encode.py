@@ -231,18 +231,9 @@ class Extents:
 
 
 class MessageEncoder:
-    """Encodes rows as framed messages; see `tfrecord_io.engine.contract.Encoder`.
+    """Encodes rows as framed messages; see `tfrecord_io.engine.contract.Encoder`, and for `rounded` `Conformer`.
 
-    Parameters
-    ----------
-    fields : sequence of MessageField
-        Of the columns of the batch.
-    batch : pyarrow.RecordBatch
-    row : int
-        The number of its first row, for errors.
-    engine : Engine
-    rounded : callable, optional
-        See `Conformer`.
+    `fields` are those of the columns of the batch, and `row` is the number of its first row, for errors.
     """
 
     def __init__(
@@ -274,19 +265,8 @@ def encode_messages(
 ) -> list[Extents]:
     """Rows as messages: the parts that follow one another in each, in the order of the fields' numbers.
 
-    Parameters
-    ----------
-    columns : sequence of (MessageField, pyarrow.Array)
-        Fields of a message, and a column of the type of each.
-    rows : int
-    engine : Engine
-    present : array of bool, optional
-        The rows with a message; what is in the others does not matter.
-
-    Raises
-    ------
-    RowFault
-        A value cannot be in a message.
+    A column has the type of its field. Without the rows that are `present`, all have a message; what is in the others
+    does not matter. RowFault if a value cannot be in a message.
     """
     _check_oneofs(columns, rows)
     parts: list[Extents] = []

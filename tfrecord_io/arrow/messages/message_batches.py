@@ -37,27 +37,13 @@ Columns = Mapping[str, ColumnBuffers]
 
 
 class MessageBatchBuilder:
-    """Makes batches of the one column with payloads; see `tfrecord_io.arrow.decode.batch_builder.BatchBuilder`.
-
-    Parameters
-    ----------
-    type_ : MessageType
-    columns : sequence of str
-    max_features : int
-    threads : int
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    unknown : Counter
-        The fields that were left out of all batches.
-    """
+    """Makes batches of the one column with payloads; see `tfrecord_io.arrow.decode.batch_builder.BatchBuilder`."""
 
     def __init__(self, type_: MessageType, columns: Sequence[str], *, max_features: int, threads: int) -> None:
         self._type, self._threads = type_, threads
         self._tree = message_tree(type_.descriptor, columns, max_features)
         self.schema = pa.schema([field.arrow for field in self._tree.fields])
-        self.unknown: Unknown = Counter()
+        self.unknown: Unknown = Counter()  # the fields that were left out of all batches
 
     def counting(self) -> Self:
         """The same, for one read: `unknown` counts what it leaves out."""
@@ -146,17 +132,11 @@ class _Parts:
 
 
 class MessageReader:
-    """Reads messages in `data`; used by one thread.
-
-    Attributes
-    ----------
-    unknown : Counter
-        What was not read.
-    """
+    """Reads messages in `data`; used by one thread."""
 
     def __init__(self, engine: Engine, data: Array, expansion: Expansion) -> None:
         self._engine, self._data, self._expansion = engine, data, expansion
-        self.unknown: Unknown = Counter()
+        self.unknown: Unknown = Counter()  # what was not read
 
     def columns(self, node: MessageNode, starts: Array, lengths: Array) -> list[pa.Array]:
         """The columns of messages, one in each extent; RowFault for the first that does not fit, or close behind it."""

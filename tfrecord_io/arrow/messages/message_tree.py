@@ -60,20 +60,11 @@ MESSAGE_KEY = b"tfrecord_io.message"  # in the metadata of a field of bytes: the
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnumNames:
-    """The values of an enum.
+    """The values of an enum."""
 
-    Attributes
-    ----------
-    names : dict of int to str
-        By number; of several names of one number, the first.
-    numbers : dict of str to int
-    is_closed : bool
-        Other numbers are unknown fields; else they are values.
-    """
-
-    names: dict[int, str]
+    names: dict[int, str]  # by number; of several names of one number, the first
     numbers: dict[str, int]
-    is_closed: bool
+    is_closed: bool  # other numbers are unknown fields; else they are values
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,20 +127,11 @@ class MessageField:
 
 @dataclass(frozen=True, eq=False)
 class MessageNode:
-    """A message type where it is used.
-
-    Attributes
-    ----------
-    name : str
-    fields : list of MessageField
-        In the order of their numbers.
-    skipped : list of FieldForm
-        Of the other fields.
-    """
+    """A message type where it is used."""
 
     name: str
-    fields: list[MessageField] = field(default_factory=list)
-    skipped: list[FieldForm] = field(default_factory=list)
+    fields: list[MessageField] = field(default_factory=list)  # in the order of their numbers
+    skipped: list[FieldForm] = field(default_factory=list)  # of the other fields
 
     @property
     def is_wrapper(self) -> bool:
@@ -186,18 +168,8 @@ class MessageNode:
 def message_tree(descriptor: Any, columns: Iterable[str] | None = None, most_fields: int = 100_000) -> MessageNode:
     """The tree of a message type. Where a message contains itself, its field has the bytes of the inner one.
 
-    Parameters
-    ----------
-    descriptor : google.protobuf.descriptor.Descriptor
-    columns : iterable of str, optional
-        Those of its fields that are columns, in this order; by default all.
-    most_fields : int
-        The option `Limits.features`.
-
-    Raises
-    ------
-    SchemaError
-        Messages are nested too deep, a group contains itself, or there are too many fields.
+    `columns` are those of its fields that are columns, in this order; by default all. SchemaError if messages are
+    nested too deep, a group contains itself, or there are more than `most_fields` (`Limits.features`).
     """
     builder = _Builder(most_fields)
     chosen = [field.name for field in descriptor.fields] if columns is None else list(columns)

@@ -28,16 +28,10 @@ class _General(Exception):
 
 
 class RecordDicts:
-    """Makes dicts of records; threads may share it.
+    """Makes dicts of records, by the plan of the decoder; threads may share it.
 
-    Parameters
-    ----------
-    plan : Plan
-        Of the decoder.
-    forms : sequence of ObjectForm
-    finish : sequence of callable
-        What makes the values of some columns, in the dict of a record, those of their types; `_General` if they are
-        not plainly of these.
+    `finish` makes the values of some columns, in the dict of a record, those of their types; `_General` if they are not
+    plainly of these.
     """
 
     def __init__(
