@@ -193,10 +193,6 @@ class CommandGroup(click.Group):
     """A command group that ends every failure with an exit code and one line on stderr.
 
     When the reading end of a pipe on stdout is closed, it ends silently.
-
-    Attributes
-    ----------
-    sections : dict of str to list of click.Command
     """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:

@@ -100,7 +100,7 @@ EXAMPLES = '"label == 3", "name in [\'a\', \'b\']", "tags contains cat" or "labe
 where = where_option(f"Only rows that meet a condition, such as {EXAMPLES}")
 
 
-STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
+STDIN = "/dev/stdin"
 _OF_READING = {name: field.default for name, field in ReadOptions.__dataclass_fields__.items()}
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 SCHEMA_FORMATS = ("arrow", "tfx", "feature_description", "json", "python")  # those of cli.schema_text
@@ -166,6 +166,12 @@ def _one_or_list(ctx: click.Context, argument: click.Parameter, paths: tuple[str
     return paths[0] if len(paths) == 1 else list(paths)
 
 
+sources = click.argument(
+    "sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin
+)
+target = click.argument("target", metavar="TARGET")
+
+
 def pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] | None]:
     """A callback that makes a dict of NAME=VALUE pairs; names may contain "="."""
 
@@ -180,6 +186,13 @@ def pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] 
 
 paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_one_or_list)
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def type_option(where: str, example: str) -> Callable[[Any], Any]:
+    """Declare --type, which states types of columns that are found `where`."""
+    text = f"Type of a column {where}, such as {example}; may be repeated."
+    parse = pairs(example)
+    return click.option("--type", "schema_overrides", multiple=True, metavar="NAME=TYPE", callback=parse, help=text)
 
 
 class ListingOption(click.Option):

@@ -11,9 +11,7 @@ import click
 
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
-    STDOUT,
     ListingOption,
-    SourcesArgument,
     columns,
     compression_option,
     field_option,
@@ -23,14 +21,16 @@ from tfrecord_io.cli.common_options import (
     options,
     pairs,
     read_from,
+    sources,
     storage,
     storage_option,
+    target,
+    type_option,
     where,
-    with_stdin,
     write_index,
     write_modes,
 )
-from tfrecord_io.cli.process import check_stdout, is_stdout
+from tfrecord_io.cli.process import output_path
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, Format, keys, only_one_way, option_names, own_options
@@ -94,8 +94,8 @@ def _shown(format: Format) -> str:
 
 
 @tfr.declare("Write", cls=_Convert)
-@click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
-@click.argument("target", metavar="TARGET")
+@sources
+@target
 @click.option(
     "--from",
     "source_format",
@@ -168,14 +168,7 @@ def _shown(format: Format) -> str:
     type=click.Choice(["raise", "ignore"]),
     help="On a feature that is not in the sample: fail (the default), or ignore it.",
 )
-@click.option(
-    "--type",
-    "schema_overrides",
-    multiple=True,
-    metavar="NAME=TYPE",
-    callback=pairs("zip=string"),
-    help="Type of a column of CSV, JSON lines or TFRecord, such as zip=string; may be repeated.",
-)
+@type_option("of CSV, JSON lines or TFRecord", "zip=string")
 @click.option(
     "--files",
     metavar="images|all|COLUMN",
@@ -217,10 +210,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     row = FORMATS.get(given.get("target_format", ""))
     if to_stdout and row is not None and row.write and not row.suffixes:
         raise click.UsageError("a folder needs a path as TARGET, not -")
-    if to_stdout:
-        check_stdout()
-    summary_on_stderr = to_stdout or is_stdout(target)
-    target = STDOUT if to_stdout else target
+    target, summary_on_stderr = output_path(target)
     places = {"storage_options": given.pop("storage_options", None)}
     own = [{"storage_options": given.pop(f"{side}_storage")} if f"{side}_storage" in given else {} for side in _SIDES]
     sides = Sides(given.pop("source_format", None), given.pop("target_format", None), *own)
@@ -233,8 +223,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 
 
 @tfr.declare("Write")
-@click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
-@click.argument("target", metavar="TARGET")
+@sources
+@target
 @click.option(
     "--prefix",
     default="steps",
@@ -269,8 +259,7 @@ def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, *
 
     if target == "-" and (keywords["shards"] or keywords["max_shard_bytes"]):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
-    if target == "-":
-        check_stdout()
+    target, summary_on_stderr = output_path(target)
     storage_options = keywords.pop("storage_options")
     src, dst = (keywords.pop(f"{side}_storage") or storage_options for side in _SIDES)
     reading = {name: keywords.pop(name) for name in ("columns", "filters", "split", "allow_missing_shards")}
@@ -278,9 +267,7 @@ def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, *
     with open_reader(read_from(sources, reading, open_reader), **reading) as episodes:
         steps = explode_rows(episodes, prefix=prefix)
         written = {name: value for name, value in keywords.items() if value is not None}
-        report = write_tfrecord(
-            steps, STDOUT if target == "-" else target, storage_options=dst, progress=True, **written
-        )
+        report = write_tfrecord(steps, target, storage_options=dst, progress=True, **written)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     text = f"{printable(report.path)}: {counted(report.records, 'step')}, {counted(report.bytes, 'byte')}"
-    output.print_result(as_json, value, text, err=target == "-" or is_stdout(target))
+    output.print_result(as_json, value, text, err=summary_on_stderr)

@@ -7,8 +7,7 @@ from typing import Any, get_args
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import SourcesArgument, modes, options, read_from, where_option, with_stdin
-from tfrecord_io.cli.process import echo
+from tfrecord_io.cli.common_options import SourcesArgument, modes, options, read_from, target, where_option, with_stdin
 from tfrecord_io.typing import FileMode
 
 
@@ -21,7 +20,7 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
 @tfr.declare("Write")
 @options(
     click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=_files),
-    click.argument("target", metavar="TARGET"),
+    target,
     click.option(
         "--verify",
         type=click.Choice(["records", "bytes"]),
@@ -60,6 +59,4 @@ def copy(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) 
     source = read_from(list(sources), keywords, record_type="bytes")
     report = copy_files(source, target, progress=True, **keywords)
     names = {"copied": list(report.copied), "removed": list(report.removed)} if report.dry_run else {}
-    output.print_result(as_json, {**report.to_dict(), **names}, report.title())
-    for line in () if as_json else report.lines():
-        echo(line)
+    output.print_result(as_json, {**report.to_dict(), **names}, report.title(), lines=report.lines())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,16 +17,16 @@ from tfrecord_io.cli.command_group import (
     tfr,
 )
 from tfrecord_io.cli.common_options import (
-    SourcesArgument,
     file_modes,
     inspection,
     options,
     plain_record_type,
     read_from,
+    sources,
     storage,
+    target,
     with_stdin,
 )
-from tfrecord_io.cli.process import echo
 
 
 def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
@@ -46,18 +45,16 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     from tfrecord_io.tools.verify import verify as verify_files
 
     report = verify_files(read_from(path, keywords, verify_files), progress=True, **keywords)
-    output.print_result(
-        as_json, report.to_dict(), report.title(), lambda: output.TextTable(HEADINGS, report.rows(report.files))
-    )
     words = partial(error_line, speaker=option_names(click.get_current_context().command))
-    _print_lines([] if as_json else report.problem_lines(words))
+    table = partial(output.TextTable, HEADINGS, report.rows(report.files))
+    output.print_result(as_json, report.to_dict(), report.title(), table, report.problem_lines(words))
     if not report.ok:
         click.get_current_context().exit(report_exit_code(report.files))
 
 
 @tfr.declare("Check and repair")
-@click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
-@click.argument("target", metavar="TARGET")
+@sources
+@target
 @options("compression", "max_decompression_ratio")
 @click.option("--dry-run", is_flag=True, help="Write nothing; report what can be kept and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
@@ -75,8 +72,8 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 
     source = read_from(list(sources), keywords, salvage_files, record_type="bytes")
     report = salvage_files(source, target, progress=True, **keywords)
-    output.print_result(as_json, report.to_dict(), report.title(), lambda: output.TextTable(HEADINGS, report.rows()))
-    _print_lines([] if as_json else report.loss_lines())
+    table = partial(output.TextTable, HEADINGS, report.rows())
+    output.print_result(as_json, report.to_dict(), report.title(), table, report.loss_lines())
     if not report.ok:
         click.get_current_context().exit(INVALID_DATA)
 
@@ -124,8 +121,3 @@ def diff(a: str, b: str, as_json: bool, key: tuple[str, ...], **keywords: Any) -
     output.print_result(as_json, report.to_dict(), "\n".join([report.title(), *report.schema_lines()]), table)
     if not report.equal:
         context.exit(INVALID_DATA)
-
-
-def _print_lines(lines: Sequence[str]) -> None:
-    for line in lines:
-        echo(line)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import EXAMPLES, options, pairs, read_from, where_option
+from tfrecord_io.cli.common_options import EXAMPLES, options, read_from, type_option, where_option
 from tfrecord_io.display import counted
 
 
@@ -17,14 +17,7 @@ from tfrecord_io.display import counted
     click.argument("path", metavar="PATH"),
     where_option(f"Remove rows that meet a condition, such as {EXAMPLES}"),
     click.option("--dry-run", is_flag=True, help="Change nothing; report what would be removed."),
-    click.option(
-        "--type",
-        "schema_overrides",
-        multiple=True,
-        metavar="NAME=TYPE",
-        callback=pairs("user=string"),
-        help="Type of a column in the condition, such as user=string; may be repeated.",
-    ),
+    type_option("in the condition", "user=string"),
     "storage_options",
     "json",
 )

@@ -30,9 +30,15 @@ UNBOUNDED = 10_000  # width in characters where the output is not a terminal
 
 
 def print_result(
-    as_json: bool, value: Any, text: object = None, table: Callable[[], TextTable] | None = None, *, err: bool = False
+    as_json: bool,
+    value: Any,
+    text: object = None,
+    table: Callable[[], TextTable] | None = None,
+    lines: Sequence[str] = (),
+    *,
+    err: bool = False,
 ) -> None:
-    """Print `value` as JSON, or else a line of text and a table, if given; with `err`, JSON and text go to stderr."""
+    """Print `value` as JSON, or else a line of text, a table and more lines; with `err`, JSON and text go to stderr."""
     if as_json:
         echo(json.dumps(json_value(value), indent=2), err=err)
         return
@@ -40,6 +46,8 @@ def print_result(
         echo(text, err=err)
     if table is not None:
         show(table())
+    for line in lines:
+        echo(line)
 
 
 @dataclass(frozen=True, slots=True)

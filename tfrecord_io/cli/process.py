@@ -109,22 +109,26 @@ def echo(text: object, *, err: bool = False) -> None:
         raise OSError(error.errno, error.strerror, "standard error" if err else "standard output") from error
 
 
-def check_stdout() -> None:
-    """Raise OSError if stdout is closed; opened by its path, it would be the null device."""
-    try:
-        os.write(sys.stdout.fileno(), b"")
-    except ValueError:  # not a file: redirected in this process
-        pass
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, "standard output") from error
+def output_path(target: str) -> tuple[str, bool]:
+    """The path of TARGET, and whether that is the file that stdout is: the summary is printed to stderr then.
 
-
-def is_stdout(path: str) -> bool:
-    """Whether a path, such as /dev/stdout, names the file that stdout is."""
+    Raises
+    ------
+    OSError
+        It is "-", and stdout is closed; opened by its path, it would be the null device.
+    """
+    if target == "-":
+        try:
+            os.write(sys.stdout.fileno(), b"")
+        except ValueError:  # not a file: redirected in this process
+            pass
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, "standard output") from error
+        return "/dev/stdout", True
     try:
-        return os.path.samestat(os.stat(path), os.fstat(sys.stdout.fileno()))
+        return target, os.path.samestat(os.stat(target), os.fstat(sys.stdout.fileno()))
     except (OSError, ValueError):  # no such file, or stdout is closed or redirected in this process
-        return False
+        return target, False
 
 
 def has_unicode(stream: Any) -> bool:

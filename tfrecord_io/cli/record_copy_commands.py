@@ -9,16 +9,15 @@ import click
 
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
-    STDOUT,
-    SourcesArgument,
     compression_option,
     file_modes,
     options,
-    pairs,
     read_from,
-    with_stdin,
+    sources,
+    target,
+    type_option,
 )
-from tfrecord_io.cli.process import check_stdout, is_stdout
+from tfrecord_io.cli.process import output_path
 from tfrecord_io.display import counted
 from tfrecord_io.errors import SchemaError, printable
 
@@ -52,14 +51,7 @@ _OPTIONS = (
         callback=_schema,
         help="Schema to store in the output, in the form of tfr schema --as json.",
     ),
-    click.option(
-        "--type",
-        "schema_overrides",
-        multiple=True,
-        metavar="NAME=TYPE",
-        callback=pairs("n=int64"),
-        help="Type of a column in the stored schema, such as n=int64; may be repeated.",
-    ),
+    type_option("in the stored schema", "n=int64"),
     "split",
     "allow_missing_shards",
     "storage_options",
@@ -91,10 +83,7 @@ _seed = click.option(
 
 def _copying(*own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
     """Declare a command that has SOURCE, TARGET and the options that all have, besides its own."""
-    sources = click.argument(
-        "sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin
-    )
-    declared = options(sources, click.argument("target", metavar="TARGET"), *own, *_OPTIONS)
+    declared = options(sources, target, *own, *_OPTIONS)
     return lambda function: tfr.declare("Write")(declared(function))
 
 
@@ -205,10 +194,7 @@ def _copy(
     given = {name: value for name, value in keywords.items() if value is not None}
     if target == "-" and given.get("partitions") == "folders":
         raise click.UsageError("TARGET is a directory: pass a path, not -")
-    if target == "-":
-        check_stdout()
-    on_stderr = target == "-" or is_stdout(target)
-    target = STDOUT if target == "-" else target
+    target, on_stderr = output_path(target)
     source = read_from(list(sources), given, function)
     report = function(source, target, progress=True, **given)
     reports = report if isinstance(report, dict) else {None: report}
