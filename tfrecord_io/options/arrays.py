@@ -133,13 +133,9 @@ def _check_layout(of_column: str, layout: ColumnLayout) -> None:
             say("{ragged=}{} cannot be combined with {}, which pads", of_column, layout.named_by, ragged=layout.ragged)
         )
     if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
+        most = Written(layout.max_length)
         raise ValueError(
-            say(
-                "{max_length=}{} is more than {} has room for",
-                of_column,
-                layout.named_by,
-                max_length=Written(layout.max_length),
-            )
+            say("{max_length=}{} is more than {} has room for", of_column, layout.named_by, max_length=most)
         )
 
 
@@ -154,14 +150,9 @@ class ArrayOptions(RepresentationOptions):
         if not isinstance(self.out, Mapping | None):
             raise TypeError(say("{out=}: expected a dict of arrays by column", out=Written(type(self.out).__name__)))
         if self.out is not None and self.pad_to is not None:
+            text = "{pad_to=} cannot be combined with {out=}, whose arrays are not padded: {}"
             advice = "omit one of them" | say("read batches by {iter_arrays(pad_to=…)}")
-            raise ValueError(
-                say(
-                    "{pad_to=} cannot be combined with {out=}, whose arrays are not padded: {}",
-                    advice,
-                    pad_to=self.pad_to,
-                )
-            )
+            raise ValueError(say(text, advice, pad_to=self.pad_to))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,12 +240,8 @@ class IterOptions(RepresentationOptions):
         if self.bucket_sizes is not None:
             object.__setattr__(self, "bucket_by", self.bucketed)
             if isinstance(self.bucket_sizes, str) or not isinstance(self.bucket_sizes, Iterable):
-                raise TypeError(
-                    say(
-                        "{bucket_sizes=}: expected ascending lengths, such as [128, 512]",
-                        bucket_sizes=self.bucket_sizes,
-                    )
-                )
+                text = "{bucket_sizes=}: expected ascending lengths, such as [128, 512]"
+                raise TypeError(say(text, bucket_sizes=self.bucket_sizes))
             object.__setattr__(self, "bucket_sizes", sizes := tuple(self.bucket_sizes))
             for size in sizes:
                 check_integer("bucket_sizes", size, 1, INT64_MAX)
@@ -271,19 +258,15 @@ class IterOptions(RepresentationOptions):
         if self.arranges and self.uneven != "keep":
             reason = "the lengths of lists decide how many batches a worker has"
             advice = say("pass {epochs=None}, and take as many batches in each worker")
-            raise ValueError(
-                say("{uneven=} cannot be combined with {bucket_by=} or {pack=}: {}", reason, uneven=self.uneven)
-                & advice
-            )
+            text = "{uneven=} cannot be combined with {bucket_by=} or {pack=}: {}"
+            raise ValueError(say(text, reason, uneven=self.uneven) & advice)
         if self.pack is not None and self.bucket_sizes is not None:
             raise ValueError(say("{pack=} cannot be combined with {bucket_by=}: packed rows have one length"))
         if self.pack is not None and self.pad_to is not None:
             raise ValueError(say("{pack=} cannot be combined with {pad_to=}: it has the length of each packed row"))
         if isinstance(self.pad_to, Mapping) and (twice := [name for name in self.bucketed if name in self.pad_to]):
-            raise ValueError(
-                say("{pad_to=} cannot name {}, which {bucket_sizes=} pads", repr(twice[0]))
-                & "pass it for other columns"
-            )
+            reason = say("{pad_to=} cannot name {}, which {bucket_sizes=} pads", repr(twice[0]))
+            raise ValueError(reason & "pass it for other columns")
 
     def _check_worker(self) -> None:
         if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
@@ -303,14 +286,8 @@ class IterOptions(RepresentationOptions):
     def _check_equal_parts(self) -> None:
         if not raises(self.on_error):
             reason = "a part that ends at damage, or leaves records out, is shorter than the others"
-            raise ValueError(
-                say(
-                    "{uneven=} cannot be combined with {on_error=}: {}",
-                    reason,
-                    uneven=self.uneven,
-                    on_error=self.on_error,
-                )
-            )
+            text = "{uneven=} cannot be combined with {on_error=}: {}"
+            raise ValueError(say(text, reason, uneven=self.uneven, on_error=self.on_error))
         if self.shuffle_buffer and self.seed is None and self.state is None:
             reason = say(
                 "needs the same {seed=} in all workers: the parts are taken from the shuffled order of the files"

@@ -69,23 +69,17 @@ def checked_record_type(value: object) -> RecordTypeName | MessageType | None:
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) == 2:
         found = _from_set(*value)
     else:
-        shown = printable(repr(value))
-        raise ValueError(
-            say("{record_type=}: expected one of {}", ", ".join(map(repr, names)), record_type=Written(shown))
-            | _EXPECTED
-        )
+        shown = Written(printable(repr(value)))
+        text = say("{record_type=}: expected one of {}", ", ".join(map(repr, names)), record_type=shown)
+        raise ValueError(text | _EXPECTED)
     _ = found.descriptor  # now, as it may raise
     return found
 
 
 def _from_set(descriptors: object, name: object) -> MessageType:
     if not isinstance(name, str):
-        raise TypeError(
-            say(
-                "{record_type=}: expected the full name of a message, such as 'pkg.Frame'",
-                record_type=Written(f"(…, {name!r})"),
-            )
-        )
+        text = "{record_type=}: expected the full name of a message, such as 'pkg.Frame'"
+        raise TypeError(say(text, record_type=Written(f"(…, {name!r})")))
     if isinstance(descriptors, str | os.PathLike):
         with open(descriptors, "rb") as file:
             descriptors = file.read()

@@ -70,16 +70,8 @@ class SplitSlice:
     def _ordered(self, begin: int | None, end: int | None, count: int, unit: str) -> tuple[int, int]:
         for bound in (begin, end):
             if bound is not None and abs(bound) > count:
-                raise ValueError(
-                    say(
-                        "{split=}: {} is out of range, as '{}' has {} {}",
-                        f"{bound:,}",
-                        self.name,
-                        f"{count:,}",
-                        unit,
-                        split=self,
-                    )
-                )
+                text = "{split=}: {} is out of range, as '{}' has {} {}"
+                raise ValueError(say(text, f"{bound:,}", self.name, f"{count:,}", unit, split=self))
         first = 0 if begin is None else begin + count if begin < 0 else begin
         last = count if end is None else end + count if end < 0 else end
         if first > last:

@@ -165,13 +165,8 @@ def verify(
     stated = {each.stated.record_type for each in datasets_in(source) if hasattr(each.stated, "record_type")}
     record_type = stated.pop() if len(stated) == 1 else None
     if record_type not in (*RECORD_TYPES, "bytes"):
-        raise ValueError(
-            say(
-                "{record_type=}: expected one of {}, 'bytes'",
-                ", ".join(map(repr, RECORD_TYPES)),
-                record_type=record_type,
-            )
-        )
+        names = ", ".join(map(repr, RECORD_TYPES))
+        raise ValueError(say("{record_type=}: expected one of {}, 'bytes'", names, record_type=record_type))
     options = FrameOptions.of_call(verify, locals(), source)
     return check_files(whole_files(source, "verify"), record_type, options)
 
