@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self
@@ -398,11 +398,10 @@ class EmbeddedSchema:
         """The path of the file that a column and its type are from."""
         return self.origins.get(column, self.path)
 
-    def refuse_conflicts(self, columns: Container[str] | None = None) -> None:
-        """Raise SchemaError if one of the columns, by default of all, has types that no type has in common."""
-        for column, error in self.conflicts.items():
-            if columns is None or column in columns:
-                raise error
+    def refuse_conflicts(self) -> None:
+        """Raise SchemaError if a column has types that no type has in common."""
+        for error in self.conflicts.values():
+            raise error
 
 
 def _unpickle(schema: bytes, *state: Any) -> EmbeddedSchema:
