@@ -312,7 +312,7 @@ def _sizes_before_damage(source: Source, file: RandomAccessFile) -> Array:
 class KnownCounts:
     """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS."""
 
-    options: FrameOptions  # by which the files are read: of a file with a record beyond its limit, the number is unknown
+    options: FrameOptions  # by which the files are read; the number of a file with a longer record is unknown
     looks: bool = True  # whether a ``dataset_info.json`` is looked for
     _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
 
