@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -417,6 +418,31 @@ def around_requests(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, handle: Han
         return await handle(name, key, lambda: real(self, request, **keywords))
 
     monkeypatch.setattr(AioHttpTransport, "send", send)
+
+
+def meeting_requests(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any], nth: int
+) -> tuple[int, int]:
+    """How many requests a call makes, and how many of them, each the `nth` of its object, are under way at a time."""
+    asked: Counter[str] = Counter()
+    now = most = 0
+
+    async def handle(name: str, key: str, request: Callable[[], Awaitable[Any]]) -> Any:
+        nonlocal now, most
+        asked[key] += 1
+        is_nth = asked[key] == nth
+        now += is_nth
+        most = max(most, now)
+        await asyncio.sleep(0.05)
+        try:
+            return await request()
+        finally:
+            now -= is_nth
+
+    with monkeypatch.context() as patched:
+        around_requests(bucket, patched, handle)
+        call()
+    return asked.total(), most
 
 
 @pytest.fixture(params=["s3", "azure"])
