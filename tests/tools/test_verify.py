@@ -17,6 +17,7 @@ from interposed import before_opening
 from reading_modes import blocks_of
 from records import blobs, example, flip, floats, framed, int64s, written
 from running_threads import running
+from servers import Bucket, meeting_requests
 from tfrecord_io import RecordWriter
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.tools.file_check import FileChecker
@@ -291,3 +292,18 @@ def test_the_same_advice_about_a_file_is_given_once(tmp_path: Path) -> None:
     report = tfr.verify(tmp_path)
     assert [line.count("tfr.formats.open_elwc") for line in report.problem_lines()] == [1, 0, 0, 1, 0, 0]
     assert all(problem.error.advice for file in report.files for problem in file.problems)
+
+
+def test_shards_of_a_bucket_are_read_by_one_request_each_side_by_side(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that take longer to check than a request."""
+    shards = 8
+    table = pa.table({"x": [bytes([at]) * (1 << 20) for at in range(2 * shards)]})
+    tfr.write_tfrecord(table, s3.url(f"d/train@{shards}"), storage_options=s3.storage_options)
+    reports: list[Any] = []
+    check = lambda: reports.append(verify(s3.url("d/"), storage_options=s3.storage_options))  # noqa: E731
+    made, most = meeting_requests(s3, monkeypatch, check, 1)
+    assert (reports[0].ok, reports[0].records) == (True, 2 * shards)
+    assert made == shards + 3, "and a listing, and the manifest, twice"
+    assert most > 2

@@ -31,6 +31,7 @@ from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equa
 from tfrecord_io.storage.read.held_content import is_small
 from tfrecord_io.storage.read.random_access_file import open_plain, open_random_access
 from tfrecord_io.storage.read.source import HeldContent, Source, SummedFile, checksum
+from tfrecord_io.tools.file_transfer import open_whole
 from tfrecord_io.tools.index_files import compare_index
 
 MOST_PROBLEMS = 100  # that are kept for each file
@@ -418,10 +419,11 @@ class FileChecker:
 
     def _open(self, source: Source) -> RecordFile:
         ratio = self.options.limits.decompression_ratio
+        raw = None if source.remote is None else open_whole(source, LIMITS.pending_range_bytes)
         # The manifest states the checksum of a file: a remote one is read once for that and its records.
-        if source.shard is not None and source.remote is not None:
-            self._summed = SummedFile(source.open(), get_engine().crc32c)
-        compression, raw = self.options.compression, self._summed
+        if raw is not None and source.shard is not None:
+            raw = self._summed = SummedFile(raw, get_engine().crc32c)
+        compression = self.options.compression
         self._file = RecordFile(source, compression, recover=True, max_decompression_ratio=ratio, raw=raw)
         return self._file
 

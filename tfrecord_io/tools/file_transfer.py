@@ -116,7 +116,9 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
         if source.size is not None:
             # By a known CRC32C an upload can begin while the file is read; stores end one that is slow by a limit.
             output.expect(source.size, None if source.shard is None or traffic.rate else source.shard.crc32c)
-        tee = _Tee(_opened(source, window_bytes), output, traffic)
+        is_small = source.size is not None and source.size <= SMALL_BYTES
+        raw = open_whole(source, _WINDOW if is_small else window_bytes, arrives=is_small)
+        tee = _Tee(raw, output, traffic)
         with closing(tee):
             count = _check_records(source, tee) if records else None
             buffer = memoryview(bytearray(_PIECE))
@@ -156,16 +158,18 @@ def check_passed(source: Source, passed: Passed) -> None:
         raise replaced_error(source.path)
 
 
-def _opened(source: Source, most: int) -> Raw:
-    """Open a file that is read to its end; of a remote one memory holds up to so many bytes."""
+def open_whole(source: Source, most: int, *, arrives: bool = False) -> Raw:
+    """Open a file that is read to its end; of a remote one memory holds up to so many bytes.
+
+    With `arrives`, it is read once, and used as it arrives where its store allows that.
+    """
     if source.remote is None:
         return source.open()
     from tfrecord_io.storage.read.range_reader import RangeReader, Window  # imports fsspec
 
-    is_small = source.size is not None and source.size <= SMALL_BYTES
     readers: list[RangeReader] = []
-    window = Window(iter(readers), most=_WINDOW if is_small else most)
-    raw = source.open_arriving(window) if is_small else source.open(window)
+    window = Window(iter(readers), most=most)
+    raw = source.open_arriving(window) if arrives else source.open(window)
     if isinstance(raw, RangeReader):
         readers.append(raw)  # its next ranges are requested while one is used
     return raw

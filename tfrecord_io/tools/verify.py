@@ -16,7 +16,7 @@ from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
-from tfrecord_io.options import LIMITS, FrameOptions
+from tfrecord_io.options import LIMITS, MIB, FrameOptions
 from tfrecord_io.options.checked_options import datasets_in
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -24,11 +24,13 @@ from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.storage.paths.file_names import dataset_of
+from tfrecord_io.storage.read.block_reader import BLOCK_BYTES
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
 from tfrecord_io.typing import InputPath, ProgressLike, RecordTypeName, StorageLike
 
-_WAITING = 32  # small remote files at a time
+_WAITING = 32  # remote files at a time
+_MEMORY = 256 * MIB  # for them
 HEADINGS = ("file", "bytes", "records", "compression", "status", "problems")
 
 
@@ -144,8 +146,8 @@ def verify(
         As in `read_tfrecord`; a `dataset` has more reading options.
         What a file decompresses to beyond the ``limits=`` of a dataset is a problem of its compression. Its
         ``threads=`` is the number of files checked at a time; if there are fewer files, large ones that are local and
-        not compressed are split. By default the number of CPU cores, or 32 for small files that are not local, as each
-        is waited for. The report does not depend on it. By default, records must parse as Examples or
+        not compressed are split. By default the number of CPU cores, or up to 32 of files that are not local, as many
+        as 256 MiB of memory hold. The report does not depend on it. By default, records must parse as Examples or
         SequenceExamples; with its ``record_type=``, as that type. "bytes" checks only framing.
     storage_options, progress
         As in `read_tfrecord`.
@@ -183,9 +185,8 @@ def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOp
             FileChecker(source, index, record_type, each, bar, stopped)
             for source, index in zip(sources, indexes, strict=True)
         ]
-        threads = _WAITING if options.threads is None and _are_waited_for(sources) else options.thread_count
         calls = (partial(_check, checker) for checker in checkers)
-        results = list(ordered(calls, min(threads, len(checkers)), "verify", stopped.set))
+        results = list(ordered(calls, min(_at_a_time(sources, options), len(checkers)), "verify", stopped.set))
     files = []
     for source, result in zip(sources, results, strict=True):
         if isinstance(result, OSError):
@@ -197,9 +198,13 @@ def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOp
     return VerifyReport((*_compare_shards(checkers, files), *(_not_named(*each) for each in sorted(unnamed.items()))))
 
 
-def _are_waited_for(sources: Sequence[Source]) -> bool:
-    """Whether checking takes less time than the requests: of small remote files."""
-    return all(source.remote is not None and (source.size or 0) <= LIMITS.stream_range_bytes for source in sources)
+def _at_a_time(sources: Sequence[Source], options: FrameOptions) -> int:
+    """How many files are checked at a time: of remote ones, which are waited for, as many as memory allows."""
+    if options.threads is not None or any(source.remote is None for source in sources):
+        return options.thread_count
+    largest = max(source.size or 0 for source in sources)
+    held = min(largest, LIMITS.pending_range_bytes) + BLOCK_BYTES
+    return max(options.thread_count, min(_WAITING, _MEMORY // held))
 
 
 def _check(checker: FileChecker) -> FileCheck | OSError:
