@@ -82,20 +82,11 @@ OWN: dict[str, dict[str, str]] = {
 
 
 class Point(NamedTuple):
-    """What a package adds to a group.
-
-    Attributes
-    ----------
-    name : str
-    value : str
-        Where it is: ``module:name``, or a module.
-    package : str
-        The name of the distribution.
-    """
+    """What a package adds to a group."""
 
     name: str
-    value: str
-    package: str = PACKAGE
+    value: str  # where it is: ``module:name``, or a module
+    package: str = PACKAGE  # the name of the distribution
 
     def load(self) -> Any:
         """The object; its module is imported.

@@ -210,20 +210,11 @@ def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The part of the rows that a process reads.
+    """The part of the rows that a process reads."""
 
-    Attributes
-    ----------
-    rank : tuple of int
-        The index of the part, and the number of parts.
-    dealer : str, optional
-        The class that distributes among the ranks what this process reads.
-    block : int, optional
-        How many rows it distributes at a time, which it completes at the end; -1 times that if it omits the rest.
-    """
-
-    rank: tuple[int, int] = (0, 1)
-    dealer: str = ""
+    rank: tuple[int, int] = (0, 1)  # the index of the part, and the number of parts
+    dealer: str = ""  # the class that distributes among the ranks what this process reads
+    # How many rows it distributes at a time, which it completes at the end; -1 times that if it omits the rest.
     block: int = 0
 
     @classmethod

@@ -214,21 +214,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RecordCounts:
-    """Numbers of records that tell whether these are Examples.
+    """Numbers of records that tell whether these are Examples."""
 
-    Attributes
-    ----------
-    seen : int
-        Records with a feature or an unknown field.
-    foreign : int
-        Those of `seen` that are probably another message: with unknown fields but no feature, or nested.
-    nested : int
-        Those of `foreign` in which no feature has a value and each name is itself a serialized map entry:
-        ExampleListWithContext.
-    """
-
-    seen: int = 0
-    foreign: int = 0
+    seen: int = 0  # records with a feature or an unknown field
+    foreign: int = 0  # those of `seen` that are probably another message: with unknown fields but no feature, or nested
+    # Those of `foreign` in which no feature has a value and each name is itself a serialized map entry:
+    # ExampleListWithContext.
     nested: int = 0
 
     def __add__(self, other: RecordCounts) -> RecordCounts:
@@ -391,18 +382,10 @@ class ObjectDecoder(Protocol):
 
 
 class KeyTable(Protocol):
-    """Finds the rows of keys. Threads may share it.
+    """Finds the rows of keys. Threads may share it."""
 
-    Attributes
-    ----------
-    repeated : int
-        How many rows have a key of an earlier row; of equal keys the first one is found.
-    nbytes : int
-        Memory besides that of the keys.
-    """
-
-    repeated: int
-    nbytes: int
+    repeated: int  # how many rows have a key of an earlier row; of equal keys the first one is found
+    nbytes: int  # memory besides that of the keys
 
     def find(self, key: bytes) -> int:
         """The row of a key; −1 if no row has it."""

@@ -81,19 +81,11 @@ class DecodingChoice:
 
 @dataclass(frozen=True, slots=True)
 class Prefilter:
-    """A condition on records that needs some of the columns of a plan.
+    """A condition on records that needs some of the columns of a plan."""
 
-    Attributes
-    ----------
-    features : frozenset of str
-        The features of the columns that it needs.
-    may_pass : callable
-        Takes these columns, by feature, and the number of their rows. Returns an array of bool: False for the rows that
-        are known not to pass. Any thread may call it.
-    choice : DecodingChoice
-    """
-
-    features: frozenset[str]
+    features: frozenset[str]  # the features of the columns that it needs
+    # Takes these columns, by feature, and the number of their rows. Returns an array of bool: False for the rows that
+    # are known not to pass. Any thread may call it.
     may_pass: Callable[[Mapping[str, ColumnBuffers], int], Array]
     choice: DecodingChoice = field(default_factory=DecodingChoice)
 

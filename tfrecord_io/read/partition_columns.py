@@ -30,16 +30,10 @@ class PartitionColumns:
 
     They have the declared type if a schema names them, else int64 if all values are integers, else string; the declared
     default, or null, for a file that is in no such directory.
-
-    Attributes
-    ----------
-    fields : tuple of pyarrow.Field
-    declared_order : tuple of str
-        All columns of a declared schema, including those of features.
     """
 
     fields: tuple[pa.Field, ...] = ()
-    declared_order: tuple[str, ...] = ()
+    declared_order: tuple[str, ...] = ()  # all columns of a declared schema, including those of features
 
     @classmethod
     def in_folders_of(cls, sources: Sequence[Source], *, stated: bool = True) -> Self:

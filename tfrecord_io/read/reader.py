@@ -49,43 +49,22 @@ _MOST_COPIED = 16 * MIB  # of a batch that is joined with what precedes it
 
 @dataclass
 class Planned:
-    """A scan whose files are open, for a `Reader`; and what was found while the scan was planned.
-
-    Attributes
-    ----------
-    scan : Scan
-    reader : ChunkReader or IndexedChunks
-        Reads the files on, from where planning stopped.
-    budget : RowBudget
-    whole : bool
-        All rows are held at once.
-    sample : list of DecodedChunk
-        The chunks that were decoded to infer the schema; they come first.
-    absent : AbsentColumns, optional
-        The declared columns to warn of if no record has them.
-    early : EarlyFilter, optional
-    replan : callable, optional
-        Plans the read by a chunk reader again: under an embedded schema that was found too late for the plan, or with
-        the features of files that have none.
-    inferred : InferredSchema or None
-        With its evidence, if that was requested.
-    error : Exception or None
-        What ended the sample.
-    sampled : int or None
-        Number of records in the sample.
-    """
+    """A scan whose files are open, for a `Reader`; and what was found while the scan was planned."""
 
     scan: Scan
-    reader: ChunkReader | IndexedChunks
+    reader: ChunkReader | IndexedChunks  # reads the files on, from where planning stopped
     budget: RowBudget
-    whole: bool = False
+    whole: bool = False  # all rows are held at once
+    # The chunks that were decoded to infer the schema; they come first.
     sample: list[DecodedChunk] = field(default_factory=list)
-    absent: AbsentColumns | None = None
+    absent: AbsentColumns | None = None  # the declared columns to warn of if no record has them
     early: EarlyFilter | None = None
+    # Plans the read by a chunk reader again: under an embedded schema that was found too late for the plan, or with
+    # the features of files that have none.
     replan: Callable[[Any, SchemaRevision | ForeignFeature], Planned] | None = None
-    inferred: InferredSchema | None = None
-    error: Exception | None = None
-    sampled: int | None = None
+    inferred: InferredSchema | None = None  # with its evidence, if that was requested
+    error: Exception | None = None  # what ended the sample
+    sampled: int | None = None  # number of records in the sample
 
     def close(self) -> Scan:
         """Close the files, drop the sample, and return the scan."""

@@ -62,29 +62,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What decoding takes for granted. The records may disprove each assumption once, in one direction.
+    """What decoding takes for granted. The records may disprove each assumption once, in one direction."""
 
-    Attributes
-    ----------
-    record_type : RecordType
-        DETECT may become SEQUENCE_EXAMPLE.
-    fold_tensors : bool
-        Whether companion features are read, and turn bytes into tensors; may become False.
-    embedded : EmbeddedSchema or None
-        Grows as files have more columns.
-    unites : bool
-        Whether features of files without an embedded schema become columns in addition to those of `embedded`.
-    contested : mapping of FeatureName to list of KindCount
-        The features with values of different kinds, where records may be left out: the first kind is read.
-    declared : mapping of str to Observation
-        The features with values of different kinds whose type ``schema_overrides=`` declares, and what they showed.
-    """
-
-    record_type: RecordType
-    fold_tensors: bool
-    embedded: EmbeddedSchema | None = None
+    record_type: RecordType  # DETECT may become SEQUENCE_EXAMPLE
+    fold_tensors: bool  # whether companion features are read, and turn bytes into tensors; may become False
+    embedded: EmbeddedSchema | None = None  # grows as files have more columns
+    # Whether features of files without an embedded schema become columns in addition to those of `embedded`.
     unites: bool = False
+    # The features with values of different kinds, where records may be left out: the first kind is read.
     contested: Mapping[FeatureName, Sequence[KindCount]] = field(default_factory=dict)
+    # The features with values of different kinds whose type ``schema_overrides=`` declares, and what they showed.
     declared: Mapping[str, Observation] = field(default_factory=dict)
 
 

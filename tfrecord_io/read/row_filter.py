@@ -35,17 +35,10 @@ Evaluate = Callable[[Condition, pa.RecordBatch], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A condition on the rows of a read; null counts as false. It can be pickled.
-
-    Attributes
-    ----------
-    condition : Condition
-    columns : tuple of str
-        The columns that it needs, in the order of the schema.
-    """
+    """A condition on the rows of a read; null counts as false. It can be pickled."""
 
     condition: Condition
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # the columns that it needs, in the order of the schema
     is_hint: ClassVar[bool] = False
 
     @classmethod

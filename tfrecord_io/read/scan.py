@@ -44,30 +44,15 @@ _OF_ROWS = {"offset", "limit", "threads", "batch_size", "batch_bytes", "progress
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSchema:
-    """The schema of the features, and its source.
+    """The schema of the features, and its source."""
 
-    Attributes
-    ----------
-    schema : Schema
-        Of all features that can be read.
-    source : str
-        "schema=", "embedded", "features.json", "companions", "inferred" or 'record_type="bytes"'.
-    embedded : EmbeddedSchema or None
-        The one that governs, if `source` is "embedded".
-    folded : frozenset of str
-        Columns that were inferred to be tensors from their companion features.
-    companions : frozenset of str
-        Companion features that are not columns.
-    observations : mapping of str to Observation
-        Of each feature in the sample: the error for a contradicting record also names a record of the sample.
-    """
-
-    schema: Schema
-    source: str
+    schema: Schema  # of all features that can be read
+    source: str  # "schema=", "embedded", "features.json", "companions", "inferred" or 'record_type="bytes"'
     record_type: RecordType = RecordType.DETECT
-    embedded: EmbeddedSchema | None = None
-    folded: frozenset[str] = frozenset()
-    companions: frozenset[str] = frozenset()
+    embedded: EmbeddedSchema | None = None  # the one that governs, if `source` is "embedded"
+    folded: frozenset[str] = frozenset()  # columns that were inferred to be tensors from their companion features
+    companions: frozenset[str] = frozenset()  # companion features that are not columns
+    # Of each feature in the sample: the error for a contradicting record also names a record of the sample.
     observations: Mapping[str, Observation] = field(default_factory=dict)
 
     @property

@@ -29,39 +29,17 @@ from tfrecord_io.training.shuffle_buffer import drain, exchange, random_numbers
 
 @dataclass(slots=True)
 class Batches:
-    """The batches that some rows complete.
+    """The batches that some rows complete."""
 
-    Attributes
-    ----------
-    order : int64 ndarray
-        The rows of all batches, by number of arrival.
-    ends : int64 ndarray
-        Batch j has the rows ``order[ends[j - 1]:ends[j]]``.
-    arrived : int64 ndarray
-        How many rows have arrived when batch j is complete.
-    rest : int64 ndarray
-        The rows that are in no batch, in the order of arrival.
-    lengths : int64 ndarray, optional
-        Of the padded lists of each batch.
-    bins : int64 ndarray, optional
-        The row of the packed arrays that each row of `order` becomes a part of.
-    filled : bool ndarray, optional
-        Whether a row of `order` has a value in one of the packed columns.
-    waiting : int
-        So many of the rows arrived before the others.
-    numbers : int64 ndarray
-        Of the rows, by arrival.
-    """
-
-    order: Array
-    ends: Array
-    arrived: Array
-    rest: Array
-    lengths: Array | None = None
-    bins: Array | None = None
-    filled: Array | None = None
-    waiting: int = 0
-    numbers: Array | None = None
+    order: Array  # int64: the rows of all batches, by number of arrival
+    ends: Array  # int64: batch j has the rows ``order[ends[j - 1]:ends[j]]``
+    arrived: Array  # int64: how many rows have arrived when batch j is complete
+    rest: Array  # int64: the rows that are in no batch, in the order of arrival
+    lengths: Array | None = None  # int64: of the padded lists of each batch
+    bins: Array | None = None  # int64: the row of the packed arrays that each row of `order` becomes a part of
+    filled: Array | None = None  # bool: whether a row of `order` has a value in one of the packed columns
+    waiting: int = 0  # so many of the rows arrived before the others
+    numbers: Array | None = None  # int64: of the rows, by arrival
 
     @property
     def most_rows(self) -> int:
@@ -171,29 +149,15 @@ _IMAGES = 64  # rows decoded at a time
 
 @dataclass(slots=True)
 class DrawState:
-    """A pool before rows were drawn from it, and the random numbers drawn: they determine any position in between.
-
-    Attributes
-    ----------
-    delivered : int
-        Records of the epoch that were delivered before.
-    numbers : int64 ndarray
-        Of the rows of the pool: first those of the shuffle buffer, then the next ones.
-    next : int
-        Number of the record after the pool.
-    buffer_size : int
-        0 without a shuffle buffer.
-    exchange_draws, drain_draws : float64 ndarray
-        Random numbers for `exchange` and `drain`.
-    """
+    """A pool before rows were drawn from it, and the random numbers drawn: they determine any position in between."""
 
     epoch: int
-    delivered: int
-    numbers: Array
-    next: int
-    buffer_size: int = 0
-    exchange_draws: Array = field(default_factory=lambda: np.empty(0))
-    drain_draws: Array = field(default_factory=lambda: np.empty(0))
+    delivered: int  # records of the epoch that were delivered before
+    numbers: Array  # int64: of the rows of the pool: first those of the shuffle buffer, then the next ones
+    next: int  # number of the record after the pool
+    buffer_size: int = 0  # 0 without a shuffle buffer
+    exchange_draws: Array = field(default_factory=lambda: np.empty(0))  # float64: random numbers for `exchange`
+    drain_draws: Array = field(default_factory=lambda: np.empty(0))  # and for `drain`
 
     def position(self, rows: int) -> IteratorPosition:
         """The position after `rows` of the rows drawn have been delivered."""
@@ -211,30 +175,16 @@ class DrawState:
 
 @dataclass(slots=True)
 class ArrayChunk:
-    """Rows of many batches as arrays, in the order of delivery.
+    """Rows of many batches as arrays, in the order of delivery."""
 
-    Attributes
-    ----------
-    rows : int
-        Drawn from the pool: batches are made of so many, and are shorter where some of them were left out.
-    begin : int
-        Index of the first row among the rows drawn from the pool.
-    error : Exception or None
-        To be raised after these rows.
-    kept : int64 ndarray, optional
-        The rows that `columns` have, where others were left out.
-    batches : Batches, optional
-        Of the rows drawn from the pool, where not all batches have as many rows.
-    """
-
-    rows: int
+    rows: int  # drawn from the pool: batches are made of so many, and are shorter where some of them were left out
     columns: list[ColumnArrays]
     state: DrawState
-    begin: int = 0
-    error: Exception | None = None
+    begin: int = 0  # index of the first row among the rows drawn from the pool
+    error: Exception | None = None  # to be raised after these rows
     ends_epoch: bool = False
-    kept: Array | None = None
-    batches: Batches | None = None
+    kept: Array | None = None  # int64: the rows that `columns` have, where others were left out
+    batches: Batches | None = None  # of the rows drawn from the pool, where not all batches have as many rows
 
     def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
         """The batch that begins with a row: the row after it, and its arrays; None if all its rows are left out.

@@ -37,25 +37,13 @@ _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "option
 
 @dataclass(frozen=True, slots=True)
 class IteratorPosition:
-    """A position between two batches.
-
-    Attributes
-    ----------
-    epoch : int
-    delivered : int
-        Number of records of this epoch that were delivered.
-    next : int
-        Where reading goes on: number of a record in the order of the epoch's files.
-    buffer : sequence of int
-        Numbers of the records in the shuffle buffer, in its order.
-    held : sequence of int
-        Numbers of the records that were delivered to a bucket, and wait for others, in their order.
-    """
+    """A position between two batches."""
 
     epoch: int
-    delivered: int
-    next: int
-    buffer: Sequence[int] = ()
+    delivered: int  # number of records of this epoch that were delivered
+    next: int  # where reading goes on: number of a record in the order of the epoch's files
+    buffer: Sequence[int] = ()  # numbers of the records in the shuffle buffer, in its order
+    # Numbers of the records that were delivered to a bucket, and wait for others, in their order.
     held: Sequence[int] = ()
 
     @property

@@ -186,20 +186,11 @@ class EpochReader(ABC):
 
 @dataclass(slots=True)
 class NumberedBatch:
-    """Rows and their numbers.
+    """Rows and their numbers."""
 
-    Attributes
-    ----------
-    numbers : int64 ndarray
-        Number of each row in the order of the epoch's files.
-    rows : pyarrow.RecordBatch
-    row_bytes : float64 ndarray
-        The bytes that each row was read from: the mean of its batch.
-    """
-
-    numbers: Array
+    numbers: Array  # int64: number of each row in the order of the epoch's files
     rows: pa.RecordBatch
-    row_bytes: Array
+    row_bytes: Array  # float64: the bytes that each row was read from: the mean of its batch
 
     @classmethod
     def concat(cls, pools: list[NumberedBatch]) -> NumberedBatch:

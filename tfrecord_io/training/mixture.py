@@ -38,29 +38,16 @@ from tfrecord_io.typing import MixStop
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Groups of rows: those of one class in one dataset.
-
-    Attributes
-    ----------
-    column : str
-    parts : int64 array
-        The dataset of each group.
-    weights : tuple of float
-        Of each group: all classes have the same, which is divided among the datasets that have it.
-    rows : int64 array
-        The numbers, in their datasets, of the rows of all groups, one group after the other, ascending in each.
-    ends : int64 array
-        Where each group begins in `rows`, and where the last one ends.
-    lookups : tuple of PartLookup
-        Of the datasets.
-    """
+    """Groups of rows: those of one class in one dataset."""
 
     column: str
-    parts: Array
+    parts: Array  # int64: the dataset of each group
+    # Of each group: all classes have the same, which is divided among the datasets that have it.
     weights: tuple[float, ...]
+    # int64: the numbers, in their datasets, of the rows of all groups, one group after the other, ascending in each.
     rows: Array
-    ends: Array
-    lookups: tuple[PartLookup, ...]
+    ends: Array  # int64: where each group begins in `rows`, and where the last one ends
+    lookups: tuple[PartLookup, ...]  # of the datasets
 
     @property
     def lengths(self) -> list[int]:
@@ -138,30 +125,15 @@ _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
 @dataclass(frozen=True, repr=False)
 class Mixture(RowSource):
-    """What is mixed, and how; see `tfrecord_io.mix`.
+    """What is mixed, and how; see `tfrecord_io.mix`."""
 
-    Attributes
-    ----------
-    mixed : tuple of Scan or RowSource
-        With the same columns, in the same order.
-    weights : tuple of float
-        Of each part; they sum up to 1.
-    seed : int
-    stop : {"first", "all", "never"}
-    source_column : str or None
-    classes : Classes or None
-        What rows are drawn from instead of the parts.
-    worker : tuple of int
-        The part of the rows that this is, and how many there are.
-    """
-
-    mixed: tuple[Any, ...]
-    weights: tuple[float, ...]
+    mixed: tuple[Any, ...]  # scans and sources with the same columns, in the same order
+    weights: tuple[float, ...]  # of each part; they sum up to 1
     seed: int
     stop: MixStop
     source_column: str | None = None
-    classes: Classes | None = None
-    worker: tuple[int, int] = (0, 1)
+    classes: Classes | None = None  # what rows are drawn from instead of the parts
+    worker: tuple[int, int] = (0, 1)  # the part of the rows that this is, and how many there are
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -35,17 +35,9 @@ _BATCH_BYTES = 4 * MIB  # of the steps of windows that are made together
 
 @dataclass(frozen=True, slots=True)
 class WindowForm:
-    """What a window is.
+    """What a window is."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The columns of steps.
-    length, stride : int
-    pad : {"none", "edge"}
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the columns of steps
     length: int
     stride: int
     pad: WindowPad

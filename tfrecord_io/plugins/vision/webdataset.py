@@ -286,15 +286,9 @@ _SPARSE = b"GNU.sparse."
 
 @dataclass(slots=True)
 class Member:
-    """A member, whose content is read by `read` before the next one is taken.
+    """A member, whose content is read by `read` before the next one is taken."""
 
-    Attributes
-    ----------
-    info : tarfile.TarInfo
-        With the name, the target and the size that extension headers state.
-    """
-
-    info: tarfile.TarInfo
+    info: tarfile.TarInfo  # with the name, the target and the size that extension headers state
     _archive: _Archive
 
     def read(self) -> bytes:

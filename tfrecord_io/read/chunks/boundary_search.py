@@ -56,23 +56,13 @@ class _End(Enum):
 
 @dataclass(slots=True)
 class _Chain:
-    """Records that follow one another from `begin` on.
-
-    Attributes
-    ----------
-    offset : int
-        Of the first record that was not checked, or that breaks the chain.
-    records : int
-        Intact ones.
-    intact_end : int
-        Where the intact records at the start end.
-    """
+    """Records that follow one another from `begin` on."""
 
     begin: int
-    offset: int
-    records: int = 0
+    offset: int  # of the first record that was not checked, or that breaks the chain
+    records: int = 0  # intact ones
     links: int = 0  # records whose header is intact, and that lead to another one, but whose payload is not
-    intact_end: int = 0
+    intact_end: int = 0  # where the intact records at the start end
 
     @property
     def is_confirmed(self) -> bool:

@@ -58,54 +58,29 @@ class FileRun(NamedTuple):
 
 @dataclass(slots=True)
 class DecodedChunk:
-    """The columns of consecutive records, of one file or of several small ones.
-
-    Attributes
-    ----------
-    path : str
-    file : int
-        Number of the file in the order of reading; of several, the first.
-    first_record : int
-        Record index of the first row in its file.
-    more_files : list of (str, int, int)
-        The files after that one: path, number, and the row that is record 0.
-    error : Exception or None
-        What ended the read after these rows.
-    revision : SchemaRevision or None
-        The embedded schema of the record after these rows, if the plan does not cover it.
-    ends_batch : bool
-        Whether a batch ends with these rows.
-    kept : array of int64 or None
-        The numbers of the rows that the columns have, where others are known not to pass the filter; None: all.
-    full : bool
-        The rows take as much memory as `max_expansion` allows; more follow in the next chunk.
-    integer_bytes : int
-        See `Decoder.integer_bytes`.
-    counts : RecordCounts
-        The records of these rows.
-    new_names : sequence of FeatureName
-        The names that the plan does not have, and that the decoder met first in these rows.
-    batch : pa.RecordBatch or None
-        The rows instead of `columns`, where an index has them.
-    """
+    """The columns of consecutive records, of one file or of several small ones."""
 
     path: str
-    file: int
-    first_record: int
+    file: int  # number of the file in the order of reading; of several, the first
+    first_record: int  # record index of the first row in its file
     rows: int
     columns: Mapping[str, ColumnBuffers]
+    # The numbers of the rows that the columns have, where others are known not to pass the filter; None: all.
     kept: Array | None = None
-    error: Exception | None = None
+    error: Exception | None = None  # what ended the read after these rows
+    # The embedded schema of the record after these rows, if the plan does not cover it.
     revision: SchemaRevision | None = None
-    ends_batch: bool = False
-    full: bool = False
+    ends_batch: bool = False  # whether a batch ends with these rows
+    full: bool = False  # the rows take as much memory as `max_expansion` allows; more follow in the next chunk
     payload_bytes: int = 0
-    integer_bytes: int = 0
-    counts: RecordCounts = _NO_RECORDS
+    integer_bytes: int = 0  # see `Decoder.integer_bytes`
+    counts: RecordCounts = _NO_RECORDS  # the records of these rows
     sequence: bool = False
+    # The names that the plan does not have, and that the decoder met first in these rows.
     new_names: Sequence[FeatureName] = ()
+    # The files after that one: path, number, and the row that is record 0.
     more_files: Sequence[tuple[str, int, int]] = ()
-    batch: pa.RecordBatch | None = None
+    batch: pa.RecordBatch | None = None  # the rows instead of `columns`, where an index has them
 
     def files(self) -> Iterator[FileRun]:
         """The rows of each file."""
@@ -146,23 +121,13 @@ class DecodedChunk:
 
 @dataclass(frozen=True, slots=True)
 class DecodeSettings:
-    """How records are decoded.
-
-    Attributes
-    ----------
-    plan : Plan
-    contradicts_sample : bool
-        The schema was inferred: a value that does not fit contradicts the sample, not a declaration.
-    as_bytes : bool
-        Records are read as payloads, not parsed.
-    prefilter : Prefilter or None
-        Rows that are known not to pass are left out of the columns.
-    """
+    """How records are decoded."""
 
     plan: Plan
+    # The schema was inferred: a value that does not fit contradicts the sample, not a declaration.
     contradicts_sample: bool = False
-    as_bytes: bool = False
-    prefilter: Prefilter | None = None
+    as_bytes: bool = False  # records are read as payloads, not parsed
+    prefilter: Prefilter | None = None  # rows that are known not to pass are left out of the columns
 
     @property
     def fault_context(self) -> dict[str, Any]:
@@ -212,18 +177,10 @@ def first_record_settings(options: ReadOptions) -> DecodeSettings:
 
 @dataclass
 class KnownRecords:
-    """What the records that were decoded so far tell about those to come.
+    """What the records that were decoded so far tell about those to come."""
 
-    Attributes
-    ----------
-    names : dict of FeatureName
-        The names outside the plan that they had, as keys.
-    sequence : bool
-        Whether one was a SequenceExample.
-    """
-
-    names: dict[FeatureName, None] = field(default_factory=dict)
-    sequence: bool = False
+    names: dict[FeatureName, None] = field(default_factory=dict)  # the names outside the plan that they had, as keys
+    sequence: bool = False  # whether one was a SequenceExample
 
     def add(self, chunk: DecodedChunk) -> None:
         self.names.update(dict.fromkeys(chunk.new_names))
@@ -412,22 +369,12 @@ _INTEGER_BYTES = 8
 
 @dataclass(slots=True)
 class RowBudget:
-    """How many rows and payload bytes the next chunk may have: what remains of its batch and of the whole read.
+    """How many rows and payload bytes the next chunk may have: what remains of its batch and of the whole read."""
 
-    Attributes
-    ----------
-    batch_rows, batch_bytes : int
-        Limits of a batch.
-    remaining : int or None
-        Rows that may still be read; None: all.
-    rows, bytes, integer_bytes : int
-        Of the current batch so far.
-    """
-
-    batch_rows: int
+    batch_rows: int  # most of a batch
     batch_bytes: int
-    remaining: int | None = None
-    rows: int = 0
+    remaining: int | None = None  # rows that may still be read; None: all
+    rows: int = 0  # of the current batch so far
     bytes: int = 0
     integer_bytes: int = 0
 

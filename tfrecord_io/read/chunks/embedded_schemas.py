@@ -42,15 +42,9 @@ _WAITING = 32  # remote files at a time
 
 @dataclass(frozen=True, slots=True)
 class SchemaRevision:
-    """An embedded schema that the plan does not cover, and the record that carries it.
+    """An embedded schema that the plan does not cover, and the record that carries it."""
 
-    Attributes
-    ----------
-    embedded : EmbeddedSchema
-        Covers both the plan and the record.
-    """
-
-    embedded: EmbeddedSchema
+    embedded: EmbeddedSchema  # covers both the plan and the record
     path: str
     record: int
     offset: int
@@ -74,15 +68,9 @@ class SchemaRevision:
 
 @dataclass(frozen=True, slots=True)
 class ForeignFeature:
-    """A feature of a file without an embedded schema that the governing schema does not have.
+    """A feature of a file without an embedded schema that the governing schema does not have."""
 
-    Attributes
-    ----------
-    error : TFRecordError
-        To raise where the schema cannot change any more.
-    """
-
-    error: TFRecordError
+    error: TFRecordError  # to raise where the schema cannot change any more
 
     def late_error(self) -> TFRecordError:
         return self.error

@@ -330,20 +330,12 @@ def columns_of(columns: Mapping[str, ColumnBuffers], begin: int, end: int) -> Ma
 
 
 class ChunkBatches(NamedTuple):
-    """The batches of a chunk.
+    """The batches of a chunk."""
 
-    Attributes
-    ----------
-    parts : list of (int, pyarrow.RecordBatch)
-        Each with the index of its first row among those that the chunk's columns have.
-    fault : RowFault or None
-        Of the row that ends them.
-    left_out : list of int
-        The rows that are damaged and left out: their indexes among the rows that the chunk's columns have.
-    """
-
+    # Each with the index of its first row among those that the chunk's columns have.
     parts: list[tuple[int, pa.RecordBatch]]
-    fault: RowFault | None
+    fault: RowFault | None  # of the row that ends them
+    # The rows that are damaged and left out: their indexes among the rows that the chunk's columns have.
     left_out: Sequence[int] = ()
 
 

@@ -152,15 +152,9 @@ class FileWindows:
 
 
 class Part(Protocol):
-    """What is made of the records of a segment, by one thread.
+    """What is made of the records of a segment, by one thread."""
 
-    Attributes
-    ----------
-    is_sound : bool
-        Whether no fault follows the records that were taken.
-    """
-
-    is_sound: bool
+    is_sound: bool  # whether no fault follows the records that were taken
 
     def begin(self, size: int) -> None:
         """Called first, with the bytes of the segment."""
@@ -187,39 +181,22 @@ StepT = TypeVar("StepT", bound=Step)
 
 @dataclass(slots=True)
 class Segment(Generic[P]):
-    """The records that begin in a segment, or those before the first that is faulty, too large, or not taken.
+    """The records that begin in a segment, or those before the first that is faulty, too large, or not taken."""
 
-    Attributes
-    ----------
-    begin : int or None
-        Offset of the first record; None if none begins in the segment, or none was taken as it is too large.
-    end : int
-        Offset behind the last one.
-    is_sound : bool
-        Whether they could be read, and no fault follows.
-    """
-
+    # Offset of the first record; None if none begins in the segment, or none was taken as it is too large.
     begin: int | None
-    end: int
+    end: int  # offset behind the last one
     part: P
-    is_sound: bool = True
+    is_sound: bool = True  # whether they could be read, and no fault follows
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentWork:
-    """How records are taken into parts. Threads hold it while they work: it refers to nothing that holds their pool.
-
-    Attributes
-    ----------
-    windows : FileWindows
-    max_record_bytes : int
-    whole : bool
-        Windows end with whole records; else they have at least a header.
-    """
+    """How records are taken into parts. Threads hold it while they work: it refers to nothing that holds their pool."""
 
     windows: FileWindows
     max_record_bytes: int
-    whole: bool
+    whole: bool  # windows end with whole records; else they have at least a header
 
     def segment(
         self, part: P, begin: int, end: int, *, is_boundary: bool, most_record_bytes: int | None = None
