@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.plugins.vision.webdataset import tar_members
+from tfrecord_io.plugins.vision.webdataset import TarArchive
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=300).map(
     lambda name: name.strip("/") or "x"
@@ -47,11 +47,12 @@ def test_members_are_those_that_tarfile_reads(members: list[tuple[str, bytes]], 
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    found = [(m.info.name, m.info.size, m.read()) for m in tar_members(io.BytesIO(file.getvalue()), "a.tar")]
+    made = TarArchive(io.BytesIO(file.getvalue()), "a.tar")
+    found = [(member.name, member.size, made.read()) for member in made]
     with tarfile.open(fileobj=io.BytesIO(file.getvalue())) as archive:
         expected = [(m.name, m.size, archive.extractfile(m).read()) for m in archive]  # type: ignore[union-attr]
     assert found == expected
-    skipped = [member.info.name for member in tar_members(io.BytesIO(file.getvalue()), "a.tar")]
+    skipped = [member.name for member in TarArchive(io.BytesIO(file.getvalue()), "a.tar")]
     assert skipped == [name for name, _, _ in expected]
 
 

@@ -11,7 +11,6 @@ import re
 import tarfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any, Self
@@ -134,14 +133,15 @@ def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
     """The samples of one archive."""
     sample: Sample = {}
     size = 0
-    for member in tar_members(file, path):
-        name = member.info.name
+    archive = TarArchive(file, path)
+    for member in archive:
+        name = member.name
         folder, slash, base = name.rpartition("/")
         stem, dot, suffix = base.partition(".")
-        if member.info.isdir() or not stem or not dot or _META.match(name):
+        if member.isdir() or not stem or not dot or _META.match(name):
             continue  # a directory, or a member that WebDataset leaves out: without a suffix or a stem, or metadata
         suffix = suffix.lower()
-        _check_member(member.info, suffix, path)
+        _check_member(member, suffix, path)
         key = f"{folder}{slash}{stem}"
         if sample and sample[KEY] != key:
             yield sample
@@ -149,10 +149,10 @@ def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
         if suffix in sample:
             raise _damaged("two members have this name", path, name)
         sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, name))
-        size += member.info.size
+        size += member.size
         if size > MAX_RECORD_BYTES:
             raise _damaged(f"with it, its sample has {size} bytes, more than a record can have", path, name)
-        sample[suffix] = _value(member, suffix, path)
+        sample[suffix] = _value(archive.read(), member, suffix, path)
         options.check_count(len(sample), path)
     if sample:
         yield sample
@@ -172,9 +172,8 @@ def _check_member(member: tarfile.TarInfo, suffix: str, path: str) -> None:
         raise _damaged(reason, path, member.name, "rename the member")
 
 
-def _value(member: Member, suffix: str, path: str) -> Any:
-    name, size = member.info.name, member.info.size
-    content = member.read()
+def _value(content: bytes, member: tarfile.TarInfo, suffix: str, path: str) -> Any:
+    name, size = member.name, member.size
     if len(content) < size:
         raise _damaged(f"the archive ends after {len(content)} of its {size} bytes", path, name)
     if suffix in _INTEGERS:
@@ -284,36 +283,19 @@ _KEPT = (b"path", b"linkpath", b"size")  # of the records of pax; all others are
 _SPARSE = b"GNU.sparse."
 
 
-@dataclass(slots=True)
-class Member:
-    """A member, whose content is read by `read` before the next one is taken."""
+class TarArchive:
+    """The members of the archive in a binary file, in order, with what extension headers state of them.
 
-    info: tarfile.TarInfo  # with the name, the target and the size that extension headers state
-    _archive: _Archive
-
-    def read(self) -> bytes:
-        """The content, or as much of it as the archive has."""
-        return self._archive.read()
-
-
-def tar_members(file: Any, path: str) -> Iterator[Member]:
-    """The members of the archive in a binary file, in order.
-
-    Raises
-    ------
-    DecodeError
-        It is not an archive, is damaged, or an extension header is larger than 16 MiB or contradicts itself.
+    `read` returns the content of a member before the next one is taken. DecodeError: it is not an archive, is damaged,
+    or an extension header is larger than 16 MiB or contradicts itself.
     """
-    return _Archive(file, path).members()
 
-
-class _Archive:
     def __init__(self, file: Any, path: str) -> None:
         self._file, self._path = file, path
         self.left = self._padding = 0  # of the member at hand
         self._offset = 0
 
-    def members(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[tarfile.TarInfo]:
         lasting: dict[str, str] = {}  # by global pax headers
         stated: dict[str, str] = {}  # for the next member
         while (info := self._header()) is not None:
@@ -330,13 +312,13 @@ class _Archive:
                 stated = {}
                 has_content = info.isreg() or info.type not in tarfile.SUPPORTED_TYPES  # whatever size a link states
                 self._begin(info.size if has_content else 0)
-                yield Member(info, self)
+                yield info
                 self._skip()
         if stated:
             raise self._error("it ends behind the extension header of a member")
 
     def read(self) -> bytes:
-        """The rest of the member at hand; less at the end of the archive."""
+        """The content of the member at hand, or as much of it as the archive has."""
         content = self._take(self.left)
         self.left -= len(content)
         return content
