@@ -24,9 +24,6 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFil
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import InvalidBoxes, Path
 
-_MOST_PIXELS = 2**31
-_MOST_AREA = 2**63
-
 
 class Objects(NamedTuple):
     """The objects of an image, as columns: `names` for messages, `boxes` in pixels, and `values` of each."""
@@ -79,20 +76,6 @@ class BoxRule:
             xmin, ymin, xmax, ymax = placed
             rows.append((xmin / width, xmax / width, ymin / height, ymax / height, *values))
         return tuple(map(list, zip(*rows, strict=True)))
-
-
-def pixels(value: Any) -> float | None:
-    """A coordinate, or None if a value is not one."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_PIXELS:
-        return float(value)  # NaN is never less
-    return None
-
-
-def area(value: Any) -> float | None:
-    """An area in pixels, or None if a value is not one."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_AREA:
-        return float(value)
-    return None
 
 
 def _is_inside(box: Sequence[float], height: int, width: int) -> bool:

@@ -20,8 +20,15 @@ from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.options import StorageOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, area, pixels
-from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns, check_segmentation
+from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
+from tfrecord_io.plugins.vision.shapes import (
+    MOST_KEYPOINTS,
+    Shape,
+    ShapeColumns,
+    check_segmentation,
+    number_below,
+    pixels,
+)
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
@@ -36,6 +43,7 @@ _OPTIONAL = {  # of files that state them
 }
 _KEYS = {"annotation_id": "id", "score": "score"}
 _MOST_SCORE = 2.0**127  # of a float32
+_MOST_AREA = 2**63
 _READ = {  # what is in the columns, or is about the file of an image alone
     "images": {"id", "file_name", "height", "width", "license", "flickr_url", "coco_url", "date_captured"},
     "categories": {"id", "name", "supercategory", "keypoints"},
@@ -268,9 +276,10 @@ class _Coco:
             box = self._box(annotation, where)
             size = annotation.get("area")
             size = abs(annotation["bbox"][2] * annotation["bbox"][3]) if size is None else size
-            if area(size) is None:
+            area = number_below(size, _MOST_AREA)
+            if area is None or area < 0:
                 raise self._error(f"{where}: 'area' is not one", expected="a number of pixels", got=size)
-            values = categories[category], category, self._is_crowd(annotation, where), area(size)
+            values = categories[category], category, self._is_crowd(annotation, where), area
             values = *values, *self._more(annotation, supercategories[category])
             image.objects.add(id_, box, (*values, self._shape(annotation, names[category], where)))
             annotations[at] = None  # no longer needed
@@ -373,7 +382,7 @@ def _is_int64(value: Any) -> bool:
 
 
 def _is_score(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_SCORE
+    return number_below(value, _MOST_SCORE) is not None
 
 
 def _is_unicode(text: str) -> bool:

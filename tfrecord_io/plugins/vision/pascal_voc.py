@@ -28,7 +28,8 @@ from tfrecord_io.file_formats.files_below import (
 )
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, pixels
+from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
+from tfrecord_io.plugins.vision.shapes import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.safe_names import refused
@@ -46,9 +47,7 @@ _READ = {  # elements that are in the columns, or about the file of the image
     "part": {"name", "bndbox"},
 }
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
-_MOST_DIGITS = 40  # of a number
-_INTEGER = re.compile("[+-]?[0-9]+")  # Python's int and float take other digits, and underscores
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_INTEGER = re.compile("[+-]?[0-9]+")  # Python's int takes other digits, and underscores
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,16})?")
 _MOST_LEVELS = 64
 
@@ -166,10 +165,7 @@ class _Folder(NamedTuple):
 
     def image_set(self, name: str, files: list[Entry]) -> list[Entry]:
         """The annotation files that a text file of an image set names."""
-        if (wrong := "it has a slash" if "/" in name else refused(name)) is not None:
-            raise ValueError(
-                say("{image_set=}: expected the name of a file in {}, such as 'train'", SETS, image_set=name) & wrong
-            )
+        check_image_set(name)
         entry = self.fs.entry(f"{self.root}/{SETS}/{name}.txt")
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, f"no such image set in {SETS}", f"{self.path}/{SETS}/{name}.txt")
@@ -189,6 +185,14 @@ class _Folder(NamedTuple):
         if not chosen or len(content) > LIMITS.annotation_bytes:
             raise DecodeError("the image set is empty" if not chosen else "the image set is too large", path=path)
         return list(chosen.values())
+
+
+def check_image_set(name: str) -> None:
+    """Raise ValueError if it cannot be the name of an image set."""
+    if (wrong := "it has a slash" if "/" in name else refused(name)) is not None:
+        raise ValueError(
+            say("{image_set=}: expected the name of a file in {}, such as 'train'", SETS, image_set=name) & wrong
+        )
 
 
 def _find(path: str, storage: StorageOptions) -> _Folder:
@@ -336,8 +340,7 @@ def _box(element: Element, path: str, where: str) -> tuple[float, float, float, 
 
 def _number(box: Element, name: str, path: str, where: str) -> float:
     text = _text(box, name, path, where)
-    is_number = len(text) <= _MOST_DIGITS and _NUMBER.fullmatch(text)
-    number = pixels(float(text)) if is_number else None
+    number = pixels_in(text)
     if number is None:
         raise _error(f"'{name}' is '{printable(text, 40)}'", path, where, "a number of pixels", text)
     return number
@@ -362,7 +365,7 @@ def _integer(element: Element, name: str, path: str, where: str, default: str) -
     text = _text(element, name, path, where, default)
     if not _INTEGER.fullmatch(text):
         raise _error(f"'{name}' is '{printable(text, 40)}'", path, where, "an integer", text)
-    return int(text[:_MOST_DIGITS])
+    return int(text[:MOST_DIGITS])
 
 
 def _text(element: Element, name: str, path: str, where: str, default: str | None = None) -> str:

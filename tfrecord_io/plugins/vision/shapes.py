@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,25 @@ _MOST_PIXELS = 1 << 28  # of a mask, which is drawn
 _MOST_POINTS = 1 << 22  # of the grid, on the edges of a polygon
 _MOST_COORDINATE = 2**31
 MOST_KEYPOINTS = 1000  # of an object: all objects of a file have as many values
+MOST_DIGITS = 40  # of a number
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # Python's float takes other digits, and "_"
+
+
+def number_below(value: Any, most: float) -> float | None:
+    """A number whose absolute value is less; None if a value is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < most:
+        return float(value)  # NaN is never less
+    return None
+
+
+def pixels(value: Any) -> float | None:
+    """A coordinate, or None if a value is not one."""
+    return number_below(value, _MOST_COORDINATE)
+
+
+def pixels_in(text: str) -> float | None:
+    """The coordinate, in pixels or as a fraction, that a text states; None if it states none."""
+    return pixels(float(text)) if len(text) <= MOST_DIGITS and _NUMBER.fullmatch(text) else None
 
 
 class Shape(NamedTuple):
@@ -100,11 +120,7 @@ def check_segmentation(segmentation: Any, height: int | None = None, width: int 
 
 
 def _is_polygon(part: Any) -> bool:
-    return isinstance(part, list) and len(part) >= 6 and len(part) % 2 == 0 and all(map(_is_coordinate, part))
-
-
-def _is_coordinate(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_COORDINATE
+    return isinstance(part, list) and len(part) >= 6 and len(part) % 2 == 0 and None not in map(pixels, part)
 
 
 def counts_of(mask: Mapping[str, Any], height: int | None = None, width: int | None = None) -> list[int]:

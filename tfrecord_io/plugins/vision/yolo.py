@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple, get_args
@@ -26,7 +25,7 @@ from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
-from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns
+from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
 from tfrecord_io.storage.read.source import read_whole
@@ -36,8 +35,6 @@ IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
 _YAML = (".yaml", ".yml")
 _YAML_BYTES = 1 << 20
 _NO_IMAGES = (".txt", ".yaml", ".yml", ".cache", ".md")  # may be next to images
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_MOST_DIGITS = 40
 _MOST_CLASSES = 100_000
 _ROUNDED = 1e-5  # coordinates are rounded in text: what is so little beyond an edge is on it
 
@@ -392,7 +389,8 @@ def _points(values: list[float], each: int) -> Shape:
 
 
 def _number(word: str) -> float:
-    if len(word) > _MOST_DIGITS or not _NUMBER.fullmatch(word) or not abs(number := float(word)) < 2**31:
+    number = pixels_in(word)
+    if number is None:
         raise ValueError(f"'{printable(word, 40)}' is not a number")
     return number
 
