@@ -46,7 +46,7 @@ _ENCODED, _NAME, _ID, _HEIGHT, _WIDTH = (
 )
 _IMAGE = {_ENCODED: pa.binary(), _NAME: pa.string(), _ID: None, _HEIGHT: pa.int64(), _WIDTH: pa.int64()}
 _DERIVED = {"image/format", "image/key/sha256"}  # of the image
-_NUMBERS = say("{columns='!image/filename'} numbers the images")
+NUMBERS = say("{columns='!image/filename'} numbers the images")
 _NAMES = say("{class_names=} (--class-names) gives the names of the labels 1, 2, …")
 
 
@@ -189,7 +189,7 @@ class AnnotatedRecords:
                 name = f"{row:08d}{file_suffix(content)}"
             if (wrong := refused(name)) is not None:
                 text = f"the name '{printable(name)}' of a file cannot be used: {wrong}"
-                raise _error(reader, row, text, _NAME, _NUMBERS)
+                raise _error(reader, row, text, _NAME, NUMBERS)
             height, width = self._size(values, content, reader)
             source_id = values.get(_ID)
             if isinstance(source_id, bytes | list):

@@ -8,35 +8,35 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, ClassVar
 from xml.sax.saxutils import escape
 
 import numpy as np
 
-from tfrecord_io.background import ordered
 from tfrecord_io.errors import printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS
 from tfrecord_io.options import unwrapped
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
 from tfrecord_io.plugins.vision.annotated_rows import (
+    NUMBERS,
     AnnotatedRecords,
     AnnotatedRow,
     DetectedObject,
     pixels_of,
     shortest,
 )
-from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMAGES, SETS
+from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMAGES, SETS, check_image_set
 from tfrecord_io.plugins.vision.shapes import check_segmentation, encode_mask, mask_of_png
+from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
 from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix
-from tfrecord_io.storage.paths.safe_names import refused
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
 from tfrecord_io.typing import FilesLike, Path
@@ -94,10 +94,7 @@ def to_pascal_voc(
 
     Keywords are those of `to_coco`, and the name of the image set that lists all images.
     """
-    if (wrong := "it has a slash" if "/" in image_set else refused(image_set)) is not None:
-        raise ValueError(
-            say("{image_set=}: expected the name of a file in {}, such as 'train'", SETS, image_set=image_set) & wrong
-        )
+    check_image_set(image_set)
     return _write(source, target, partial(_Voc, image_set=image_set), columns, class_names, keywords)
 
 
@@ -132,10 +129,8 @@ def _write(
     with ExitStack() as opened:
         folder = opened.enter_context(new_folder(_folder_name(target), options.target))
         written = opened.enter_context(make(rows, folder, options))
-        tasks = _tasks(rows, written, folder)
-        with closing(ordered(tasks, REMOTE_READERS if is_url(target) else options.thread_count)) as done:
-            for _ in done:
-                pass
+        threads = REMOTE_READERS if is_url(target) else options.thread_count
+        write_files(folder, _files(rows, written, folder), threads)
         written.finish()
     rows.warn(written.title, written.columns)
     return WriteReport(_folder_name(target), rows.count, folder.bytes, None, rows.columns, {})
@@ -150,32 +145,15 @@ def _folder_name(target: Path) -> str:
     return name
 
 
-def _tasks(rows: AnnotatedRecords, target: _Target, folder: NewFolder) -> Iterator[Callable[[], None]]:
-    """What writes the files of each image."""
+def _files(rows: AnnotatedRecords, target: _Target, folder: NewFolder) -> Iterator[NewFile]:
+    """The files of each image."""
     for row in rows:
         files = target.add(row)
         if row.content is not None:
             files = [(f"{target.images}/{row.name}", row.content), *files]
             folder.bytes += row.content.size
         for name, content in files:
-            with _named(name, row):
-                folder.reserve(name)
-            yield partial(_write_file, folder, name, content, row)
-
-
-def _write_file(folder: NewFolder, name: str, content: Any, row: AnnotatedRow) -> None:
-    with _named(name, row):
-        folder.write(name, content)
-
-
-@contextmanager
-def _named(name: str, row: AnnotatedRow) -> Iterator[None]:
-    """Name the record of a file whose name is taken: `write` finds what only the file system knows, such as case."""
-    try:
-        yield
-    except (FileExistsError, NotADirectoryError, IsADirectoryError):
-        text = f"a file or folder named '{printable(name)}' has been written for another record"
-        raise row.error(text, "image/filename", say("{columns='!image/filename'} numbers the images")) from None
+            yield name, content, partial(row.error, feature="image/filename", advice=NUMBERS)
 
 
 class _Target(ABC):
@@ -373,7 +351,7 @@ class _Voc(_Target):
     def add(self, row: AnnotatedRow) -> Files:
         if "/" in row.name:
             text = f"the name '{printable(row.name)}' is in a folder, which the annotations of Pascal VOC have none of"
-            raise row.error(text, "image/filename", say("{columns='!image/filename'} numbers the images"))
+            raise row.error(text, "image/filename", NUMBERS)
         stem = os.path.splitext(row.name)[0]
         lines = ["<annotation>", f"  <folder>{JPEG_IMAGES}</folder>", "  " + _element("filename", row.name, row)]
         lines.append(f"  <size><width>{row.width}</width><height>{row.height}</height></size>")
@@ -443,7 +421,7 @@ class _Yolo(_Target):
         if not row.name.lower().endswith(IMAGE_SUFFIXES) or IMAGES in row.name.split("/")[:-1]:
             text = f"{self.title} finds no image by the name '{printable(row.name)}': its suffix is not one of "
             text += f"{', '.join(IMAGE_SUFFIXES)}, or it is in another folder '{IMAGES}'"
-            raise row.error(text, "image/filename", say("{columns='!image/filename'} numbers the images"))
+            raise row.error(text, "image/filename", NUMBERS)
         lines = []
         for each in row.objects:
             words = self._words(each, row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -115,18 +115,14 @@ def write_image_folder(
         The folder exists and is not empty.
     """
     keywords = ExportOptions.stated(write_image_folder, {**locals(), "columns": None})
-    return _write_folder(
-        source, target, _Kind("image", "image/encoded", "image/filename"), image, filename, table, columns, keywords
-    )
+    return _write_folder(source, target, _IMAGES, image, filename, table, columns, keywords)
 
 
 def to_image_folder(
     source: FilesLike, target: Path, *, filename: str | None = "image/filename", columns: Any = None, **keywords: Any
 ) -> WriteReport:
     """`write_image_folder` with all keywords of reading."""
-    return _write_folder(
-        source, target, _Kind("image", "image/encoded", "image/filename"), None, filename, TABLE_NAME, columns, keywords
-    )
+    return _write_folder(source, target, _IMAGES, None, filename, TABLE_NAME, columns, keywords)
 
 
 @check_keywords
@@ -176,9 +172,7 @@ def write_file_folder(
         As from `write_image_folder`.
     """
     keywords = ExportOptions.stated(write_file_folder, {**locals(), "columns": None})
-    return _write_folder(
-        source, target, _Kind("file", "file/encoded", "file/name"), file, filename, table, columns, keywords
-    )
+    return _write_folder(source, target, _FILES, file, filename, table, columns, keywords)
 
 
 def to_file_folder(
@@ -191,9 +185,7 @@ def to_file_folder(
     **keywords: Any,
 ) -> WriteReport:
     """`write_file_folder` with all keywords of reading."""
-    return _write_folder(
-        source, target, _Kind("file", "file/encoded", "file/name"), file, filename, TABLE_NAME, columns, keywords
-    )
+    return _write_folder(source, target, _FILES, file, filename, TABLE_NAME, columns, keywords)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +195,10 @@ class _Kind:
     keyword: str  # which names the column of bytes
     encoded: str
     name: str
+
+
+_IMAGES = _Kind("image", "image/encoded", "image/filename")
+_FILES = _Kind("file", "file/encoded", "file/name")
 
 
 def _write_folder(
@@ -333,7 +329,7 @@ def _write_files(
     given = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
     names: list[str | None] = []
 
-    def tasks() -> Iterator[Callable[[], None]]:
+    def files() -> Iterator[NewFile]:
         for row, (scalar, name) in enumerate(zip(images, given, strict=True)):
             content = scalar.as_buffer()
             if content is None:
@@ -345,33 +341,46 @@ def _write_files(
             reason = (
                 "the table of the folder has this name" if name.partition("/")[0] == layout.table else refused(name)
             )
+            error = partial(_error, row=at, layout=layout, reader=reader)
             if reason is not None:
-                raise _error(f"the name '{printable(name)}' of a file cannot be used: {reason}", at, layout, reader)
-            with _named(name, at, layout, reader):
-                folder.reserve(name)
+                raise error(f"the name '{printable(name)}' of a file cannot be used: {reason}")
             names.append(name)
             folder.bytes += content.size
-            yield partial(_write_file, folder, name, content, at, layout, reader)
+            yield name, content, error
+
+    write_files(folder, files(), threads)
+    return names
+
+
+NewFile = tuple[str, Any, Callable[[str], EncodeError]]
+"""The name of a file, its content, and the error about its record for a reason."""
+
+
+def write_files(folder: NewFolder, files: Iterable[NewFile], threads: int) -> None:
+    """Write files, several at a time; an error for the first, in this order, whose name another one has."""
+
+    def write(name: str, content: Any, error: Callable[[str], EncodeError]) -> None:
+        with _named(name, error):
+            folder.write(name, content)
+
+    def tasks() -> Iterator[Callable[[], None]]:
+        for file in files:
+            with _named(file[0], file[2]):
+                folder.reserve(file[0])
+            yield partial(write, *file)
 
     with closing(ordered(tasks(), threads)) as written:
         for _ in written:
             pass
-    return names
-
-
-def _write_file(folder: NewFolder, name: str, content: pa.Buffer, row: int, layout: _Layout, reader: Reader) -> None:
-    with _named(name, row, layout, reader):
-        folder.write(name, content)
 
 
 @contextmanager
-def _named(name: str, row: int, layout: _Layout, reader: Reader) -> Iterator[None]:
+def _named(name: str, error: Callable[[str], EncodeError]) -> Iterator[None]:
     """Name the record of a file whose name is taken: `write` finds what only the file system knows, such as case."""
     try:
         yield
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
-        reason = f"a file or folder named '{printable(name)}' has been written for another record"
-        raise _error(reason, row, layout, reader) from None
+        raise error(f"a file or folder named '{printable(name)}' has been written for another record") from None
 
 
 def _error(reason: str, row: int, layout: _Layout, reader: Reader) -> EncodeError:
