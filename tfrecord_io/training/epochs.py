@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
@@ -112,17 +112,29 @@ class EpochReader(ABC):
         """What was read, of each read of files."""
 
     @abstractmethod
+    def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
+        """What has read the row with the number ``fault.row``, and the fault of the row as that counts it."""
+
+    def readers(self) -> Iterable[Any]:
+        """What has read the rows so far, if it may leave out some."""
+        return ()
+
     def row_error(self, fault: RowFault) -> TFRecordError:
         """The error of the row with the number ``fault.row``."""
+        reader, own = self.origin(fault)
+        error: TFRecordError = reader.row_error(own)
+        return error
 
     @property
     def goes_on(self) -> bool:
         """Whether rows that arrays cannot hold may be left out."""
-        return False
+        return any(reader.goes_on for reader in self.readers())
 
     def leave_out(self, fault: RowFault) -> bool:
         """Whether the row with the number ``fault.row`` may be left out; it counts as skipped."""
-        return False
+        reader, own = self.origin(fault)
+        left_out: bool = reader.leave_out(own)
+        return left_out
 
     def close(self) -> None:
         """End reading; files may stay open for the next epoch."""

@@ -353,27 +353,19 @@ class FilesReader(EpochReader):
 
     @property
     def failed(self) -> bool:
-        return self._error is not None or any(reader.report.stopped is not None for _, reader in self._opened)
+        return self._error is not None or any(reader.report.stopped is not None for reader in self.readers())
 
     def reports(self) -> list[ReadReport]:
-        return [reader.report for _, reader in self._opened]
+        return [reader.report for reader in self.readers()]
 
-    @property
-    def goes_on(self) -> bool:
-        return any(reader.goes_on for _, reader in self._opened)
+    def readers(self) -> list[Reader]:
+        return [reader for _, reader in self._opened]
 
-    def leave_out(self, fault: RowFault) -> bool:
-        reader = self._reader_of(fault.row)
-        return reader.leave_out(fault.at(reader.row_of(fault.row)))
-
-    def row_error(self, fault: RowFault) -> TFRecordError:
-        reader = self._reader_of(fault.row)
-        return reader.row_error(fault.at(reader.row_of(fault.row)))
-
-    def _reader_of(self, number: int) -> Reader:
-        return next(reader for begin, reader in reversed(self._opened) if begin <= number)
+    def origin(self, fault: RowFault) -> tuple[Reader, RowFault]:
+        reader = next(reader for begin, reader in reversed(self._opened) if begin <= fault.row)
+        return reader, fault.at(reader.row_of(fault.row))
 
     def close(self) -> None:
         super().close()
-        for _, reader in self._opened[-1:]:
+        for reader in self.readers()[-1:]:
             reader.close()

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrays.random_rows import PartLookup
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError, say
@@ -217,29 +218,20 @@ class MixedReader(SequenceReader):
         return self._error is not None or self._stopped
 
     def reports(self) -> list[ReadReport]:
-        opened = dict.fromkeys(rows for part in self._used for _, rows, _ in part.passes)
-        return [rows.report for rows in opened]
+        return [rows.report for rows in dict.fromkeys(self.readers())]
 
-    @property
-    def goes_on(self) -> bool:
-        return any(rows.goes_on for part in self._used for _, rows, _ in part.passes)
+    def readers(self) -> Iterator[EpochReader]:
+        return (rows for part in self._used for _, rows, _ in part.passes)
 
-    def leave_out(self, fault: RowFault) -> bool:
-        rows, number = self._origin(fault.row)
-        return rows.leave_out(fault.at(number))
-
-    def row_error(self, fault: RowFault) -> TFRecordError:
-        rows, number = self._origin(fault.row)
-        return rows.row_error(fault.at(number))
-
-    def _origin(self, number: int) -> tuple[EpochReader, int]:
-        """The rows of the part that a row is from, and its number there."""
-        position = self._position(number)
+    def origin(self, fault: RowFault) -> tuple[EpochReader, RowFault]:
+        """The rows of the part that a row is from, and its fault there."""
+        position = self._position(fault.row)
         choices = self._epochs.choices
         chosen = int(choices.datasets(choices.stream(position).random(1))[0])
         ordinal = int(choices.counts(position)[chosen])
         origins = (part.origin(ordinal) for part in self._used[chosen :: choices.count])
-        return next(origin for origin in origins if origin is not None)
+        rows, number = next(origin for origin in origins if origin is not None)
+        return rows, fault.at(number)
 
     def close(self) -> None:
         super().close()
@@ -506,8 +498,8 @@ class BalancedReader(SequenceReader):
         files, source = len(epochs.mixture.sources), epochs.mixture.schema_source
         return [ReadReport(self._count, epochs.bytes_read - self._before, files, source)]
 
-    def row_error(self, fault: RowFault) -> TFRecordError:
+    def origin(self, fault: RowFault) -> tuple[PartLookup, RowFault]:
         position, epochs = self._position(fault.row), self._epochs
         group = next(epochs.choices.blocks(position))[:1]
         (dataset,), (row,) = epochs.rows_at(self._epoch, group, epochs.choices.counts(position)[group])
-        return epochs.lookups[dataset].row_error(fault.at(int(row)))
+        return epochs.lookups[dataset], fault.at(int(row))

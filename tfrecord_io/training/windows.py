@@ -309,7 +309,10 @@ class WindowReader(EpochReader):
                 size = batch.row_bytes[rows] * self._form.length / np.maximum(part.steps[rows], 1)
                 yield NumberedBatch(numbers, part.windows(rows, windows), size)
 
-    def _episode(self, fault: RowFault) -> tuple[EpochReader, RowFault]:
+    def readers(self) -> list[EpochReader]:
+        return self._opened
+
+    def origin(self, fault: RowFault) -> tuple[EpochReader, RowFault]:
         """The episodes among which a window is, and its fault as that of its episode."""
         run, episode = divmod(fault.row >> _BITS, self._per_run) if self._per_run else (0, fault.row >> _BITS)
         return self._opened[run - self._first_run], fault.at(episode)
@@ -320,18 +323,6 @@ class WindowReader(EpochReader):
 
     def reports(self) -> list[ReadReport]:
         return [report for episodes in self._opened for report in episodes.reports()]
-
-    @property
-    def goes_on(self) -> bool:
-        return any(episodes.goes_on for episodes in self._opened)
-
-    def leave_out(self, fault: RowFault) -> bool:
-        episodes, of_episode = self._episode(fault)
-        return episodes.leave_out(of_episode)
-
-    def row_error(self, fault: RowFault) -> TFRecordError:
-        episodes, of_episode = self._episode(fault)
-        return episodes.row_error(of_episode)
 
     def close(self) -> None:
         super().close()
