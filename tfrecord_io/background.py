@@ -47,12 +47,9 @@ class BackgroundThread:
 
     Parameters
     ----------
-    target : callable
-    args : tuple
     stop : callable
         Makes `target` return soon; may be called from any thread, more than once. Neither it nor `args` may refer to
         the object that owns the thread, which can be dropped without being closed.
-    name : str
     """
 
     def __init__(self, target: Callable[..., None], args: tuple[Any, ...], stop: Callable[[], None], name: str) -> None:
@@ -219,20 +216,14 @@ class WorkerPool:
     ----------
     threads : int
         At most.
-    name : str
     most_ahead : int, optional
         Of calls in `Ordered` that are made, or wait for their turn; by default two for each thread.
-
-    Attributes
-    ----------
-    ahead : int
-        How many there are. Only the thread that takes the results counts them.
     """
 
     def __init__(self, threads: int, name: str = "worker", most_ahead: int | None = None) -> None:
         self.threads, self._most, self._name = threads, threads, name
         self.most_ahead = AHEAD * threads if most_ahead is None else most_ahead
-        self.ahead = 0
+        self.ahead = 0  # of these calls: only the thread that takes the results counts them
         self._tasks: Tasks = SimpleQueue()
         self._threads: list[BackgroundThread] = []
 
@@ -274,22 +265,16 @@ class Ordered(Generic[T]):
 
     Parameters
     ----------
-    calls : iterable of callable
     pool : WorkerPool
         Several of these may share one, and its room for calls ahead.
     helps : bool
         Where the next result is missing, this thread makes one of the calls ahead rather than wait.
-
-    Attributes
-    ----------
-    is_submitted : bool
-        No call is left to submit.
     """
 
     def __init__(self, calls: Iterable[Callable[[], T]], pool: WorkerPool, *, helps: bool = False) -> None:
         self._calls, self._pool, self._helps = iter(calls), pool, helps
         self._pending: deque[Task[T]] = deque()
-        self.is_submitted = False
+        self.is_submitted = False  # no call is left to submit
 
     def __iter__(self) -> Self:
         return self

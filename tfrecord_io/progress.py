@@ -28,7 +28,6 @@ class ProgressMeter:
         True: a bar on stderr, if that is a terminal.
     total : int, optional
         What `advance` will count to.
-    unit : {"bytes", "rows", "records"}
     done : int, default 0
         By earlier calls.
 

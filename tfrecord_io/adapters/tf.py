@@ -115,18 +115,13 @@ def to_tf(
 
 
 class _Columns:
-    """How the arrays of a batch become tensors.
-
-    Attributes
-    ----------
-    spec : dict of str to tf.TypeSpec
-    """
+    """How the arrays of a batch become tensors."""
 
     def __init__(self, iteration: ArrayIterator) -> None:
         options = iteration.options
         self._masks = options.missing == "mask"
         self._rows = options.batch_size if options.drop_last and options.bucket_sizes is None else None
-        self.spec: dict[str, Any] = {}
+        self.spec: dict[str, Any] = {}  # tf.TypeSpec by name
         self._text: set[str] = set()
         self._ragged: dict[str, np.dtype[Any]] = {}
         for field in leaf_fields(iteration.schema):

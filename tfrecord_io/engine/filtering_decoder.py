@@ -114,10 +114,8 @@ class FilteringDecoder:
 
     Parameters
     ----------
-    engine : Engine
     plan : Plan
         Its unknown features are not "discover"ed.
-    prefilter : Prefilter
     """
 
     def __init__(self, engine: Engine, plan: Plan, prefilter: Prefilter) -> None:

@@ -274,9 +274,6 @@ class RecordTypeVerdict:
 
     Parameters
     ----------
-    sources : sequence of Source
-    options : ReadOptions
-    whole : bool
     decided : bool
         There is nothing to decide.
     """

@@ -82,13 +82,6 @@ class RowOrigins:
 
     Consecutive records of one file take one entry; where a filter leaves some out, an entry has a bit for each record.
 
-    Attributes
-    ----------
-    rows : int
-        Number of rows.
-
-    Examples
-    --------
     >>> origins = RowOrigins()
     >>> origins.add("a.tfrecord", 0, 3, file=0)
     >>> origins.add("b.tfrecord", 0, 2, file=1)
@@ -97,7 +90,7 @@ class RowOrigins:
     """
 
     def __init__(self) -> None:
-        self.rows = 0
+        self.rows = 0  # how many there are
         self._first_rows: list[int] = []
         self._runs: list[tuple[int, str, int, Array | None]] = []  # file, path, first record, bits, by `_first_rows`
 

@@ -96,7 +96,6 @@ def plan_scan(
     ----------
     path
         As in `tfrecord_io.read_table`, or a list of `Source`.
-    options : ReadOptions
     whole, with_index, with_evidence
         See `Scan`; the evidence for an inferred schema is kept in `Planned.inferred`.
     only_sample : bool

@@ -44,8 +44,6 @@ def find_boundaries(
 
     Parameters
     ----------
-    file : RandomAccessFile
-    engine : Engine
     positions : sequence of int
         Offsets. The first byte of the file is a boundary, and so is its end.
     max_record_bytes : int

@@ -106,37 +106,6 @@ class _Compiled:
 class Scan(Configured):
     """What is read, and under which schema; it holds no open file, thread or lock.
 
-    Parameters
-    ----------
-    sources : tuple of Source
-    options : ReadOptions
-        Without `filters`. Its ``columns`` are those that can be selected and filtered by; its ``limit`` counts the rows
-        that are delivered, its ``offset`` those before the filter.
-    resolved : ResolvedSchema
-    partitions : PartitionColumns
-    sidecar : SidecarSchema, optional
-        If the schema is that of a sidecar file, which also states the number of records.
-    selected : tuple of str, optional
-        The columns that are delivered, in order; by default all.
-    row_filter : RowFilter, optional
-        It may need other columns, too.
-    with_index : bool
-        Index columns that were stored from a DataFrame are read in addition to any projection.
-    index_levels : tuple of str
-        Those of `selected` that were not requested, and are only read because they are levels of the index.
-    may_be_indexed : bool
-        False: the files are known to have no column index.
-    origin : tuple of the path and ReadOptions, optional
-        Where the files were looked up, if all of them are read.
-    directory : str, optional
-        The working directory in which relative paths of `sources` and `origin` were looked up, if it matters later.
-    picked : tuple of PickedSource, optional
-        Where not all records are read: what is read of which files; `sources` has those of which something is read.
-    left_out : int
-        So many records at the start of `picked` come before the first one of the scan.
-    compiled
-        What another scan of the same columns has compiled.
-
     Raises
     ------
     SchemaError
@@ -144,19 +113,26 @@ class Scan(Configured):
     """
 
     sources: tuple[Source, ...]
+    # Without `filters`. Its ``columns`` are those that can be selected and filtered by; its ``limit`` counts the rows
+    # that are delivered, its ``offset`` those before the filter.
     options: ReadOptions
     resolved: ResolvedSchema
     partitions: PartitionColumns
+    # If the schema is that of a sidecar file, which also states the number of records.
     sidecar: SidecarSchema | None = None
-    selected: tuple[str, ...] | None = None
-    row_filter: RowFilter | None = None
-    with_index: bool = False
+    selected: tuple[str, ...] | None = None  # the columns that are delivered, in order; by default all
+    row_filter: RowFilter | None = None  # it may need other columns, too
+    with_index: bool = False  # index columns that were stored from a DataFrame are read in addition to any projection
+    # Those of `selected` that were not requested, and are only read because they are levels of the index.
     index_levels: tuple[str, ...] = ()
-    may_be_indexed: bool = True
-    origin: tuple[Any, ReadOptions] | None = None
+    may_be_indexed: bool = True  # False: the files are known to have no column index
+    origin: tuple[Any, ReadOptions] | None = None  # where the files were looked up, if all of them are read
+    # The working directory in which relative paths of `sources` and `origin` were looked up, if it matters later.
     directory: str | None = None
+    # Where not all records are read: what is read of which files; `sources` has those of which something is read.
     picked: tuple[PickedSource, ...] | None = None
-    left_out: int = 0
+    left_out: int = 0  # so many records at the start of `picked` come before the first one of the scan
+    # What another scan of the same columns has compiled.
     compiled: _Compiled = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
@@ -312,7 +288,6 @@ class Scan(Configured):
 
         Parameters
         ----------
-        sources : iterable of Source, optional
         **changes
             Options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the size of
             batches.

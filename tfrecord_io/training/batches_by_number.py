@@ -30,7 +30,6 @@ class BatchesByNumber:
 
     Parameters
     ----------
-    source : RowSource
     options : IterOptions
         One that `arranges`. With a `seed`, the rows are put in a random order before they make batches.
     """

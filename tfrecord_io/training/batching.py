@@ -224,22 +224,10 @@ class Drawn(NamedTuple):
 
 
 class Batching:
-    """Makes the chunks of all epochs.
+    """Makes the chunks of all epochs."""
 
-    Parameters
-    ----------
-    epochs : Epochs
-    representation : TableRepresentation
-    options : IterOptions
-    seed : int
-
-    Attributes
-    ----------
-    reader : EpochReader or None
-        Of the epoch that was begun last.
-    """
-
-    reader: EpochReader | None = None  # not one of the epochs, to which it refers: both are freed at once
+    # Of the epoch that was begun last; not one of the epochs, to which it refers: both are freed at once.
+    reader: EpochReader | None = None
 
     def __init__(self, epochs: Epochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
         self.epochs = epochs

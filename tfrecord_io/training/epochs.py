@@ -57,15 +57,10 @@ class Share:
 
 
 class Epochs(ABC):
-    """The rows of every epoch of a source, those of one worker.
-
-    Attributes
-    ----------
-    warnings, damage : list of str
-        Texts of SchemaWarnings and DamagedDataWarnings, for the thread that takes the batches to issue.
-    """
+    """The rows of every epoch of a source, those of one worker."""
 
     def __init__(self) -> None:
+        # Texts of SchemaWarnings and DamagedDataWarnings, for the thread that takes the batches to issue.
         self.warnings: list[str] = []
         self.damage: list[str] = []
 
@@ -88,17 +83,11 @@ class EpochReader(ABC):
     """Reads the rows of an epoch that belong to this worker, in numbered batches.
 
     An error ends the iteration; `raise_error` raises it, once the rows before it have been delivered.
-
-    Attributes
-    ----------
-    next : int
-        Number of the row after those read.
-    count : int
-        Of the rows read from `resume` on.
     """
 
     def __init__(self, begin: int) -> None:
-        self.next, self.count = begin, 0
+        self.next = begin  # number of the row after those read
+        self.count = 0  # of the rows read from `resume` on
         self._batches = self._read()
         self._resumed: list[NumberedBatch] = []  # rows that `resume` read beyond the buffer
         self._error: Exception | None = None

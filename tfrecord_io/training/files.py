@@ -141,8 +141,6 @@ class FileEpochs(Epochs):
     ----------
     scan : Scan
         Its schema is that of all batches.
-    options : IterOptions
-    seed : int
     counts : sequence of int, optional
         See `Files.counts`.
     """
@@ -281,7 +279,6 @@ class FilesReader(EpochReader):
     ----------
     scan : Scan
         Its columns are delivered.
-    readers : iterator of Reader
     begin : int
         The number of the first row that they read.
     residue, modulus : int

@@ -73,8 +73,6 @@ class ArrayIterator(Closing, Shared):
 
         Parameters
         ----------
-        source : RowSource
-        options : IterOptions
         lengths : dict of str to int
             Lists that have one length, see `RowSource.list_lengths`.
         damage : Exception or None

@@ -28,25 +28,18 @@ _PASS = 1 << 32  # between the numbers of the passes over a part in one epoch, b
 
 
 class SequenceEpochs(Epochs):
-    """The rows of every epoch of a mixture, in the order of its choices.
-
-    Attributes
-    ----------
-    residue, modulus : int
-        The positions in the sequence of this worker.
-    runs : sequence of (int, int or None)
-        The ranges of positions that are read; of parts of equal size, those of this worker alone.
-    """
+    """The rows of every epoch of a mixture, in the order of its choices."""
 
     def __init__(
         self, mixture: Mixture, options: IterOptions, counts: Sequence[int] | None, *, has_own_files: bool = False
     ) -> None:
         super().__init__()
         self.mixture = mixture
+        # The ranges of positions that are read; of parts of equal size, those of this worker alone.
         self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
         worker, workers = mixture.worker_of(options)
         self.choices = mixture.choices(worker if has_own_files else 0)
-        self.residue, self.modulus = (0, 1) if has_own_files else (worker, workers)
+        self.residue, self.modulus = (0, 1) if has_own_files else (worker, workers)  # the positions of this worker
         self.has_equal_parts = counts is not None and workers > 1 and mixture.stop != "never"
         if counts is not None and self.has_equal_parts:
             self.residue, self.modulus = 0, 1
@@ -240,35 +233,23 @@ class MixedReader(SequenceReader):
 
 
 class _Part:
-    """The rows of a part of a mixture in an epoch: unless the mixture ends with them, again and again.
-
-    Attributes
-    ----------
-    taken : int
-        How many were taken, those before the beginning included.
-    total : int or None
-        How many there are, once the first pass has ended.
-    error : Exception or None
-        What ended them.
-    stopped : bool
-        They ended early, because of ``on_error="stop"``.
-    passes : list of (int, EpochReader, int)
-        The ordinal of the first row of each, its rows, and the number of that row there.
-    """
+    """The rows of a part of a mixture in an epoch: unless the mixture ends with them, again and again."""
 
     def __init__(
         self, epochs: Epochs, whole: Epochs | None, member: RowSource, epoch: int, begin: int, stop: str
     ) -> None:
         self._epochs, self._whole, self._epoch, self._stop = epochs, whole, epoch, stop
-        self.total: int | None = None
-        self.error: Exception | None = None
-        self.stopped = False
+        self.total: int | None = None  # how many there are, once the first pass has ended
+        self.error: Exception | None = None  # what ended them
+        self.stopped = False  # they ended early, because of ``on_error="stop"``
+        # The ordinal of the first row of each, its rows, and the number of that row there.
         self.passes: list[tuple[int, EpochReader, int]] = []
         self._held: NumberedBatch | None = None
         self._in_sequence = member.in_sequence
         self._offset = member.options.offset if self._in_sequence else 0
         self._numbers: list[list[Array]] = []  # of the rows of each pass, if they are not in sequence
-        self._pass, self.taken = 0, 0
+        self._pass = 0
+        self.taken = 0  # how many were taken, those before the beginning included
         within = begin if self._in_sequence and stop == "first" else 0
         size = member.size
         self._is_kept = stop != "first" and size is not None and size <= _KEPT_BYTES

@@ -335,10 +335,8 @@ class Choices:
     ----------
     weights : sequence of float
         Of each choice: the parts, or else the groups of `Classes`.
-    seed : int
     stop : {"first", "all", "never"}
         Where an epoch ends.
-    worker : int, default 0
     """
 
     def __init__(self, weights: Sequence[float], seed: int, stop: MixStop, worker: int = 0) -> None:

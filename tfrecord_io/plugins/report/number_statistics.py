@@ -260,13 +260,7 @@ class Sampling:
 
 
 class SampleReader:
-    """Iterates over the batches of a sample; afterwards `sampling` says what it was.
-
-    Parameters
-    ----------
-    scan : Scan
-    limits : SampleLimits
-    """
+    """Iterates over the batches of a sample; afterwards `sampling` says what it was."""
 
     def __init__(self, scan: Scan, limits: SampleLimits) -> None:
         self._scan = scan
@@ -370,7 +364,6 @@ class Reservoir:
     ----------
     rows : int
         How many to keep.
-    random : numpy.random.Generator
     max_bytes : int
         Larger rows are left out, of which `large` is the number.
     """

@@ -46,7 +46,6 @@ class ListContent:
 
     Parameters
     ----------
-    sources : sequence of Source
     options : ReadOptions
         How the lists are read, and which columns.
     part : {"examples", "context"} or None

@@ -166,7 +166,6 @@ class TfdsColumns:
 
     Parameters
     ----------
-    schema : pyarrow.Schema
     prefix : str or None
         The columns ``<prefix>/…`` are those of the steps of an episode.
     images : mapping of str to str or None

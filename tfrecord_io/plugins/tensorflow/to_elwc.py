@@ -128,7 +128,6 @@ class _Lists:
     ----------
     schema : pyarrow.Schema
         Of the rows.
-    by : str
     context : list of str
         Which columns the context has, beside `by`.
     options : WriteOptions

@@ -176,33 +176,12 @@ class BlockWalker:
 
     Parameters
     ----------
-    sources : iterator of Source
     open_file : callable
         Opens a source.
-    max_record_bytes : int
     progress : ProgressMeter, optional
         Advanced by the bytes of the files that were consumed, up to their sizes.
     recover : callable, optional
         Passes damage, where `on_error` allows it; see `tfrecord_io.read.chunks.recovery`.
-
-    Attributes
-    ----------
-    file : RecordFile or None
-        The open file.
-    number : int
-        Its number in the order of reading, −1 before the first.
-    block : Block or None
-        Its current block.
-    data : uint8 array
-        The rest of the block.
-    record : int
-        Record index of the record at ``data[0]``.
-    bytes : int
-        Uncompressed bytes consumed, of all files.
-    error : Exception or None
-        What ended the walk, to be raised after the records before it.
-    unread : int
-        If reading failed: offset of the first byte that was not consumed.
     """
 
     def __init__(
@@ -215,17 +194,17 @@ class BlockWalker:
         recover: Recover | None = None,
     ) -> None:
         self.max_record_bytes = max_record_bytes
-        self.file: RecordFile | None = None
-        self.number = -1
-        self.record = 0
-        self.bytes = 0
-        self.error: Exception | None = None
-        self.unread = 0
+        self.file: RecordFile | None = None  # the open one
+        self.number = -1  # of the file in the order of reading; −1 before the first
+        self.record = 0  # record index of the record at ``data[0]``
+        self.bytes = 0  # uncompressed, consumed, of all files
+        self.error: Exception | None = None  # what ended the walk, to be raised after the records before it
+        self.unread = 0  # if reading failed: offset of the first byte that was not consumed
         self._sources = sources
         self._open_file = open_file
         self._progress, self._counted = progress, 0  # bytes of the file that were counted
         self._recover = recover
-        self.block: Block | None = None
+        self.block: Block | None = None  # the current one of the file
         self._begin = 0  # of the rest of the block
         self._passed: deque[tuple[CompressionError, Gap | None]] = deque()  # of the file, by `extend`; not met so far
         self._behind: Block | None = None  # with what follows the first of them, at which `block` ends
@@ -255,6 +234,7 @@ class BlockWalker:
 
     @property
     def data(self) -> Bytes:
+        """The rest of the block."""
         return _NO_BYTES if self.block is None else self.block.data[self._begin :]
 
     @property

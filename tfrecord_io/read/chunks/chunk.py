@@ -215,16 +215,10 @@ class FeedResult(NamedTuple):
 
 
 class ChunkDecoder:
-    """Decodes records and checks the embedded schemas they carry; used by one thread at a time.
-
-    Attributes
-    ----------
-    engine_decoder : Decoder
-        Holds the rows decoded so far.
-    """
+    """Decodes records and checks the embedded schemas they carry; used by one thread at a time."""
 
     def __init__(self, settings: DecodeSettings, check: EmbeddedSchemaCheck) -> None:
-        self.engine_decoder = settings.decoder()
+        self.engine_decoder = settings.decoder()  # holds the rows decoded so far
         self._check = check
         self._counts = RecordCounts()
         self._names = 0  # taken
@@ -441,21 +435,15 @@ class BatchLimit:
 
     Parameters
     ----------
-    decoder : Decoder
     max_bytes : int
         Of payloads.
     max_integer_bytes : int or None
         None: integers do not count.
-
-    Attributes
-    ----------
-    max_bytes : int
-        Payload bytes that are allowed now.
     """
 
     def __init__(self, decoder: Decoder, max_bytes: int, max_integer_bytes: int | None = None) -> None:
         self._decoder, self._most, self._max_integer_bytes = decoder, max_bytes, max_integer_bytes
-        self.max_bytes = max_bytes if max_integer_bytes is None else 0
+        self.max_bytes = max_bytes if max_integer_bytes is None else 0  # that are allowed now
         self.extend()
 
     def extend(self) -> bool:

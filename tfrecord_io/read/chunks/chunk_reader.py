@@ -55,25 +55,14 @@ class ChunkReader:
 
     Parameters
     ----------
-    sources : sequence of Source
-    options : ReadOptions
     prefetcher : SourcePrefetcher, optional
         Of the sources, if some have been requested already.
-    recovery : Recovery, optional
     progress : ProgressMeter, optional
         If the read starts again.
     ahead : bool
         False: nothing behind the current block is read, as only a sample is decoded.
     whole : bool
         All rows are held at once.
-
-    Attributes
-    ----------
-    settings : DecodeSettings
-    check : EmbeddedSchemaCheck
-        Both may be replaced between two chunks.
-    recovery : Recovery or None
-        Goes on behind damage, if `on_error` allows it.
     """
 
     def __init__(
@@ -89,7 +78,7 @@ class ChunkReader:
     ) -> None:
         self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
         self._filtering: Callable[[], DecodeSettings] | None = None  # takes the place of these when first used
-        self.check = EmbeddedSchemaCheck(obey=False)
+        self.check = EmbeddedSchemaCheck(obey=False)  # it and the `settings` may be replaced between two chunks
         self._sources = sources
         self._options = options
         self._ahead, self._whole = ahead, whole
@@ -97,7 +86,7 @@ class ChunkReader:
         self._progress = progress
         if progress is None and options.progress:
             self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
-        self.recovery = recovery or recovery_of(options.on_error, sources)
+        self.recovery = recovery or recovery_of(options.on_error, sources)  # goes on behind damage, if that is allowed
         self._walker = BlockWalker(
             self._prefetcher,
             self._open,

@@ -56,18 +56,11 @@ class Position:
 
 
 class SegmentDecoders:
-    """The decoders of segments, empty ones of which are used again; any thread takes them.
-
-    Attributes
-    ----------
-    max_bytes : int
-        Payload bytes of a segment.
-    in_parts : bool
-        The decoders keep the rows, which are appended to batches from them.
-    """
+    """The decoders of segments, empty ones of which are used again; any thread takes them."""
 
     def __init__(self, max_bytes: int, in_parts: bool) -> None:
-        self.max_bytes, self.in_parts = max_bytes, in_parts
+        self.max_bytes = max_bytes  # of payloads of a segment
+        self.in_parts = in_parts  # the decoders keep the rows, which are appended to batches from them
         self._empty: deque[tuple[DecodeSettings, Decoder]] = deque()  # with memory to use again
 
     def take(self, settings: DecodeSettings) -> Decoder:
@@ -88,20 +81,13 @@ class SegmentDecoders:
 
 
 class DecodedPart:
-    """The rows of a segment, and what is checked of them when their turn comes; see `segments.Part`.
-
-    Attributes
-    ----------
-    chunk : DecodedChunk
-        The rows; without columns if they are held by the `decoder`, to be appended to a batch.
-    embedded : list of (int, int, bytes)
-        The embedded schemas: number of the record in the segment, its offset, and the content.
-    """
+    """The rows of a segment, and what is checked of them when their turn comes; see `segments.Part`."""
 
     def __init__(self, path: str, number: int, settings: DecodeSettings, decoders: SegmentDecoders) -> None:
         self.settings = settings
+        # Without columns if the rows are held by the `decoder`, to be appended to a batch.
         self.chunk = DecodedChunk(path, number, 0, 0, {}, ends_batch=True)
-        self.embedded: list[tuple[int, int, bytes]] = []
+        self.embedded: list[tuple[int, int, bytes]] = []  # of schemas: record in the segment, its offset, the content
         self.is_sound = True
         self._decoders = decoders
 
@@ -156,11 +142,6 @@ class FileDecoder(Segments[DecodedPart]):
 
     Parameters
     ----------
-    file : OpenPlainFile
-    settings : DecodeSettings
-    check : EmbeddedSchemaCheck
-    known : KnownRecords
-    pool : WorkerPool
     position : Position
         Advanced behind each chunk.
     max_bytes : int

@@ -78,18 +78,10 @@ class ForeignFeature:
 
 @dataclass
 class EmbeddedSchemaCheck:
-    """Checks the embedded schemas that decoders find; shared by threads.
+    """Checks the embedded schemas that decoders find; shared by threads."""
 
-    Parameters
-    ----------
-    obey : bool
-        False: a schema was declared or inference requested; embedded schemas are ignored.
-    governing : EmbeddedSchema, optional
-        The one that the plan was made from.
-    """
-
-    obey: bool
-    governing: EmbeddedSchema | None = None
+    obey: bool  # False: a schema was declared or inference requested; embedded schemas are ignored
+    governing: EmbeddedSchema | None = None  # the one that the plan was made from
     _accepted: dict[bytes, pa.Schema] = field(default_factory=dict)  # by content
     _unreadable: set[bytes] = field(default_factory=set)
     _by_path: dict[str, pa.Schema] = field(default_factory=dict)  # what each file's record 0 carries

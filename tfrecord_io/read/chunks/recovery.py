@@ -166,10 +166,6 @@ class Recovery:
         The latter gets the error, with its ``region``, and returns True to go on.
     sources : sequence of Source
         The files by number, which a callable needs: pieces count their records from their begin.
-
-    Attributes
-    ----------
-    skipped : SkippedRegions
     """
 
     def __init__(self, on_error: object, sources: Sequence[Source] = ()) -> None:
@@ -283,7 +279,6 @@ def fitting_parts(
 
     Parameters
     ----------
-    rows : int
     make : callable
         Makes a part of the rows [begin, end), or returns the fault of the first one that does not fit; its ``row`` is
         counted from `begin`.

@@ -24,10 +24,8 @@ class SegmentedFiles(Closing):
 
     Parameters
     ----------
-    walker : BlockWalker
     sources : sequence of Source
         Of the walker.
-    pool : WorkerPool
     make : callable
         Makes the decoder of a file from a position on.
     decompress_ahead : bool
@@ -165,7 +163,6 @@ class SegmentFeed:
     ----------
     file : FileDecoder
         In parts; of the current file of the next two.
-    files : SegmentedFiles
     walker : BlockWalker
         Its record is that of the position; once the segments are used up, it goes on there.
     """

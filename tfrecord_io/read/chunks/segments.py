@@ -56,20 +56,13 @@ class FileWindows:
 
     Parameters
     ----------
-    file : OpenPlainFile
     large : bool
         Buffers are larger than the processor's cache: there is work to do for each that takes longer than that costs.
         The engine fills them window by window; those of a file in memory are windows.
-
-    Attributes
-    ----------
-    is_large : bool
-    size : int
-        Of the file, when it was opened.
     """
 
     def __init__(self, file: OpenPlainFile, *, large: bool = False) -> None:
-        self.size = file.size
+        self.size = file.size  # when it was opened
         self.is_large = large
         self._buffer_bytes = LIMITS.large_walk_block_bytes if large else LIMITS.walk_block_bytes
         self._block_bytes = self._buffer_bytes if file.descriptor is None else LIMITS.walk_block_bytes
@@ -248,7 +241,6 @@ class Segments(Closing, Generic[P]):
 
     Parameters
     ----------
-    windows : FileWindows
     pool : WorkerPool or None
         None: this thread alone works on them.
     bounds : sequence of int
@@ -363,12 +355,10 @@ class SegmentWalk(Generic[StepT]):
 
     Parameters
     ----------
-    pool : WorkerPool
     make_step : callable
         Makes a step for a segment.
     accept : callable, optional
         Takes the steps of segments without a fault, in order; False if the walker is to go on before that segment.
-    max_record_bytes : int
     skips_payloads : bool
         The step checks only headers: large payloads are not read.
     """
