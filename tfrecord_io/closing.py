@@ -112,17 +112,12 @@ class ConsumedOnce(Closing, Shared, Generic[T]):
     """An iterator whose items can be read once: beginning again after the end raises, and so does reading when closed.
 
     Threads that share it get different items.
-
-    Attributes
-    ----------
-    fault : Exception or None
-        The error that ended the iteration; every further call raises it again.
     """
 
     _word: ClassVar[str]  # its name in messages
 
     def __init__(self) -> None:
-        self.fault: Exception | None = None
+        self.fault: Exception | None = None  # ended the iteration; every further call raises it again
         self._closed = self._started = self._ended = False
         self._share()
 

@@ -547,18 +547,11 @@ class Fact(IntEnum):
 
 
 class ColumnNames:
-    """The names of a decoder's columns; the same object for all takes with these columns.
-
-    Attributes
-    ----------
-    names : list of str
-    steps : list of bool
-        Whether it is a feature list.
-    """
+    """The names of a decoder's columns; the same object for all takes with these columns."""
 
     def __init__(self, features: Sequence[FeatureName]) -> None:
         self.names = list(map(itemgetter(0), features))
-        self.steps = list(map(itemgetter(1), features))
+        self.steps = list(map(itemgetter(1), features))  # whether each is a feature list
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -572,12 +565,7 @@ class ColumnNames:
 
 
 class LazyColumns(Sequence[ColumnBuffers]):
-    """Decoded columns that an engine holds, and hands over one by one or as Arrow arrays.
-
-    Attributes
-    ----------
-    names : ColumnNames
-    """
+    """Decoded columns that an engine holds, and hands over one by one or as Arrow arrays."""
 
     names: ColumnNames
 

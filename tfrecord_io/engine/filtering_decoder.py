@@ -45,22 +45,14 @@ class DecodingChoice:
     at most 98 % of the bytes that were decoded in two steps last are in records that pass, or fewer where there are
     many other features. The beginning of the first block is decoded in two steps to find that share, and of each eighth
     one to find it again. Decoders on several threads share it; they may overwrite each other's.
-
-    Attributes
-    ----------
-    fixed : bool or None
-        Always or never decode in two steps; None: by the rule.
-    copies : bool
-        Of what is decoded, the rows that pass are copied if there are others; else these are left to the caller.
-    share : float or None
-        The share of the bytes that are expected in records that pass; None: unknown.
-    of_columns : float
-        The bytes of a record's values in the columns, divided by those of the record; 1 if unknown.
     """
 
     def __init__(self, fixed: bool | None = None, *, copies: bool = True) -> None:
-        self.fixed, self.copies, self.of_columns = fixed, copies, 1.0
-        self.share: float | None = None
+        self.fixed = fixed  # always or never decode in two steps; None: by the rule
+        # Of what is decoded, the rows that pass are copied if there are others; else these are left to the caller.
+        self.copies = copies
+        self.share: float | None = None  # of the bytes, expected in records that pass; None: unknown
+        self.of_columns = 1.0  # the bytes of a record's values in the columns / those of the record; 1 if unknown
         self._blocks = 0
 
     @property

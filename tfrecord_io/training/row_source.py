@@ -19,12 +19,7 @@ from tfrecord_io.training.epochs import Epochs
 
 
 class RowSource(ABC):
-    """Rows for training. A source can be pickled, and opens files when it is read.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-    """
+    """Rows for training. A source can be pickled, and opens files when it is read."""
 
     __slots__ = ()
     schema: pa.Schema
