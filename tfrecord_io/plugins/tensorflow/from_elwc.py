@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +24,7 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
+from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
@@ -84,10 +83,7 @@ class _ListSplitter:
         """The framed rows of all files, in pieces."""
         options = self._options
         prefetcher = SourcePrefetcher(list(sources))
-        open_file = partial(
-            RecordFile, compression=options.compression, max_decompression_ratio=options.limits.decompression_ratio
-        )
-        walker = BlockWalker(prefetcher, open_file, max_record_bytes=options.limits.record_bytes, progress=progress)
+        walker = BlockWalker.of_options(prefetcher, options, progress=progress)
         try:
             while walker.load():
                 error = walker.error

@@ -162,7 +162,7 @@ class _Lists:
 
     def records(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records as batches of bytes."""
-        yield pa.RecordBatch.from_arrays([pa.array([], pa.large_binary())], schema=_RECORDS)
+        yield _batch([])
         examples, contexts = self.examples.writer, self.contexts.writer
         held, size = list[bytes](), 0
         try:
