@@ -356,7 +356,7 @@ class TarArchive:
                 return None
             raise self._error(f"at byte {at}: {printable(error)}") from error
         if info.size < 0:
-            raise self._damaged(info, f"its size is {info.size}")
+            raise _damaged(f"its size is {info.size}", self._path, info.name)
         return info
 
     def _extension(self, info: tarfile.TarInfo, what: str) -> bytes:
@@ -395,14 +395,11 @@ class TarArchive:
         info.linkname = stated.get("linkpath") or info.linkname
         if info.type == tarfile.GNUTYPE_SPARSE or "sparse" in stated:
             advice = "write the archive without the option sparse of GNU tar"
-            raise self._damaged(info, "a sparse file, of which the archive has parts", advice)
+            raise _damaged("a sparse file, of which the archive has parts", self._path, info.name, advice)
         if size := stated.get("size"):
             if not (size.isascii() and size.isdigit() and len(size) <= _MOST_DIGITS):
-                raise self._damaged(info, f"its size is '{printable(size, 40)}'")
+                raise _damaged(f"its size is '{printable(size, 40)}'", self._path, info.name)
             info.size = int(size)
-
-    def _damaged(self, info: tarfile.TarInfo, reason: str, advice: str | None = None) -> DecodeError:
-        return DecodeError(say("member '{}': {}", printable(info.name), reason), path=self._path, advice=advice)
 
     def _error(self, reason: str, **numbers: Any) -> DecodeError:
         numbers = {"expected": TAR.name, **numbers}
