@@ -40,7 +40,9 @@ class Summary(NamedTuple):
 
     def text(self) -> str:
         table = [plain_table(self.headings, self.rows)] if self.rows else []
-        return "\n".join([*([self.title] if self.title else []), *table, *(_line(line) for line in self.lines)])
+        return "\n".join(
+            [*([self.title] if self.title else []), *table, *(_shorten(line, LINE_WIDTH) for line in self.lines)]
+        )
 
     def indented(self) -> str:
         """The title, and the rows below it without headings, of any width."""
@@ -53,7 +55,7 @@ class Summary(NamedTuple):
         import html
 
         table = html_table(self.headings, self.rows) if self.rows else ""
-        lines = (f"<div>{html.escape(_line(line))}</div>" for line in (self.title, *self.lines) if line)
+        lines = (f"<div>{html.escape(_shorten(line, LINE_WIDTH))}</div>" for line in (self.title, *self.lines) if line)
         title = next(lines, "") if self.title else ""
         return f"<div>{title}{table}{''.join(lines)}</div>"
 
@@ -194,10 +196,6 @@ def _shorten_middle(text: str) -> str:
     """Keep both ends: the end of a path is its most specific part."""
     half = (CELL_WIDTH - 1) // 2
     return text if len(text) <= CELL_WIDTH else f"{text[: CELL_WIDTH - 1 - half]}…{text[-half:]}"
-
-
-def _line(text: str) -> str:
-    return _shorten(text, LINE_WIDTH)
 
 
 def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

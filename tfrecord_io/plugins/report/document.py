@@ -378,11 +378,19 @@ def share_bar(share: float, *, kind: str = "s0", **attributes: Any) -> str:
 
 
 MAX_BYTES = 8_000_000  # of a page
+_LIMITS = (
+    f"This page is smaller than {byte_size(MAX_BYTES)}, contains no scripts and loads nothing. "
+    "Control characters are shown as escapes, long values are shortened."
+)
 _CARDS_BYTES, _IMAGES_BYTES, _SOUNDS_BYTES = 2_500_000, 2_500_000, 1_500_000
 _LINKS = 200  # of the table of contents
 
 Datasets = Sequence[DatasetStatistics]  # one, or two that are compared
 _DRIFT_ROWS = 200
+_DISTANCES = (
+    "L-infinity: the largest difference between the shares of one value. Jensen-Shannon: the divergence of "
+    "histograms with 20 bins, in bits. Both are 0 for equal and 1 for disjoint values."
+)
 
 
 def document(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift] = (), version: str = "") -> str:
@@ -413,16 +421,9 @@ def document(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift] = ()
         f"<title>{text(title, 120)}</title><style>{style}</style>"
     )
     body = "".join(_sections(title, datasets, drifts))
-    footer = element("footer", f"{text(_limits())} tfrecord_io {text(version)}")
+    footer = element("footer", f"{text(_LIMITS)} tfrecord_io {text(version)}")
     main = element("main", body + footer)
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{main}</body></html>\n'
-
-
-def _limits() -> str:
-    return (
-        f"This page is smaller than {byte_size(MAX_BYTES)}, contains no scripts and loads nothing. "
-        "Control characters are shown as escapes, long values are shortened."
-    )
 
 
 def _sections(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift]) -> Iterable[str]:
@@ -431,7 +432,7 @@ def _sections(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift]) ->
     yield names
     if len(datasets) == 2:
         words = "A to B; marked from 0.1 on"
-        yield _section("Drift", words, drift_table(drifts) + _drift_words())
+        yield _section("Drift", words, drift_table(drifts) + element("p", _DISTANCES, class_="note"))
     count = len(_names(datasets))
     yield _section("Features", f"{count:,}", cards)
     for i, dataset in enumerate(datasets):
@@ -545,15 +546,6 @@ def _cards(datasets: Datasets, drifts: Sequence[FeatureDrift]) -> tuple[str, str
         )
     contents = element("nav", element("ul", links, class_="contents"), aria_label="Features") if len(names) > 1 else ""
     return element("div", "".join(shown), class_="cards") + note, contents
-
-
-def _drift_words() -> str:
-    return element(
-        "p",
-        "L-infinity: the largest difference between the shares of one value. Jensen-Shannon: the divergence of "
-        "histograms with 20 bins, in bits. Both are 0 for equal and 1 for disjoint values.",
-        class_="note",
-    )
 
 
 def files_table(statistics: DatasetStatistics) -> str:
