@@ -301,13 +301,8 @@ class ArrayIterator(Closing, Shared):
             raise TypeError(
                 "the iterator has begun" & say("pickle the result of state(), and pass it as {state=} to a new one")
             )
-        return _unpickle, (self._source, self.options, self.lengths, self._damage, self._counts, self.state())
-
-
-def _unpickle(
-    source: RowSource, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
-) -> ArrayIterator:
-    return ArrayIterator(source, replace(options, state=state), lengths, damage, counts)
+        options = replace(self.options, state=self.state())
+        return ArrayIterator, (self._source, options, self.lengths, self._damage, self._counts)
 
 
 @check_keywords
