@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -426,10 +427,7 @@ def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumn
     constant = pa.schema([*fields, *([] if path_column is None else [pa.field(path_column, pa.string())])])
     of_features = replace(partitions, fields=tuple(fields))
 
-    def constants(source: Source) -> pa.RecordBatch:
-        row = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
-        return of_features.add_to(row, [source], constant, path_column)
-
+    constants = partial(of_features.row_of, schema=constant, path_column=path_column)
     fields_of_filter = indexed_fields(scan, () if row_filter is None else row_filter.columns)
     return ColumnSearch(parts, pa.schema(fields_of_filter), constants, wanted)
 

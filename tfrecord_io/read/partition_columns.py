@@ -138,6 +138,11 @@ class PartitionColumns:
             batch = batch.add_column(index, schema.field(index), added[name])
         return batch
 
+    def row_of(self, source: Source, schema: pa.Schema, path_column: str | None) -> pa.RecordBatch:
+        """A row with what all rows of a file have of `schema`."""
+        nothing = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
+        return self.add_to(nothing, [source], schema, path_column)
+
 
 def _stated_types(sources: Sequence[Source]) -> pa.Schema | None:
     """The types of the partition columns, if one manifest states them for all files."""

@@ -287,11 +287,10 @@ class RandomAccess(Closing, Shared):
         """A row with the columns whose values are those of its file."""
         constants = self._constants.get(file)
         if constants is None:
-            nothing = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
             names = self._scan.compiled.builder.schema.names
             fields = pa.schema([field for field in self.schema if field.name not in names])
             path_column = self._scan.options.include_file_paths
-            batch = self._scan.partitions.add_to(nothing, [self._files.sources[file]], fields, path_column)
+            batch = self._scan.partitions.row_of(self._files.sources[file], fields, path_column)
             constants = self._constants[file] = _cells(batch)
         return {name: row[name] if name in row else constants[name] for name in self.schema.names}
 

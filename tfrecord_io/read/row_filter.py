@@ -177,8 +177,7 @@ class RowFilter:
         import pyarrow.dataset as ds
 
         parts = [part for part in self.condition.conjuncts if not part.names_lists]
-        empty = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
-        known = partitions.add_to(empty, [source], pa.schema(partitions.fields), None)
+        known = partitions.row_of(source, pa.schema(partitions.fields), None)
         guarantee = pc.scalar(True)
         for name, (value,) in zip(known.schema.names, known.columns, strict=True):
             field = pc.field(name)
