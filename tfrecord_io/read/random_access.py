@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
 from tfrecord_io.arrow.output.python_rows import PayloadDicts, RecordDicts
 from tfrecord_io.arrow.output.to_python import cell
@@ -30,7 +29,14 @@ from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error, raises
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, fitting_parts, is_damage, recovery_of
+from tfrecord_io.read.chunks.recovery import (
+    Recovery,
+    SkippedRegion,
+    batch_or_fault,
+    fitting_parts,
+    is_damage,
+    recovery_of,
+)
 from tfrecord_io.read.open_scan import (
     column_search,
     filtered,
@@ -151,16 +157,6 @@ class RandomAccess(Closing, Shared):
         self, columns: Columns, files: Array, records: Array, expansion: Expansion, *, leaves_out: bool
     ) -> Iterator[tuple[slice, pa.RecordBatch]]:
         """Batches of decoded records and their places, but for those whose values do not fit, if they are left out."""
-        rows = len(files)
-
-        def make(begin: int, end: int) -> pa.RecordBatch | RowFault:
-            room = expansion.room
-            part = columns if end - begin == rows else {name: cut(c, begin, end) for name, c in columns.items()}
-            batch, fault = self._builder.batch(part, end - begin, expansion)
-            if fault is None:
-                return batch
-            expansion.room = room
-            return fault
 
         def location(fault: RowFault) -> Location:
             return int(files[fault.row]), int(records[fault.row])
@@ -174,7 +170,8 @@ class RandomAccess(Closing, Shared):
         def passes(fault: RowFault) -> bool:
             return leaves_out and self._leave_out(error_of(fault), location(fault))
 
-        for begin, end, part in fitting_parts(rows, make, passes):
+        make = partial(batch_or_fault, self._builder, columns, len(files), expansion)
+        for begin, end, part in fitting_parts(len(files), make, passes):
             if isinstance(part, RowFault):
                 raise error_of(part)
             if not self._is_of_features:

@@ -20,7 +20,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.options.condition import CONTAINS, Condition
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
-from tfrecord_io.read.chunks.recovery import columns_of, fitting_parts
+from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.type_names import short_type_name
@@ -121,9 +121,8 @@ class RowFilter:
         may_pass = np.ones(rows, bool)
 
         def make(begin: int, end: int) -> Array | RowFault:
-            part = columns if (begin, end) == (0, rows) else columns_of(columns, begin, end)
-            batch, fault = builder.batch(part, end - begin, Expansion(max_expansion))
-            return self._mask_up_to_refused(batch) if fault is None else fault
+            batch = batch_or_fault(builder, columns, rows, Expansion(max_expansion), begin, end)
+            return batch if isinstance(batch, RowFault) else self._mask_up_to_refused(batch)
 
         for begin, end, part in fitting_parts(rows, make, lambda fault: True):
             if not isinstance(part, RowFault):

@@ -9,7 +9,7 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar, overload
 
 import pyarrow as pa
@@ -324,6 +324,24 @@ def columns_of(columns: Mapping[str, ColumnBuffers], begin: int, end: int) -> Ma
     return {name: cut(column, begin, end) for name, column in columns.items()}
 
 
+def batch_or_fault(
+    builder: AnyBatchBuilder,
+    columns: Mapping[str, ColumnBuffers],
+    rows: int,
+    expansion: Expansion,
+    begin: int,
+    end: int,
+) -> pa.RecordBatch | RowFault:
+    """A batch of the rows [begin, end) of columns that have `rows`, or the fault of one; then it takes no memory."""
+    room = expansion.room
+    part = columns if (begin, end) == (0, rows) else columns_of(columns, begin, end)
+    batch, fault = builder.batch(part, end - begin, expansion)
+    if fault is None:
+        return batch
+    expansion.room = room
+    return fault
+
+
 class ChunkBatches(NamedTuple):
     """The batches of a chunk."""
 
@@ -348,15 +366,6 @@ def chunk_batches(
     """
     rows, left_out = chunk.held, list[int]()
 
-    def make(begin: int, end: int) -> pa.RecordBatch | RowFault:
-        is_whole, room = (begin, end) == (0, rows), expansion.room
-        columns = chunk.columns if is_whole else columns_of(chunk.columns, begin, end)
-        batch, fault = builder.batch(columns, end - begin, expansion)
-        if fault is None:
-            return batch
-        expansion.room = room
-        return fault
-
     def passes(fault: RowFault) -> bool:
         row = columns_of(chunk.columns, fault.row, fault.row + 1)
         if may_pass is not None and not fault.of_memory and not may_pass(row, 1)[0]:
@@ -367,6 +376,7 @@ def chunk_batches(
         budget.give_back(1)
         return True
 
+    make = partial(batch_or_fault, builder, chunk.columns, rows, expansion)
     batches: list[tuple[int, pa.RecordBatch]] = []
     last: RowFault | None = None
     for begin, _, part in fitting_parts(rows, make, passes):
