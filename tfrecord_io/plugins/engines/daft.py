@@ -12,7 +12,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, reduce
+from functools import cache, partialmethod, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -243,24 +243,6 @@ def _translator_class() -> type[Any]:
             self._negated = before
             return ~inner
 
-        def visit_equal(self, left: Any, right: Any) -> pc.Expression:
-            return self._comparison(operator.eq, left, right)
-
-        def visit_not_equal(self, left: Any, right: Any) -> pc.Expression:
-            return self._comparison(operator.ne, left, right)
-
-        def visit_less_than(self, left: Any, right: Any) -> pc.Expression:
-            return self._comparison(operator.lt, left, right)
-
-        def visit_less_than_or_equal(self, left: Any, right: Any) -> pc.Expression:
-            return self._comparison(operator.le, left, right)
-
-        def visit_greater_than(self, left: Any, right: Any) -> pc.Expression:
-            return self._comparison(operator.gt, left, right)
-
-        def visit_greater_than_or_equal(self, left: Any, right: Any) -> pc.Expression:
-            return self._comparison(operator.ge, left, right)
-
         def visit_is_null(self, expr: Any) -> pc.Expression:
             return self._column(expr).is_null()
 
@@ -283,6 +265,13 @@ def _translator_class() -> type[Any]:
                 raise _Untranslated
             sides = [pc.scalar(side.as_py()) if side.is_literal() else self._column(side) for side in (left, right)]
             return compare(*sides)
+
+        visit_equal = partialmethod(_comparison, operator.eq)
+        visit_not_equal = partialmethod(_comparison, operator.ne)
+        visit_less_than = partialmethod(_comparison, operator.lt)
+        visit_less_than_or_equal = partialmethod(_comparison, operator.le)
+        visit_greater_than = partialmethod(_comparison, operator.gt)
+        visit_greater_than_or_equal = partialmethod(_comparison, operator.ge)
 
         def _kind_of(self, expr: Any) -> str:
             if expr.is_column():

@@ -231,7 +231,8 @@ def _source_class() -> type[Any]:
             scan = self._scan(options)
             known = _arrow_schema(spark_schema(scan.schema))
             own = pa.schema(_named_as(list(wanted), list(known)))
-            if self.bound is None and not _has(known, own):
+            has_types = all(f.name in known.names and known.field(f.name).type == f.type for f in own)
+            if self.bound is None and not has_types:
                 scan = self._scan(options, schema=own)
             values = _values(options)
             split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
@@ -402,11 +403,6 @@ def _arrow_schema(schema: Any) -> pa.Schema:
     named = "timezone" in inspect.signature(to_arrow_schema).parameters  # Spark 4.1 has none, and means UTC
     made: pa.Schema = to_arrow_schema(schema, **({"timezone": "UTC"} if named else {}))
     return made
-
-
-def _has(known: pa.Schema, wanted: pa.Schema) -> bool:
-    """Whether the columns of a dataset have the names and types that Spark asks for."""
-    return all(field.name in known.names and known.field(field.name).type == field.type for field in wanted)
 
 
 def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -> list[pa.Field]:
