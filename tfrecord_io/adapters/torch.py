@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import FrameType
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.adapters.libraries import made, needs
 from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
@@ -469,7 +469,7 @@ def _stream_class() -> type[Any]:
         def __reduce__(self) -> tuple[Any, ...]:
             place = _Place.found(self.iteration.options.worker)
             of_stream = self.iteration, self.by_row, self.epochs.table, self.workers, place
-            return _made, (_stream_class, *of_stream)
+            return made, (_stream_class, *of_stream)
 
     return TFRecordStream
 
@@ -543,10 +543,6 @@ def _map_class() -> type[Any]:
             return self.rows.arrays(numbers)
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _made, (_map_class, self.rows)
+            return made, (_map_class, self.rows)
 
     return TFRecordRows
-
-
-def _made(of_class: Callable[[], type[Any]], *arguments: Any) -> Any:
-    return of_class()(*arguments)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.adapters.libraries import made, needs
 from tfrecord_io.arrays.representation import MASK, TableRepresentation, representation_options, slice_columns
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.row_fault import RowFault
@@ -227,13 +227,9 @@ def _backend_array() -> type[Any]:
             return values if numbers.ndim else values[0]
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _made_again, (self.column, self.shape, self.dtype)
+            return made, (_backend_array, self.column, self.shape, self.dtype)
 
     return TFRecordArray
-
-
-def _made_again(*arguments: Any) -> Any:
-    return _backend_array()(*arguments)
 
 
 # ---- the entry point

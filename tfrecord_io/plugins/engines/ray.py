@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.adapters.libraries import needs
+from tfrecord_io.adapters.libraries import made, needs
 from tfrecord_io.arrow.buffers import empty_table
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.errors import EncodeError
@@ -192,13 +192,9 @@ def _datasink_class() -> type[Any]:
             self._writer.abort()
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _datasink, (self._writer,)
+            return made, (_datasink_class, self._writer)
 
     return TFRecordDatasink
-
-
-def _datasink(writer: DistributedWriter) -> Any:
-    return _datasink_class()(writer)
 
 
 def _columns(block: Any) -> Any:
