@@ -32,8 +32,8 @@ from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_co
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
 
 if TYPE_CHECKING:
-    from tfrecord_io.arrow.decode.cells import TensorColumn
     from tfrecord_io.arrow.decode.companions import Companions
+    from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
@@ -267,7 +267,7 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
     if (tree := field_layout(field)) is not None:
         restore = _of_features(field, tree, dictionaries)
     elif is_any_tensor(field.value):
-        from tfrecord_io.arrow.decode.cells import TensorColumn
+        from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 
         (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
         tensors = TensorColumn(field.feature, field.tensor, field.encoding, own)
@@ -362,8 +362,9 @@ def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
 
 def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
     """How one of several features is restored."""
-    from tfrecord_io.arrow.decode.cells import TensorColumn, value_restore
+    from tfrecord_io.arrow.decode.cells import value_restore
     from tfrecord_io.arrow.decode.companions import Companions
+    from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 
     if not is_any_tensor(leaf.type):
         return _Leaf(leaf, value_restore(leaf, None, dictionary)).array

@@ -215,7 +215,7 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
             reason, advice = "a step of a feature list cannot be a struct", "make its fields feature lists"
             raise SchemaError(reason, feature=field.feature, advice=advice)
     if is_any_tensor(column.type) and not is_composed(field.encoding):
-        from tfrecord_io.arrow.decode.cells import tensor_leaf
+        from tfrecord_io.arrow.decode.tensor_column import tensor_leaf
 
         return [tensor_leaf(replace(field, type=handed_type(field.type)), column.type)]
     with _of_the_schema(field):

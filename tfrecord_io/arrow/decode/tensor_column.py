@@ -1,0 +1,155 @@
+"""Columns of tensors: the arrays of their rows, of the bytes or values of a feature and of its companions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter
+from tfrecord_io.arrow.decode.cells import decode_cells
+from tfrecord_io.arrow.decode.companions import CompanionColumns, Companions
+from tfrecord_io.arrow.decode.lists import Restore, absent, from_kinds, is_nothing
+from tfrecord_io.arrow.encodings.encoding import DecodedCells, tensor_encoding
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
+from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.format.kinds import Kind, Layout, companions
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.leaf import Leaf, fixed_part, size_of
+from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
+
+
+def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
+    """The one feature that a column of tensors of `type_`, or each step of one, is read from."""
+    element, shape = element_and_shape(field.tensor)
+    encoding = tensor_encoding(field.encoding)
+    try:
+        kind = encoding.kind(element)
+    except ValueError as error:
+        raise SchemaError(
+            str(error), feature=field.feature, advice=say('declare it with {tfr.tensor(encoding="raw")}')
+        ) from None
+    return Leaf(field.feature, (), type_, kind, encoding.layout, encoding.name, element, shape)
+
+
+class TensorColumn:
+    """Makes the arrays of a column of tensors; compiled once, used by any thread.
+
+    `tensor` is the type of the tensors, whose axes are not permuted, with the mark of their dtype.
+    """
+
+    def __init__(self, feature: str, tensor: pa.Field, encoding: str, companions: Companions | None = None) -> None:
+        self._element, self._shape = element_and_shape(tensor)
+        self._type = tensor.type
+        self._encoding = tensor_encoding(encoding)
+        self._feature = feature
+        self._companions = companions
+        self._size = size_of(self._shape)
+
+    def array(self, columns: Mapping[str, ColumnBuffers], rows: int) -> pa.Array:
+        """The column of `rows` decoded rows; one without such a tensor is a RowFault."""
+        column = columns.get(self._feature) or absent(self._feature, rows, Kind.NONE, Layout.NULL)
+        try:
+            return self._array(column, None if self._companions is None else self._companions.columns(columns, rows))
+        except RowFault as fault:
+            fault.feature = self._feature
+            raise
+
+    def steps(self, columns: Mapping[str, ColumnBuffers]) -> Restore:
+        """How the steps of a feature list become tensors; their companions are feature lists of the same lengths."""
+        column = columns.get(self._feature)
+        offsets = None if column is None else column.offsets
+        step_companions = {}
+        for name in companions(self._feature):
+            other = columns.get(name)
+            if other is None or other.steps is None or other.offsets is None or offsets is None:
+                continue
+            if np.array_equal(other.offsets, offsets):
+                step_companions[name] = other.steps
+        own = self._companions
+        return lambda steps: self._array(steps, None if own is None else own.columns(step_companions, steps.rows))
+
+    def _array(self, column: ColumnBuffers, companion: CompanionColumns | None) -> pa.Array:
+        if column.others:
+            return from_kinds(column, lambda part: self._array(part, companion))
+        nothing = is_nothing(column)
+        mask = np.zeros(column.rows, bool) if nothing else column_mask(column)
+        if companion is not None:
+            companion.refuse_strays(mask)
+        if nothing and not column.rows:
+            return pa.nulls(0, self._type)
+        if nothing:
+            return self._built(DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), mask, None)
+        encoding = self._encoding.for_kind(column.kind, self._element)
+        cells = decode_cells(encoding, column, mask, self._element, self._shape)
+        if companion is not None and column.kind is Kind.BYTES:
+            companion.refuse_dtype(mask, self._element, scatter(cells.sizes, mask))
+        self._refuse_sizes(cells, mask, companion)
+        return self._built(cells, mask, companion)
+
+    def _refuse_sizes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> None:
+        """Refuse bytes that are not a whole number of values, or not as many as the shape has."""
+        part = fixed_part(self._shape) * self._element.itemsize
+        bad = cells.sizes != part if self._size is not None or not part else cells.sizes % part != 0
+        if not np.any(bad):
+            return
+        at = int(bad.argmax())
+        row, size = int(np.flatnonzero(mask)[at]), int(cells.sizes[at])
+        expected = f"{'' if self._size is not None else 'a multiple of '}{part}"
+        reason = f"{size} bytes do not make {self._element.name} of the shape {self._shape}, which has {expected}"
+        reason += f"; {_hint(size, self._shape)}"
+        reason += "" if companion is None else companion.description(row)
+        raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size)
+
+    def _built(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> pa.Array:
+        shapes: Array | tuple[int, ...]
+        if is_fixed_shape_tensor(self._type):
+            if companion is not None:
+                companion.shapes(mask, self._shape, scatter(cells.sizes // max(self._element.itemsize, 1), mask))
+            shapes = self._shape  # type: ignore[assignment]  # no dimension is unknown
+        else:
+            shapes = self._shapes(cells, mask, companion)
+        valid = None if mask.all() else mask
+        tensors = TensorValues(self._element, cells.data, offsets_of(cells.sizes), shapes, valid)
+        return tensor_array(tensors, len(mask), self._type)
+
+    def _shapes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> Array:
+        """The shape of each tensor: stated by its bytes, by its companion, or derived from its length."""
+        if cells.shapes is not None:
+            return cells.shapes
+        counts = cells.sizes // self._element.itemsize
+        stated = has = None
+        if companion is not None:
+            stated, has = companion.shapes(mask, self._shape, scatter(counts, mask))
+        if stated is not None and has is not None and has[mask].all():
+            return stated[mask]
+        unknown = self._shape.count(None)
+        if unknown > 1 and len(counts):
+            row = int((mask if has is None else mask & ~has).argmax())
+            reason = f"no feature '{self._feature}/shape' states the {unknown} unknown dimensions of {self._shape}"
+            raise RowFault(row, reason, expected=f"{self._feature}/shape")
+        derived = shapes_of_counts(counts, self._shape)
+        return derived if stated is None or has is None else np.where(has[mask][:, None], stated[mask], derived)
+
+
+def _hint(size: int, shape: Shape) -> str:
+    """What tensors this many bytes would be."""
+    part = fixed_part(shape)
+    width = size // part if part and size % part == 0 and None not in shape else 0
+    names = [name for name, itemsize in _WIDTHS.items() if itemsize == width]
+    if names:
+        return f"they are {part} values of {' or '.join(names)}"
+    fitting = [name for name in ("uint8", "float32", "float64") if size % _WIDTHS[name] == 0]
+    return "they are " + " or ".join(f"{size // _WIDTHS[name]} {name}" for name in fitting)
+
+
+_WIDTHS = {
+    "uint8": 1, "int8": 1, "bool": 1,
+    "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2,
+    "float32": 4, "int32": 4, "uint32": 4,
+    "float64": 8, "int64": 8, "uint64": 8, "complex64": 8,
+    "complex128": 16,
+}  # fmt: skip
