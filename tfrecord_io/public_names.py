@@ -37,7 +37,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "tools.salvage": "salvage",
         "tools.diff": "diff",
         "tools.index_files": "build_index",
-        "tools.metadata": "read_metadata",
+        "tools.file_metadata": "read_metadata",
         "tools.versions": "show_versions",
         "tf_compat.example": "encode_example decode_example",
         "schema.schema": "Schema",
