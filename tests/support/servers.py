@@ -251,6 +251,10 @@ class Web:
         Another status than 200 for HEAD; 0: it states a length of 0.
     shift : int
         How many bytes before the one that was asked for its answers begin.
+    ends : int
+        How many of its next answers it ends half-way through the body.
+    content_range : str or None
+        The form of that header; None: it is missing.
     requests : list of str
         Method, path and range of each request.
     """
@@ -262,6 +266,8 @@ class Web:
     failures: int = 0
     head: int | None = None
     shift: int = 0
+    ends: int = 0
+    content_range: str | None = "bytes {}-{}/{}"
     requests: list[str] = field(default_factory=list)
 
     def url(self, name: str) -> str:
@@ -298,12 +304,16 @@ def web() -> Iterator[Web]:
                 begin, end = max(0, int(match[1]) - served.shift), min(int(match[2]) + 1, size)
                 body = data[begin:end]
                 self.send_response(206)
-                self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
+                if served.content_range is not None:
+                    self.send_header("Content-Range", served.content_range.format(begin, end - 1, size))
             else:
                 self.send_response(200)
             self.send_header("ETag", f'"{hash(data)}"')
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
+            if self.command == "GET" and served.ends:
+                served.ends, self.close_connection = served.ends - 1, True
+                body = body[: len(body) // 2]
             if self.command == "GET":
                 self.wfile.write(body)
 

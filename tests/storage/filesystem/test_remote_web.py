@@ -57,6 +57,22 @@ def test_a_range_that_begins_elsewhere_is_an_error(web: Web, url: str) -> None:
             tfr.read_table(url)
 
 
+@pytest.mark.parametrize(
+    ("form", "sent"),
+    [
+        (None, "the server does not state which it sent"),
+        ("7", "the server does not state which it sent"),
+        ("bytes={}-{}/{}", "the server answered with those from 4089"),
+        ("Bytes {}-{}/*", "the server answered with those from 4089"),
+    ],
+)
+def test_a_range_of_which_nothing_right_is_stated_is_an_error(web: Web, url: str, form: str | None, sent: str) -> None:
+    with limited(backoff_seconds=0.001, stream_range_bytes=1 << 12, largest_range_bytes=1 << 12):
+        web.content_range, web.shift = form, 7
+        with pytest.raises(OSError, match=sent):
+            tfr.read_table(url)
+
+
 def test_names_of_indexes_take_one_request_each(web: Web, url: str) -> None:
     assert tfr.count(url) == 3000
     assert len(web.requests) == len(set(web.requests)) <= 13

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from concurrent.futures import Future, wait
 from contextlib import aclosing
@@ -28,6 +29,7 @@ from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, is_transient
 T = TypeVar("T")
 
 _PIECE = 256 << 10  # bytes of a range that are used before all are there
+_SPAN = re.compile(r"\s*bytes[\s=:]*([0-9]+)", re.IGNORECASE)  # of Content-Range; some servers write "="
 _VERSION_KEYS = (
     *("ETag", "etag", "generation", "size", "mtime"),
     *("LastModified", "Last-Modified", "last_modified", "content_md5"),
@@ -218,10 +220,10 @@ class HttpObject(RemoteObject):
             if answer.status != 206:
                 raise RangesUnsupported
             span, _, total = answer.headers.get("Content-Range", "").rpartition("/")
-            first = span.removeprefix("bytes ").partition("-")[0].strip()
-            if first.isdigit() and int(first) != begin:
-                text = f"asked for the bytes from {begin}, the server answered with those from {first}"
-                raise OSError(errno.EIO, text)
+            stated = _SPAN.match(span)
+            if stated is None or int(stated[1]) != begin:
+                sent = "does not state which it sent" if stated is None else f"answered with those from {stated[1]}"
+                raise OSError(errno.EIO, f"asked for the bytes from {begin}, the server {sent}")
             changed = total.isdigit() and int(total) != self._info["size"]
             for key in ("ETag", "Last-Modified"):
                 changed |= key in self._info and answer.headers.get(key, self._info[key]) != self._info[key]
