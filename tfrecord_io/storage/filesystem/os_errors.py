@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -53,7 +54,7 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
         return replaced_error(path)
     refused = http_status(error) in (401, 403) or is_about_credentials(error)
     if isinstance(error, OSError):
-        if error.filename is not None and error.errno is not None:
+        if error.filename is not None and error.errno is not None and not retried:
             error.filename = secret_url(error.filename)
             return error
         known = errno.EACCES if refused else errno.EIO
@@ -161,3 +162,20 @@ def raise_os_errors(path: str) -> Iterator[None]:
         if converted is error:
             raise
         raise converted from converted.__cause__
+
+
+def answer_to(call: Callable[[], T], path: str) -> T:
+    """`answer_of` a call that waits for its answer."""
+    with raise_os_errors(path):
+        for pause in pauses():
+            try:
+                return call()
+            except Exception as error:  # of any library
+                if not is_transient(error):
+                    raise
+                if pause is None:
+                    failure = to_os_error(error, path, retried=True)
+                    raise failure from failure.__cause__
+                log_retry(error, pause, path)
+            time.sleep(pause)
+    raise AssertionError("the last try returns or raises")

@@ -6,7 +6,7 @@ import errno
 import inspect
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -110,6 +110,11 @@ class FsspecFileSystem:
                 if error.errno == errno.EINVAL and self.can_list:  # the answer to HEAD has no body, which says why
                     self.fsspec.ls(self.fsspec._parent(name))
                 raise
+
+    def described(self, name: str) -> Mapping[str, Any]:
+        """What fsspec says of a file now, asked once."""
+        self.fsspec.invalidate_cache(self.fsspec._parent(name))
+        return self._entry_of(name, self._info(name, is_file=True)).info or {}
 
     def _info(self, name: str, is_file: bool) -> dict[str, Any]:
         """What fsspec says of a name."""

@@ -5,9 +5,15 @@ from __future__ import annotations
 import errno
 import io
 import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from tfrecord_io.errors import say
+from tfrecord_io.errors import say, without_secrets
+
+NO_RANGES = "the server does not support range requests: the file is read in order only"
+_SKIPPED_BYTES = 1 << 20  # read at a time
 
 
 class CallerFile:
@@ -69,25 +75,75 @@ class OwnedFile(BorrowedFile):
         self._file.close()
 
 
-class StoredFile(OwnedFile):
-    """The file object of a remote filesystem, whose errors may be of any library."""
+class StoredFile:
+    """A file of a remote filesystem, read by the filesystem's own file object, whose errors may be of any library.
 
-    def __init__(self, file: Any, path: str) -> None:
-        super().__init__(file)
-        self._path = path
+    After a transient error the file is opened again and read on from the same byte, as it is if it ends before `size`,
+    its size if that is known. `open_file` is told whether it was open before, and then checks that its version is the
+    same. With `in_order`, it cannot seek: what was read before is read again.
+    """
+
+    def __init__(
+        self, open_file: Callable[[bool], Any], path: str, size: int | None = None, *, in_order: bool = False
+    ) -> None:
+        from tfrecord_io.storage.filesystem.os_errors import answer_to
+
+        self._open_file, self._path, self._size, self._in_order = open_file, path, size, in_order
+        self._offset = self._at = 0  # of the next byte to return, and where the file object is
+        self._closed = False
+        self._file: OwnedFile | None = OwnedFile(answer_to(partial(open_file, False), path))
+        self._in_order |= not self._file.seekable()
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
+        from tfrecord_io.storage.filesystem.os_errors import answer_to
 
-        with raise_os_errors(self._path):
-            return super().readinto(buffer)
+        n = answer_to(partial(self._read, buffer), self._path)
+        self._offset += n or 0
+        return n
 
+    def _read(self, buffer: memoryview) -> int | None:
+        if self._closed:
+            raise ValueError(f"'{without_secrets(self._path)}' is closed")
+        if self._file is None:
+            self._file, self._at = OwnedFile(self._open_file(True)), 0
+        try:
+            self._go_to_offset(self._file)
+            n = self._file.readinto(buffer)
+            if n == 0 and len(buffer) and self._size is not None and self._offset < self._size:
+                raise OSError(errno.EIO, f"the file ended {self._size - self._offset} bytes early")
+        except BaseException:
+            file, self._file = self._file, None
+            with suppress(Exception):  # of a connection that is broken
+                file.close()
+            raise
+        self._at += n or 0
+        return n
 
-class SequentialResponse(StoredFile):
-    """The response of a web server, which can only be read in order."""
+    def _go_to_offset(self, file: OwnedFile) -> None:
+        if self._at != self._offset and not self._in_order:
+            self._at = file.seek(self._offset)
+        while self._at < self._offset:
+            n = file.readinto(memoryview(bytearray(min(self._offset - self._at, _SKIPPED_BYTES))))
+            if not n:
+                raise OSError(errno.EIO, f"the file ended at byte {self._at}, before byte {self._offset}")
+            self._at += n
 
     def seekable(self) -> bool:
-        return False
+        return not self._in_order
+
+    def tell(self) -> int:
+        return self._offset
+
+    def seek(self, offset: int) -> int:
+        if self._in_order and offset != self._offset:
+            raise OSError(errno.ESPIPE, NO_RANGES, self._path)
+        self._offset = offset
+        return offset
+
+    def close(self) -> None:
+        self._closed = True
+        if self._file is not None:
+            self._file.close()
 
 
 class RawFile(io.RawIOBase):
@@ -111,7 +167,7 @@ class RawFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         if not self.seekable():
-            raise io.UnsupportedOperation("the server does not support range requests: the file is read in order only")
+            raise io.UnsupportedOperation(NO_RANGES)
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self.tell(), os.SEEK_END: self._size or 0}[whence]
         return int(self._raw.seek(base + offset))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from tfrecord_io.format.dtypes import Array
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.google import is_encoded
-from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, replaced_error
+from tfrecord_io.storage.filesystem.os_errors import answer_to, replaced_error
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.source import INCOMPLETE, ONLY_TAG, HeldContent, Source, open_raw
 
@@ -250,7 +251,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
         self._source = source
         fs, _ = source.remote
         is_unknown = source.size is None and not is_encoded(source.info)
-        size = fs.size(source.current_name()[0]) if is_unknown else source.size
+        size = answer_to(lambda: fs.size(source.current_name()[0]), self.path) if is_unknown else source.size
         if size is None:
             why = (
                 "it is stored with a Content-Encoding"
@@ -321,17 +322,27 @@ class RemoteRandomAccessFile(RandomAccessFile):
         """For filesystems that handle one call at a time."""
         fs, _ = self._source.remote or (None, "")
         name, _ = self._source.current_name()
-        begins, ends = zip(*spans, strict=True)
-        with raise_os_errors(self.path):
-            answers = fs.cat_ranges([name] * len(spans), list(begins), list(ends), on_error="return")  # type: ignore[union-attr]
+        begins, ends = map(list, zip(*spans, strict=True))
+        ask = partial(fs.cat_ranges, [name] * len(spans), begins, ends, on_error="return")  # type: ignore[union-attr]
+        answers = answer_to(ask, self.path)
         parts = []
         for (begin, end), answer in zip(spans, answers, strict=True):
-            if isinstance(answer, FileNotFoundError):
-                raise replaced_error(self.path) from answer
-            if isinstance(answer, BaseException):
-                answer.add_note(f"{without_secrets(self.path)}: reading bytes {begin} to {end}")
-                raise answer
-            if len(answer) != end - begin:
-                raise self._truncated(begin + len(answer))
-            parts.append(np.frombuffer(answer, np.uint8))
+            request = partial(fs.cat_file, name, begin, end)  # type: ignore[union-attr]
+            try:
+                parts.append(answer_to(partial(self._range, request, begin, end, [answer]), self.path))
+            except OSError as error:
+                error.add_note(f"{without_secrets(self.path)}: reading bytes {begin} to {end}")
+                raise
         return parts
+
+    def _range(self, request: Callable[[], Any], begin: int, end: int, answers: list[Any]) -> Bytes:
+        """The bytes of a range, from the answer that is there, or from that to another request."""
+        try:
+            answer = answers.pop() if answers else request()
+            if isinstance(answer, BaseException):
+                raise answer
+        except FileNotFoundError as error:
+            raise replaced_error(self.path) from error
+        if len(answer) != end - begin:
+            raise self._truncated(begin + len(answer))
+        return np.frombuffer(answer, np.uint8)

@@ -21,11 +21,11 @@ from tfrecord_io.errors import without_secrets
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS
+from tfrecord_io.storage.read.file_object import NO_RANGES
 from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, received, result_of
 
 _MOST_RANGES = 32
 _HEAD_BYTES = 4 << 10  # if only the type of a file is detected
-_NO_RANGES = "the server does not support range requests: the file is read in order only"
 
 Answer = tuple[bytes, OSError | None]  # the bytes received, and the error that ended them
 
@@ -189,7 +189,7 @@ class RangeReader:
         """Continue at another byte; requests that are no longer needed are cancelled."""
         if self._sequential is not None:
             if offset or self._open_sequential is None:
-                raise OSError(errno.ESPIPE, _NO_RANGES, self.path)
+                raise OSError(errno.ESPIPE, NO_RANGES, self.path)
             self._sequential.close()
             self._offset, self._sequential = 0, self._open_sequential()
         elif offset == self._begin and self._used is not None:
@@ -294,7 +294,7 @@ class RangeReader:
             self._window.remove(self)
             self._drop_all()
         if self._offset or self._open_sequential is None:
-            raise OSError(errno.ESPIPE, _NO_RANGES, self.path)
+            raise OSError(errno.ESPIPE, NO_RANGES, self.path)
         self._sequential = self._open_sequential()
 
     def _read_sequential(self, buffer: memoryview) -> int:

@@ -79,6 +79,12 @@ async def received(
         await asyncio.sleep(pause)
 
 
+def check_version(known: Mapping[str, Any], now: Mapping[str, Any], path: str) -> None:
+    """Raise ReplacedError if two descriptions by fsspec are of several versions of an object."""
+    if any(known[key] != now[key] for key in _VERSION_KEYS if key in known and key in now):
+        raise replaced_error(path)
+
+
 class RangesUnsupported(Exception):
     """The server only sends whole objects."""
 
@@ -116,14 +122,9 @@ class RemoteObject:
         """Raise OSError if several ranges may have come from several versions."""
         self._fs.invalidate_cache(self._fs._parent(self._name))
         try:
-            self._compare(await self._fs._info(self._name))
+            check_version(self._info, await self._fs._info(self._name), self._path)
         except FileNotFoundError as error:
             raise replaced_error(self._path) from error
-
-    def _compare(self, info: Mapping[str, Any]) -> None:
-        for key in _VERSION_KEYS:
-            if key in self._info and key in info and self._info[key] != info[key]:
-                raise replaced_error(self._path)
 
 
 class S3Object(RemoteObject):
@@ -259,7 +260,7 @@ class ArrowObject(RemoteObject):
         return bytes(self._file.read_at(end - begin, begin))
 
     async def check_unchanged(self) -> None:
-        self._compare(await asyncio.to_thread(self._fs.info, self._name))
+        check_version(self._info, await asyncio.to_thread(self._fs.info, self._name), self._path)
 
 
 _BY_PROTOCOL: dict[str, type[RemoteObject]] = {

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -24,7 +24,7 @@ from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, SequentialResponse, StoredFile
+from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, StoredFile
 
 if TYPE_CHECKING:
     import tempfile
@@ -248,20 +248,37 @@ class Source:
 
     def _open_sequential(self) -> Raw:
         """Open with the filesystem's own file object, which a web server sends as one response."""
-        from tfrecord_io.storage.filesystem.google import is_encoded, open_decoded
-        from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
-        from tfrecord_io.storage.filesystem.remote import can_list, of_this_process
+        from tfrecord_io.storage.filesystem.google import is_encoded
+        from tfrecord_io.storage.filesystem.remote import can_list
 
         name, info = self.current_name()
-        with raise_os_errors(self.path):
-            fs = of_this_process(self._fsspec)
-            if is_encoded(info):
-                from tfrecord_io.storage.read.range_requests import unwrap
+        in_order = is_encoded(info) or not can_list(self._fsspec)
+        open_file = partial(self._open_file_object, name, info or {})
+        return StoredFile(open_file, self.path, (info or {}).get("size"), in_order=in_order)
 
-                return SequentialResponse(open_decoded(*unwrap(fs, name)), self.path)
-            if not can_list(fs):
-                return SequentialResponse(fs.open(name, "rb", block_size=0), self.path)
-            return StoredFile(fs.open(name, "rb"), self.path)
+    def _open_file_object(self, name: str, info: Mapping[str, Any], again: bool) -> Any:
+        """Open the filesystem's own file object; if `again`, check that the file is still the one described."""
+        from tfrecord_io.storage.filesystem.google import is_encoded, open_decoded
+        from tfrecord_io.storage.filesystem.remote import can_list, of_this_process
+        from tfrecord_io.storage.read.range_requests import check_version, unwrap
+
+        fs = of_this_process(self._fsspec)
+        now = self.current_name()[0] if again else name  # of a shard, another one once its writer has renamed it
+        with ExitStack() as opened:
+            try:
+                if is_encoded(info):
+                    file = open_decoded(*unwrap(fs, now))
+                else:  # of a web server, by one request: with a size, fsspec asks for none
+                    file = fs.open(now, "rb", **({} if can_list(fs) else {"block_size": 0, "size": 1}))
+                opened.callback(file.close)
+                if again and now == name:
+                    check_version(info, self._store.described(name), self.path)
+            except FileNotFoundError as error:
+                if again:
+                    raise _replaced(self.path) from error
+                raise
+            opened.pop_all()
+        return file
 
     def current_name(self) -> tuple[str, Mapping[str, Any] | None]:
         """The name that a remote file has now, and fsspec's description of it.
