@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.closing import cached_property
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.write.frame_sink import FrameSink
 
@@ -262,3 +263,46 @@ def test_close_has_its_own_help_and_signature(kind: str) -> None:
     close = getattr(tfr.typing, kind).close
     assert inspect.getdoc(close)
     assert [*inspect.signature(close).parameters] == ["self"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has threads, and forks
+def test_a_process_that_is_forked_while_a_thread_computes_a_value_computes_it_itself() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    class Slow:
+        @cached_property
+        def value(self) -> int:
+            begun.set()
+            ended.wait(60)
+            return 1
+
+    thread = threading.Thread(target=lambda: Slow().value)
+    thread.start()
+    begun.wait()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        ended.set()
+        os._exit(Slow().value - 1)
+    ended.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_threads_that_compute_a_value_at_once_get_the_same() -> None:
+    both = threading.Barrier(2)
+
+    class Meeting:
+        @cached_property
+        def value(self) -> object:
+            both.wait(60)
+            return object()
+
+    meeting, found = Meeting(), list[object]()
+    threads = [threading.Thread(target=lambda: found.append(meeting.value)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1] is meeting.value

@@ -7,6 +7,7 @@ except those that open their files again.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -14,7 +15,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
 C = TypeVar("C", bound="Closing")
 T = TypeVar("T")
@@ -188,3 +189,25 @@ class ConsumedOnce(Closing, Shared, Generic[T]):
             raise self.fault
         if self._ended:
             raise ValueError(f"the {self._word} has been consumed; open it again")
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):
+        """`functools.cached_property` as from Python 3.12 on: threads may compute a value at the same time.
+
+        In Python 3.11 all instances share a lock, which stays locked for ever in a process that is forked meanwhile.
+
+        >>> class Square:
+        ...     @cached_property
+        ...     def corners(self):
+        ...         return [0, 1, 2, 3]
+        >>> square = Square()
+        >>> square.corners is square.corners
+        True
+        """
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            return self if instance is None else instance.__dict__.setdefault(self.attrname, self.func(instance))

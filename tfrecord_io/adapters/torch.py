@@ -10,7 +10,7 @@ import operator
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +20,7 @@ from tfrecord_io.adapters.libraries import made, needs
 from tfrecord_io.adapters.masks import without_masks
 from tfrecord_io.arrays.random_rows import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
 from tfrecord_io.options import INT64_MAX, DatasetValue, check_integer

@@ -11,13 +11,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from tfrecord_io.closing import cached_property
 from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.kinds import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text

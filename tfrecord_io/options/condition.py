@@ -14,13 +14,14 @@ import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tfrecord_io.closing import cached_property
 from tfrecord_io.errors import printable
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -16,7 +16,7 @@ from tfrecord_io.arrow.output.python_rows import PayloadDicts, RecordDicts
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.closing import Closing, Shared
+from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array, Fault, by_feature
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable, say

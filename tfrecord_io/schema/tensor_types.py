@@ -13,13 +13,14 @@ from abc import ABC
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.closing import cached_property
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout

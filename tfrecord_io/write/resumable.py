@@ -15,12 +15,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.encode.encode_plan import Rounding
+from tfrecord_io.closing import cached_property
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError, printable, say, warn

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import FieldForm
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.protobuf import is_closed, is_packed

@@ -11,13 +11,13 @@ import re
 import tarfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, EncodeError, printable, say
 from tfrecord_io.file_formats.files_below import row_batches

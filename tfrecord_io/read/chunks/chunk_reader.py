@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from tfrecord_io.background import WorkerPool
+from tfrecord_io.closing import cached_property
 from tfrecord_io.compression import INFER, PLAIN
 from tfrecord_io.engine.contract import Fact, Fault, FaultCode, Plan, facts_of
 from tfrecord_io.engine.select import get_engine

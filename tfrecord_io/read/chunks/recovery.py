@@ -9,13 +9,14 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar, overload
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.closing import cached_property
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Engine
 from tfrecord_io.engine.select import get_engine
