@@ -43,9 +43,9 @@ from tfrecord_io.tools.dedupe import dedupe as dedupe
 from tfrecord_io.tools.delete import delete as delete
 from tfrecord_io.tools.describe import describe as describe
 from tfrecord_io.tools.diff import diff as diff
+from tfrecord_io.tools.file_metadata import read_metadata as read_metadata
 from tfrecord_io.tools.index_files import build_index as build_index
 from tfrecord_io.tools.join import join as join
-from tfrecord_io.tools.metadata import read_metadata as read_metadata
 from tfrecord_io.tools.salvage import salvage as salvage
 from tfrecord_io.tools.shuffle import sample as sample
 from tfrecord_io.tools.shuffle import shuffle as shuffle

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
 
-from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunks.block_walker import RecordFile
-from tfrecord_io.read.chunks.embedded_schemas import first_contents, heads_at_a_time, unite_embedded
+from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.leaf import shown_type
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.read.source import total
 from tfrecord_io.typing import FilesLike, StorageLike
 
 
@@ -100,23 +99,17 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     sources, options = selection_of(source, options)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
-    calls = (partial(_look_at, each, options) for each in sources)
-    looked = list(ordered(calls, heads_at_a_time(sources), "metadata"))
-    files = tuple(file for file, _ in looked)
-    embedded = unite_embedded(None, (content for _, contents in looked for content in contents))
+    files = []
+    embedded: EmbeddedSchema | None = None
+    with SourcePrefetcher(sources, heads=True) as prefetched:
+        for each in prefetched:
+            with closing(RecordFile(each)) as file:
+                files.append(FileMetadata(each.path, each.size, file.compression))
+            embedded = unite_embedded(embedded, first_contents([each], options))
     planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)
     with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
         reader.report.skipped.warn()
     size = total(file.bytes for file in files)
     records = 0 if size == 0 else total(None if source.shard is None else source.shard.records for source in sources)
-    return Metadata(files, size, records, schema, schema_source)
-
-
-def _look_at(source: Source, options: ReadOptions) -> tuple[FileMetadata, list[tuple[bytes, str]]]:
-    """What a file is, and its embedded schema; both by its first bytes."""
-    with SourcePrefetcher([source], heads=True) as prefetched:
-        each = next(prefetched)
-        with closing(RecordFile(each)) as file:
-            found = FileMetadata(each.path, each.size, file.compression)
-        return found, list(first_contents([each], options))
+    return Metadata(tuple(files), size, records, schema, schema_source)

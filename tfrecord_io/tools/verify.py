@@ -203,7 +203,7 @@ def _at_a_time(sources: Sequence[Source], options: FrameOptions) -> int:
     if options.threads is not None or any(source.remote is None for source in sources):
         return options.thread_count
     largest = max(source.size or 0 for source in sources)
-    held = min(largest, LIMITS.pending_range_bytes) + BLOCK_BYTES
+    held = 2 * min(largest, LIMITS.pending_range_bytes) + BLOCK_BYTES  # with a record that is put together
     return max(options.thread_count, min(_WAITING, _MEMORY // held))
 
 

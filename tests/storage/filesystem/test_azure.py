@@ -19,6 +19,7 @@ from reading import read_by
 from servers import Bucket, around_requests
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.azure import MISSING, MOST_DELETED, Blob, delete_blobs
+from tfrecord_io.storage.filesystem.os_errors import to_os_error
 from tfrecord_io.storage.filesystem.retries import is_transient
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.atomic_remote import AzureOutput
@@ -275,6 +276,11 @@ def test_a_copy_that_the_store_does_not_make_at_once_is_waited_for(
     with pytest.raises(FileExistsError):
         asyncio.run_coroutine_threadsafe(copy_new, azure.fs.loop).result()
     assert told == []
+    pending = pytest.importorskip("azure.core.exceptions").HttpResponseError(
+        "There is currently a pending copy operation."
+    )
+    pending.error_code = "PendingCopyOperation"
+    assert isinstance(to_os_error(pending, azure.url("b")), FileExistsError), "one that is under way is looked at"
 
 
 # ---- errors, URLs

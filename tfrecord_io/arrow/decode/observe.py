@@ -70,7 +70,6 @@ class SeenColumns:
         self._known = known
         self._features: list[str] = []  # of the last chunk
         self._seen = _facts_of_seen([])  # of these features
-
         self._joined = b""  # what they showed in the last chunk, if all of it was joined; see `FeatureColumns.shown`
 
     def add(self, columns: Mapping[str, ColumnBuffers], record_of: Callable[[int], RecordRef]) -> None:

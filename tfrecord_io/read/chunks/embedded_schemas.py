@@ -10,7 +10,6 @@ from functools import partial
 
 import pyarrow as pa
 
-from tfrecord_io.background import ordered
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
     DecodeError,
@@ -37,7 +36,6 @@ from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 
 _HEAD_BYTES = 64 << 10  # of a file, to look for its embedded schema
-_WAITING = 32  # remote files at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,35 +222,22 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
 def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[tuple[bytes, str]]:
     """The embedded schemas of files, as stated without reading them or else of their first record, and the paths.
 
-    The first records of remote files are read side by side.
+    Of remote files, the first bytes are requested side by side.
     """
     unknown = [source for source in sources if _stated(source) is None and _has_first_record(source)]
-    calls = (partial(_read_first, source, options) for source in unknown)
-    with closing(ordered(calls, heads_at_a_time(unknown), "schema")) as contents:
+    recover = leaves_out(options.on_error)
+    open_file = partial(RecordFile, compression=options.compression, block_bytes=_HEAD_BYTES, recover=recover)
+    with SourcePrefetcher(unknown, heads=True) as prefetched:
         for source in sources:
             content, path = _stated(source) or (None, source.path)
             if content is None and _has_first_record(source):
-                content = next(contents)
+                with (
+                    suppress(TFRecordError, OSError),
+                    closing(BlockWalker(iter([next(prefetched)]), open_file)) as walker,
+                ):
+                    content = first_embedded(walker)
             if content is not None:
                 yield content, path
-
-
-def heads_at_a_time(sources: Sequence[Source]) -> int:
-    """Of how many files the first bytes are read at a time: remote ones are waited for."""
-    return _WAITING if any(source.remote is not None for source in sources) else 1
-
-
-def _read_first(source: Source, options: ReadOptions) -> bytes | None:
-    """The embedded schema of the first record of a file, if it can be read."""
-    recover = leaves_out(options.on_error)
-    open_file = partial(RecordFile, compression=options.compression, block_bytes=_HEAD_BYTES, recover=recover)
-    with (
-        SourcePrefetcher([source], heads=True) as prefetched,
-        suppress(TFRecordError, OSError),
-        closing(BlockWalker(prefetched, open_file)) as walker,
-    ):
-        return first_embedded(walker)
-    return None
 
 
 def schemas_are_stated(sources: Sequence[Source]) -> bool:

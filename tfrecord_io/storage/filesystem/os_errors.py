@@ -35,7 +35,7 @@ _ERRNO = {
 }
 _AZURE_ERRNO = {
     **dict.fromkeys(("BlobNotFound", "ContainerNotFound", "ResourceNotFound"), errno.ENOENT),
-    **dict.fromkeys(("BlobAlreadyExists", "ConditionNotMet"), errno.EEXIST),
+    **dict.fromkeys(("BlobAlreadyExists", "ConditionNotMet", "PendingCopyOperation"), errno.EEXIST),
 }
 
 
@@ -59,9 +59,7 @@ def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSErro
             return error
         known = errno.EACCES if refused else errno.EIO
         number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), known)
-        if (
-            number == errno.EBUSY
-        ):  # of s3fs for SlowDown; EBUSY says that another writer was first and nothing is stored
+        if number == errno.EBUSY:  # as s3fs says of SlowDown: here it says that another writer was first
             number = errno.EIO
         text = error.strerror or str(error) or type(error).__name__
         if isinstance(error, FileNotFoundError) and "://" in text:  # gcsfs has the address of its request there
