@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ftplib
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
+from limited import set_limits
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.locate import locate
 
 CALLS: dict[str, Callable[[str], Any]] = {
     "read": tfr.read_table,
@@ -54,3 +60,40 @@ def test_a_url_without_a_bucket_is_refused_at_once(url: str) -> None:
     for call in (tfr.read_table, lambda path: tfr.write_tfrecord({"x": [1]}, path)):
         with pytest.raises(ValueError, match="names no bucket: expected s3://bucket/name"):
             call(url)
+
+
+@pytest.mark.parametrize(("failures", "tries"), [(4, 5), (5, 5)])
+def test_a_connection_that_fails_is_made_again(failures: int, tries: int, flaky: list[Exception | None]) -> None:
+    flaky += [EOFError()] * failures + [None]
+    if failures < tries:
+        locate("flaky://host/a.tfrecord", StorageOptions())
+    else:
+        with pytest.raises(OSError, match=r"EOFError.*tried 5 times.*flaky://host/a\.tfrecord"):
+            locate("flaky://host/a.tfrecord", StorageOptions())
+    assert len(flaky) == failures + 1 - tries
+
+
+def test_a_login_that_is_refused_is_not_made_again(flaky: list[Exception | None]) -> None:
+    flaky += [ftplib.error_perm("530 Login incorrect"), None]
+    with pytest.raises(OSError, match=r"530 Login incorrect.*flaky://host/a\.tfrecord"):
+        locate("flaky://host/a.tfrecord", StorageOptions())
+    assert flaky == [None]
+
+
+@pytest.fixture
+def flaky(monkeypatch: pytest.MonkeyPatch) -> list[Exception | None]:
+    """What the next filesystems of ``flaky://`` raise when they connect, which they do at once."""
+    outcomes: list[Exception | None] = []
+
+    class Flaky(MemoryFileSystem):  # type: ignore[misc]
+        protocol = "flaky"
+        cachable = False
+
+        def __init__(self, **keywords: Any) -> None:
+            if (outcome := outcomes.pop(0)) is not None:
+                raise outcome
+            super().__init__(**keywords)
+
+    fsspec.register_implementation("flaky", Flaky, clobber=True)
+    set_limits(monkeypatch, backoff_seconds=0.0)
+    return outcomes

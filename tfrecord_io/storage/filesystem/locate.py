@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tfrecord_io.display import did_you_mean
@@ -53,14 +54,14 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
             raise ValueError(f"'{printable(text)}' names no bucket: expected {_BUCKETS}")
         import fsspec
 
-        from tfrecord_io.storage.filesystem.os_errors import raise_os_errors, refused_option
+        from tfrecord_io.storage.filesystem.os_errors import answer_to, refused_option
         from tfrecord_io.storage.filesystem.retries import s3_options
 
         options = storage.storage_options or {}
         try:
             own = s3_options(options) if re.match(_S3, text) else options
-            with raise_os_errors(text):  # of a chained URL, the file that another one is in is opened
-                fsspec_filesystem, name = fsspec.core.url_to_fs(text, **own)
+            # Some connect here; of a chained URL, the file that another one is in is opened.
+            fsspec_filesystem, name = answer_to(partial(fsspec.core.url_to_fs, text, **own), text)
             return _wrap(fsspec_filesystem, name, text)
         except ImportError as error:
             raise _missing(text, error) from error

@@ -44,7 +44,7 @@ def is_transient(error: Exception) -> bool:
     """
     if isinstance(error, (*_PERMANENT, *ARGUMENT_ERRORS)) or getattr(error, "errno", None) in _PERMANENT_ERRNO:
         return False
-    if is_about_credentials(error) or _was_tried_again(error):
+    if is_about_credentials(error) or _was_tried_again(error) or type(error).__name__ == "error_perm":  # of ftplib
         return False
     status = http_status(error)
     return status is None or status >= 500 or status in _TRANSIENT_STATUS
