@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import re
-import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -20,6 +19,7 @@ from tfrecord_io.storage.filesystem.retries import (
     is_transient,
     log_retry,
     pauses,
+    retry,
 )
 
 T = TypeVar("T")
@@ -165,15 +165,10 @@ def raise_os_errors(path: str) -> Iterator[None]:
 def answer_to(call: Callable[[], T], path: str) -> T:
     """`answer_of` a call that waits for its answer."""
     with raise_os_errors(path):
-        for pause in pauses():
-            try:
-                return call()
-            except Exception as error:  # of any library
-                if not is_transient(error):
-                    raise
-                if pause is None:
-                    failure = to_os_error(error, path, retried=True)
-                    raise failure from failure.__cause__
-                log_retry(error, pause, path)
-            time.sleep(pause)
-    raise AssertionError("the last try returns or raises")
+        try:
+            return retry(call, path)
+        except Exception as error:  # of any library
+            if not is_transient(error):
+                raise
+            failure = to_os_error(error, path, retried=True)
+            raise failure from failure.__cause__

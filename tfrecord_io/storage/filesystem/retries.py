@@ -171,14 +171,14 @@ def _count(made: int) -> None:
         counter(made)
 
 
-def retry(call: Callable[[], T]) -> T:
-    """Make a call; repeat it after transient errors."""
+def retry(call: Callable[[], T], path: str = "") -> T:
+    """Make a call; repeat it after transient errors, which are logged with the path."""
     for pause in pauses():
         try:
             return call()
         except Exception as error:  # of any library
             if pause is None or not is_transient(error):
                 raise
-            log_retry(error, pause)
+            log_retry(error, pause, path)
             time.sleep(pause)
     raise AssertionError("the last try returns or raises")
