@@ -142,6 +142,9 @@ FOUND = {
         "gcs fixed+retries write:7 ; copy_in:19 | create:20 write_indexed:23 "
         "@ 8>1 21>0 28>1 33>0 34>1 37>0 57>1 65!timeout+"
     ),
+    "an upload that was completed, whose answer and the look for it were lost": (
+        "kms fixed write:13 ; write_indexed:25 | merge convert | count table salvage @ 45!timeout+ 84>1 86!slow"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import threading
 from collections.abc import Callable
@@ -233,6 +234,29 @@ def test_lost_response_is_not_a_failure(
     assert len(lost) == 1
     monkeypatch.undo()
     assert s3.fs.cat_file(s3.url("a")) == data
+
+
+@pytest.mark.parametrize("method", ["upload_part", "complete_multipart_upload"])
+def test_an_upload_that_was_aborted_is_no_missing_file(
+    s3: Bucket, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A FileNotFoundError would say that the data do not exist."""
+    from botocore.exceptions import ClientError
+    from s3fs.errors import translate_boto_error
+
+    real = s3.fs._call_s3
+
+    async def call(name: str, *arguments: Any, **kwargs: Any) -> Any:
+        if name == method:  # what s3fs raises of it; the server of the tests does not answer so
+            raise translate_boto_error(ClientError({"Error": {"Code": "NoSuchUpload"}}, name))
+        return await real(name, *arguments, **kwargs)
+
+    monkeypatch.setitem(vars(s3.fs), "_call_s3", call)
+    with pytest.raises(OSError, match="the store has no such upload: another program") as caught:
+        write(s3.url("a"), BIG, storage=StorageOptions(s3.storage_options))
+    assert caught.value.errno == errno.EIO
+    assert caught.value.filename == s3.url("a")
+    assert not s3.fs.exists(s3.url("a"))
 
 
 @pytest.mark.parametrize("data", [b"small", BIG], ids=["small", "big"])

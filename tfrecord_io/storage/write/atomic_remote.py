@@ -48,6 +48,11 @@ _FIXED_PART_BYTES = 64 << 20  # for servers that need parts of equal size
 _GCS_UNIT = 256 << 10  # blocks are multiples of it
 _LEAST_GCS_BLOCK = 8 << 20  # as each costs a round trip
 _EXISTS = ("PreconditionFailed", "412", "ConditionalRequestConflict")
+_NO_UPLOAD = "NoSuchUpload"
+_NO_UPLOAD_TEXT = (
+    "the store has no such upload: another program, or a rule of the bucket, aborted it, or it was completed and the "
+    "response was lost; write again"
+)
 _STORED_SECONDS = 10.0  # to wait for a small object: it could be stored after it is removed
 _WRITING = "tfrecord-io-writing"  # the name of an id in the metadata of an object in S3
 _DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an object several TiB
@@ -502,8 +507,11 @@ class S3Output(PartedOutput):
     async def _abort(self) -> None:
         if self._upload_id is not None:
             upload_id, self._upload_id = self._upload_id, None
-            with suppress(FileNotFoundError):  # it has been aborted: a response was lost
+            try:
                 await self._call("abort_multipart_upload", UploadId=upload_id)
+            except OSError as error:
+                if error_code(error) != _NO_UPLOAD:  # which it is where it has been aborted: a response was lost
+                    raise
 
     @quiet_at_exit
     def __del__(self) -> None:
@@ -515,7 +523,12 @@ class S3Output(PartedOutput):
     async def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         """Make a request; repeat it after transient errors."""
         call = partial(self._fs._call_s3, method, self._fs.req_kw, **self._object, **arguments)
-        answer: dict[str, Any] = await answer_of(call, self.path)
+        try:
+            answer: dict[str, Any] = await answer_of(call, self.path)
+        except FileNotFoundError as error:
+            if error_code(error) != _NO_UPLOAD:
+                raise
+            raise OSError(errno.EIO, _NO_UPLOAD_TEXT, self.path) from error
         note_retries(answer)
         return answer
 
