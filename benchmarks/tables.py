@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.filters import SHAPES
 from benchmarks.report import table
 from benchmarks.results import Results, Row, geometric_mean
 from benchmarks.serial import CORES, speedup
 from benchmarks.serial import PARTS as SERIAL_PARTS
+from benchmarks.workloads import GROUPS
 
 READ_NOTE = """\
 Seconds; best peer: with its best setting. ×: the best peer's time divided by that with 2 threads. ÷ floor: the time
@@ -43,10 +44,15 @@ def best_peer(rows: Sequence[Row]) -> Row | None:
     return min(timed, key=lambda row: row.seconds or 0.0, default=None)
 
 
-def _quotients(results: Results, part: str, threads: str) -> list[float]:
-    """The best peer's time over ours, for each case that has both."""
-    pairs = [(best_peer(rows), _own(rows).get(threads)) for rows in results.cases(part).values()]
-    return [peer.seconds / own.seconds for peer, own in pairs if peer and own and peer.seconds and own.seconds]
+def _mean(cases: Iterable[Sequence[Row]], numbers: Iterable[str]) -> str:
+    """The geometric means of the best peer's time over ours, of the cases that have both, by threads."""
+    parts = []
+    for number in numbers:
+        pairs = [(best_peer(rows), _own(rows).get(number)) for rows in cases]
+        quotients = [peer.seconds / own.seconds for peer, own in pairs if peer and own and peer.seconds and own.seconds]
+        if quotients:
+            parts.append(f"{geometric_mean(quotients):.1f}× with {number}")
+    return ", ".join(parts)
 
 
 def _contest(results: Results, part: str, floors: dict[str, str], floor: str) -> str:
@@ -65,9 +71,11 @@ def _contest(results: Results, part: str, floors: dict[str, str], floor: str) ->
         body.append([results.title(case), which, *times, *found, *ratios])
     threads = [f"{number} thread{'s' * (number != '1')}" if number.isdigit() else number for number in numbers]
     header = ["workload", "best peer", *threads, *floors.values(), "×", "1 ÷ 2 threads", f"÷ {floors[floor]}"]
-    means = [f"{geometric_mean(q):.1f}× with {n}" for n in numbers if (q := _quotients(results, part, n))]
-    mean = f"\n\nGeometric mean of the best peer's time divided by ours: {', '.join(means)}." if means else ""
-    return table(header, body) + mean
+    text = [table(header, body), "Geometric means of the best peer's time divided by ours:"]
+    for title, names in GROUPS.items():
+        if mean := _mean([rows for case, rows in cases.items() if case in names], numbers):
+            text.append(f"- {title}: {mean}")
+    return "\n\n".join(text[:2]) + "\n\n" + "\n".join(text[2:]) if text[2:] else text[0]
 
 
 def _read(results: Results) -> str:

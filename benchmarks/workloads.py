@@ -258,6 +258,67 @@ def _ids(rows: int) -> pa.Table:
     )
 
 
+def _clicks(rows: int) -> pa.Table:
+    """Rows as of Criteo's logs: a label, 13 counts, and 26 categories as texts of 8 bytes."""
+    rng = generator("clicks")
+    columns: dict[str, object] = {"label": (rng.random(rows) < 0.03).astype(np.int64)}
+    columns |= {f"count_{i:02}": rng.integers(0, 2 ** (2 + i), rows) for i in range(13)}
+    columns |= {f"category_{i:02}": words(rng, rows, 8, 8) for i in range(26)}
+    return pa.table(columns)
+
+
+def _graph(rows: int) -> pa.Table:
+    """Nodes of a graph: 0 to 63 neighbours, as many weights of edges, and 64 floats."""
+    rng = generator("graph")
+    lengths = rng.integers(0, 64, rows)
+    edges = int(lengths.sum())
+    columns: dict[str, object] = {"node": rng.permutation(rows)}
+    columns["neighbours"] = lists(rng.integers(0, rows, edges), lengths)
+    columns["weights"] = lists(rng.random(edges, np.float32), lengths)
+    columns["features"] = lists(rng.standard_normal(64 * rows, np.float32), np.full(rows, 64))
+    return pa.table(columns)
+
+
+def _series(rows: int) -> pa.Table:
+    """Time series: 24 to 500 steps, as seconds since 1970 and two lists of floats."""
+    rng = generator("series")
+    lengths = rng.integers(24, 501, rows)
+    steps = int(lengths.sum())
+    columns: dict[str, object] = {"sensor": words(rng, rows, 12, 12)}
+    columns["time"] = lists(1_700_000_000 + 60 * np.arange(steps), lengths)
+    columns |= {name: lists(rng.standard_normal(steps, np.float32), lengths) for name in ("value", "target")}
+    return pa.table(columns)
+
+
+def _documents(rows: int) -> pa.Table:
+    """Texts of 0.5 to 6 KB, a URL, and four scalars."""
+    rng = generator("documents")
+    columns: dict[str, object] = {"text": words(rng, rows, 500, 6000), "url": words(rng, rows, 20, 90)}
+    columns |= {name: rng.integers(0, 2**20, rows) for name in ("tokens", "fetched")}
+    columns |= {name: rng.random(rows, np.float32) for name in ("score", "quality")}
+    return pa.table(columns)
+
+
+def _utterances(rows: int) -> pa.Table:
+    """Speech: 80 floats for each of 50 to 400 frames, and a transcript."""
+    rng = generator("utterances")
+    lengths = 80 * rng.integers(50, 401, rows)
+    values = rng.standard_normal(int(lengths.sum()), np.float32)
+    return pa.table({"frames": lists(values, lengths), "transcript": words(rng, rows, 20, 200)})
+
+
+def _multihot(rows: int) -> pa.Table:
+    """16 lists of 0 to 5 integers, and 16 of as many floats."""
+    rng = generator("multihot")
+    columns = {}
+    for i in range(16):
+        lengths = rng.integers(0, 6, rows)
+        total = int(lengths.sum())
+        columns[f"ids_{i:02}"] = lists(rng.integers(0, 2 ** (4 + i), total), lengths)
+        columns[f"weights_{i:02}"] = lists(rng.random(total, np.float32), lengths)
+    return pa.table(columns)
+
+
 def _with_absent(name: str, rows: int, names: list[str], probability: float) -> pa.Table:
     """Scalar columns, each present in a random part of the rows."""
     rng = generator(name)
@@ -299,9 +360,20 @@ WORKLOADS = {
         Workload("detection", "30 k × up to 19 boxes and an image", 30_000, _detection),
         Workload("log", "60 k × 12 texts of a log", 60_000, _log),
         Workload("ids", "100 k × lists of hashed identifiers", 100_000, _ids, fixed_lists=(("cross", 39),)),
+        Workload("clicks", "100 k × 14 integers and 26 categories", 100_000, _clicks),
+        Workload("graph", "60 k × 64 floats and up to 63 edges", 60_000, _graph, fixed_lists=(("features", 64),)),
+        Workload("series", "20 k × 24–500 steps of time series", 20_000, _series),
+        Workload("documents", "20 k × texts of 0.5–6 KB", 20_000, _documents),
+        Workload("utterances", "3 k × 50–400 frames of 80 floats, a transcript", 3_000, _utterances),
+        Workload("multihot", "60 k × 32 lists of 0–5 numbers", 60_000, _multihot),
     )
 }
 PLAIN = tuple(WORKLOADS)
+GROUPS = {  # over which means are taken
+    "the first eight": PLAIN[:8],
+    "detection to series": ("detection", "log", "ids", "clicks", "graph", "series"),
+    "documents to multihot": ("documents", "utterances", "multihot"),
+}
 WORKLOADS |= {f"{name}.gz": replace(WORKLOADS[name], name=f"{name}.gz", compression="GZIP") for name in PLAIN}
 
 

@@ -15,13 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from benchmarks import report
 from benchmarks.readers import library
 from benchmarks.results import geometric_mean
-from benchmarks.workloads import WORKLOADS, Workload, generator, lists, words
+from benchmarks.workloads import WORKLOADS, Workload
 
 MAX_RATIO = 1.1
 CALLS = {  # ours, Parquet's
@@ -34,45 +31,8 @@ PACKAGES = ("pandas", "pyarrow", "numpy")
 Seconds = dict[str, float]
 
 
-def _multihot(rows: int) -> pa.Table:
-    """16 lists of 0 to 5 integers, and 16 of as many floats."""
-    rng = generator("multihot")
-    columns = {}
-    for i in range(16):
-        lengths = rng.integers(0, 6, rows)
-        total = int(lengths.sum())
-        columns[f"ids_{i:02}"] = lists(rng.integers(0, 2 ** (4 + i), total), lengths)
-        columns[f"weights_{i:02}"] = lists(rng.random(total, np.float32), lengths)
-    return pa.table(columns)
-
-
-def _clicks(rows: int) -> pa.Table:
-    """Rows as of Criteo's logs: a label, 13 counts, and 26 categories as texts of 8 bytes."""
-    rng = generator("clicks")
-    columns: dict[str, Any] = {"label": (rng.random(rows) < 0.03).astype(np.int64)}
-    columns |= {f"count_{i:02}": rng.integers(0, 2 ** (2 + i), rows) for i in range(13)}
-    columns |= {f"category_{i:02}": words(rng, rows, 8, 8) for i in range(26)}
-    return pa.table(columns)
-
-
-def _documents(rows: int) -> pa.Table:
-    """Texts of 0.5 to 6 KB, a URL, and four scalars."""
-    rng = generator("documents")
-    columns: dict[str, Any] = {"text": words(rng, rows, 500, 6000), "url": words(rng, rows, 20, 90)}
-    columns |= {name: rng.integers(0, 2**20, rows) for name in ("tokens", "fetched")}
-    columns |= {name: rng.random(rows, np.float32) for name in ("score", "quality")}
-    return pa.table(columns)
-
-
-SHAPES = (
-    *(
-        WORKLOADS[name]
-        for name in ("tutorial", "wide", "tokens", "ids", "log", "images", "vectors", "detection", "sparse")
-    ),
-    Workload("clicks", "100 k × 14 integers and 26 categories", 100_000, _clicks),
-    Workload("documents", "20 k × texts of 0.5–6 KB", 20_000, _documents),
-    Workload("multihot", "60 k × 32 lists of 0–5 numbers", 60_000, _multihot),
-)
+NAMES = "tutorial wide tokens ids log images vectors detection sparse clicks documents multihot"
+SHAPES = tuple(WORKLOADS[name] for name in NAMES.split())
 
 
 def _timed(calls: dict[str, Callable[[], Any]], repeat: int) -> Seconds:
