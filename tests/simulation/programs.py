@@ -33,6 +33,7 @@ from tfrecord_io.write.distributed import DistributedWriter
 
 _ALL = timedelta(days=-40_000)  # older than the end of all clocks
 _RETRIES = 2
+_INCOMPLETE = ("the dataset is incomplete", "the mark of a shard that a writer is removing")  # of a new dataset
 _IN_PARTS = replace(LIMITS, s3_part_bytes=100)  # a shard has more bytes
 
 Batch = tuple[int, ...]
@@ -502,7 +503,7 @@ class Run:
             raise error
         if isinstance(error, FileNotFoundError) and call.effect is None:
             call.absent = True
-        elif isinstance(error, tfr.errors.CorruptRecordError) and "the dataset is incomplete" in str(error):
+        elif isinstance(error, tfr.errors.CorruptRecordError) and any(text in str(error) for text in _INCOMPLETE):
             call.absent = call.effect is None
         elif not (met_fault and isinstance(error, OSError | tfr.errors.CorruptRecordError)):
             return
@@ -541,7 +542,7 @@ class Run:
             is_other = isinstance(error, ValueError) and "the state is that of other files" in str(error)
             return is_other and overlapping(call, self.calls, changes=False)
         name = call.name.partition(":")[0]
-        if isinstance(error, tfr.errors.CorruptRecordError) and "the dataset is incomplete" in str(error):
+        if isinstance(error, tfr.errors.CorruptRecordError) and any(text in str(error) for text in _INCOMPLETE):
             return overlapping(call, self.calls, changes=True) or self._is_disturbed
         if isinstance(error, FileExistsError):
             return name in ("new", "create")

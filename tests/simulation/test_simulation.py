@@ -145,6 +145,12 @@ FOUND = {
     "an upload that was completed, whose answer and the look for it were lost": (
         "kms fixed write:13 ; write_indexed:25 | merge convert | count table salvage @ 45!timeout+ 84>1 86!slow"
     ),
+    "a shard of a writer that fails, while it removes it": (
+        "s3 fixed+retries ; compact | salvage | create:5 @ 9>2 15!slow 22>1"
+    ),
+    "a shard of a copy that another writer has given its name": (
+        "kms folders append:1 ; clean clean | delete:2 copy_in:2 | folders:3 compact @ 18>2 20>1 25>2 43>2 51>2 57>1"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.foreign_files import SIGNS, looks_like
+from tfrecord_io.storage.paths.file_names import fence_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.open_stream import open_source
 
@@ -202,6 +203,10 @@ RIEGELI = bytes.fromhex(
         (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12\n",
             "a Git LFS pointer: the data was not downloaded; run git lfs pull",
+        ),
+        (
+            fence_name("0123456789abcdef").encode(),
+            "the mark of a shard that a writer is removing; read the dataset again",
         ),
         (b"<!DOCTYPE html>\n<html>", "an HTML page, perhaps a server's error page"),
         (b"\n <HTML><head><title>404</title>", "an HTML page, perhaps a server's error page"),

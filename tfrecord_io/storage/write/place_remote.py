@@ -27,7 +27,7 @@ from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
-from tfrecord_io.storage.paths.file_names import claim_name, condition_name, fence_name, new_id, stem_of
+from tfrecord_io.storage.paths.file_names import claim_name, condition_name, fence_name, id_in, new_id, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.read.range_requests import unwrap
@@ -73,7 +73,7 @@ class RemotePlace(Place):
             except ARGUMENT_ERRORS:
                 raise
             except Exception as error:  # of any library
-                if version is None and self._is_renamed(staged, name, size):
+                if (version is None or isinstance(error, FileNotFoundError)) and self._is_renamed(staged, name, size):
                     return True
                 if version is None or not (_is_refused(error) or (version and isinstance(error, FileNotFoundError))):
                     raise
@@ -81,8 +81,11 @@ class RemotePlace(Place):
         return True
 
     def _is_renamed(self, staged: str, name: str, size: int | None) -> bool:
-        """Whether a shard has been given its name: before, or by a request whose answer was lost."""
-        if self._is_object_store:  # its copies keep the staged shard
+        """Whether a shard has been given its name: before, by a request whose answer was lost, or by another writer.
+
+        In an object store, whose copies keep the staged shard, only a name with an id tells that nobody else stored it.
+        """
+        if self._is_object_store and not id_in(name):
             return False
         before, after = self.fs.entries([self.directory + staged, self.directory + name], are_files=True)
         return before is None and after is not None and after.size in (None, size)
