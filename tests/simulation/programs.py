@@ -539,6 +539,8 @@ class Run:
         if call.effect is None:  # files that are not those of the state are refused by their number and sizes
             if call.name == "verify" and "the index does not match" in str(error):
                 return self._is_disturbed  # it could not be removed with its shard, of which that writer has warned
+            if call.name == "verify" and "does not name it" in str(error):  # a shard of a writer that was overtaken
+                return overlapping(call, self.calls, changes=False) or self._is_disturbed
             is_other = isinstance(error, ValueError) and "the state is that of other files" in str(error)
             return is_other and overlapping(call, self.calls, changes=False)
         name = call.name.partition(":")[0]

@@ -145,6 +145,12 @@ FOUND = {
     "an upload that was completed, whose answer and the look for it were lost": (
         "kms fixed write:13 ; write_indexed:25 | merge convert | count table salvage @ 45!timeout+ 84>1 86!slow"
     ),
+    "rows that were published, and joined, by a writer whose last answer was lost": (
+        "gcs fixed ; write:5 compact | write_indexed:8 @ 10>1 27!timeout+"
+    ),
+    "a shard of a copy that is overtaken, in a dataset that is verified": (
+        "s3 fixed ; copy_in:3 | copy_in:16 | verify @ 8>1"
+    ),
     "a shard of a writer that fails, while it removes it": (
         "s3 fixed+retries ; compact | salvage | create:5 @ 9>2 15!slow 22>1"
     ),

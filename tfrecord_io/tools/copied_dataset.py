@@ -329,9 +329,7 @@ class CopiedDataset(Publication):
         return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}
 
     def overtaken_error(self) -> OSError:
-        text = "another writer has written this dataset meanwhile: copy it again"
-        self._overtaken = OSError(errno.EBUSY, text, self._place.path)
-        return self._overtaken
+        return self._overtaken_by("another writer has written this dataset meanwhile: copy it again")
 
 
 def check_may_write(

@@ -133,6 +133,8 @@ class Publication:
         place.replaces_damaged = self._replaces or not self._grows
         self._known: Manifest | None = None  # that of the dataset, if it grows
         self._versions: dict[str, str | None] = {}  # of the files in the directory
+        self._is_published = False  # the manifest is replaced, and the store has confirmed it
+        self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._existing = self._check_existing()
         self._models = list(islice(filter(self._is_shard, self._existing), 1))
         self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
@@ -146,8 +148,6 @@ class Publication:
         self._others: set[str] = set()  # replaced files that another writer removes
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
-        self._is_published = False  # the manifest is replaced, and the store has confirmed it
-        self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         self.left: dict[str, OSError] = {}
         place.create()
@@ -731,8 +731,12 @@ class Publication:
 
     def overtaken_error(self) -> OSError:
         """The error for a dataset, or a shard, that another writer was faster to write."""
-        text = "another writer has written this dataset at the same time; write it again"
+        return self._overtaken_by("another writer has written this dataset at the same time; write it again")
+
+    def _overtaken_by(self, text: str) -> OSError:
         self._overtaken = OSError(errno.EBUSY, text, self._place.path)
+        if self._is_published:
+            add_remark(self._overtaken, Published("what was written now was published, and has been replaced since"))
         return self._overtaken
 
     def _each(self, calls: Iterable[Callable[[], T]], stop: Callable[[], None] | None = None) -> list[T]:
