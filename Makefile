@@ -263,7 +263,7 @@ sanitize: $(VENV)/.dev
 	$(call sanitized,address_undefined,address$(comma)undefined)
 	PYTHONPATH=$(abspath $(SANITIZED)/address_undefined/package) LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) --ignore=tests/engine/test_allocation.py \
-	  tests/engine tests/read/test_splitting.py tests/index tests/laws/test_thread_laws.py
+	  tests/engine tests/read/test_byte_ranges.py tests/index tests/laws/test_thread_laws.py
 
 # The tests of threads with a kernel under the thread sanitizer. Python and the other libraries are not compiled for it, which
 # tests/fuzz/thread_sanitizer.txt allows for; one test measures memory, of which the sanitizer takes more.

@@ -30,9 +30,9 @@ from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
 from tfrecord_io.options.checked_options import check_choice, datasets_in
 from tfrecord_io.options.other_names import unknown_attribute
 from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.deferred_schema import LazyScan
 from tfrecord_io.read.explanation import Explanation, explained
 from tfrecord_io.read.explode import step_columns
-from tfrecord_io.read.lazy_scan import LazyScan
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed, skipped
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.read.sources import as_list, is_source

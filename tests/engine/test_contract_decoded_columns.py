@@ -5,7 +5,7 @@ from __future__ import annotations
 from records import blobs, entry, example, field, framed, int64s
 from strategies import sequence_example
 from tfrecord_io.engine.contract import LIST_MARK, Engine, Fact, Plan, by_feature, facts_of
-from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.format.feature_types import RecordType
 
 
 def test_a_name_in_both_parts_is_the_context_feature(engine: Engine) -> None:

@@ -15,7 +15,7 @@ from records import blobs, floats
 from reference_engine import ENGINE as REFERENCE
 from strategies import damaged, datasets, example, field, int64s, plans, tag
 from tfrecord_io.engine.contract import Decoder, Engine, FaultCode, Plan, PlanColumn, RecordCounts
-from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
+from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 
 
 @given(datasets(), plans(), st.data())

@@ -22,7 +22,7 @@ from rounds import near, rounds
 from strategies import datasets, plans
 from tfrecord_io._native import _kernel
 from tfrecord_io.engine.contract import ColumnBuffers, Plan, PlanColumn
-from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
+from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 
 BALLAST = b"\x52\xff\x01" + bytes(255)  # an unknown field behind the records, so that whole vectors can be loaded
 

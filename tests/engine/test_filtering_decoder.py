@@ -32,7 +32,7 @@ from tfrecord_io.engine.contract import (
 )
 from tfrecord_io.engine.filtering_decoder import DecodingChoice, FilteringDecoder, Prefilter
 from tfrecord_io.engine.native import ENGINE as NATIVE
-from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.format.feature_types import RecordType
 
 COLUMNS = (
     PlanColumn("n", Kind.INT64, Layout.SCALAR),

@@ -12,7 +12,7 @@ import pytest
 
 from rows import decode, records
 from tfrecord_io.engine.contract import Engine, Plan
-from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.tf_compat.example import decode_example
 
 

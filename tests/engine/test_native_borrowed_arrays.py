@@ -12,7 +12,7 @@ from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.engine.native import ENGINE
 from tfrecord_io.engine.numpy_output import NUMPY_API
 from tfrecord_io.format.dtypes import text_dtype
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 
 REFUSED = "another dtype than expected, or is not contiguous"
 

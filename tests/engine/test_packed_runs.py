@@ -21,7 +21,7 @@ from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
 from tfrecord_io._native import _kernel
 from tfrecord_io.engine.contract import Plan, PlanColumn
-from tfrecord_io.format.kinds import Kind, Layout, Text
+from tfrecord_io.format.feature_types import Kind, Layout, Text
 from wire_forms import delimited, tag, varint
 
 PATHS = _kernel.run_paths()

@@ -17,7 +17,7 @@ from engine_comparison import NATIVE, compare, same_columns
 from reference_engine import ENGINE as REFERENCE
 from strategies import blobs, entry, example, field, floats, int64s, sequence_example, tag, varint
 from tfrecord_io.engine.contract import ColumnBuffers, Fault, Plan, PlanColumn
-from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
+from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 
 BALLAST = b"\x52\xff\x01" + bytes(255)  # an unknown field, so that vectors can be loaded from the records before it
 PLAIN = example(a=int64s(1), b=floats(2.5), c=blobs(b"text"))

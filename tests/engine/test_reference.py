@@ -15,7 +15,7 @@ from rows import decode, records
 from strategies import EMBEDDED, blobs, entry, example, field, floats, group, int64s, sequence_example, tag, varint
 from tfrecord_io.engine.contract import Engine, Fault, FaultCode, Plan, PlanColumn, Progress, RecordCounts
 from tfrecord_io.format import example_messages as messages
-from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
+from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 
 WITH_SUPPORT = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 SIGNALLING_NAN = b"\x01\x00\x80\x7f"

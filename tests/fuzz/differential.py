@@ -30,7 +30,7 @@ from reference_engine.shells import SequenceShell
 from rows import records
 from tfrecord_io.engine.contract import FaultCode, Plan, PlanColumn
 from tfrecord_io.format import example_messages as messages
-from tfrecord_io.format.kinds import EMBEDDED_FIELD, Kind, Layout, RecordType, Text
+from tfrecord_io.format.feature_types import EMBEDDED_FIELD, Kind, Layout, RecordType, Text
 from tfrecord_io.format.varint import varint
 from wire_forms import NAMES, WireForms
 

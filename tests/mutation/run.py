@@ -24,7 +24,7 @@ from in_python import PythonMutants
 FRAMING = ["engine/test_reference_frames.py", "engine/test_find_header.py"]
 # Those tests of pieces that need no server.
 _PIECES = [
-    f"read/test_splitting.py::test_{name}"
+    f"read/test_byte_ranges.py::test_{name}"
     for name in (
         "the_boundary_after_any_byte_is_found",
         "boundaries_inside_a_nested_file_are_not_accepted",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.inference import inferred_schema
 from tfrecord_io.schema.observation import Observation, RecordRef, arrow_type, join, join_columns

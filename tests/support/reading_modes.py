@@ -18,9 +18,9 @@ from tfrecord_io.engine.filtering_decoder import DecodingChoice
 from tfrecord_io.index import column_index
 from tfrecord_io.read import open_scan as ways_in
 from tfrecord_io.read import reader
+from tfrecord_io.read.byte_ranges import aligned, split_sources
 from tfrecord_io.read.chunks import segments
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.splitting import aligned, split_sources
 from tfrecord_io.storage.read.source import Source
 
 

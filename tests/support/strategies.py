@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tfrecord_io.engine.contract import Plan, PlanColumn
-from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
+from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 
 Draw = Callable[..., Any]
 

@@ -16,7 +16,7 @@ from reference_engine.record_parser import read_record
 from strategies import datasets
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.format.example_messages import Example, Feature, Int64List
-from tfrecord_io.format.kinds import Kind, RecordType
+from tfrecord_io.format.feature_types import Kind, RecordType
 from tfrecord_io.tf_compat.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
 
 

@@ -13,7 +13,7 @@
 
 namespace tfr {
 
-// Same numbers as format/kinds.py and engine/contract.py.
+// Same numbers as format/feature_types.py and engine/contract.py.
 enum class Kind : int { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
 enum class Layout : int { kAny = 0, kNull = 1, kScalar = 2, kList = 3 };
 enum class Text : int { kNo = 0, kTrack = 1, kUtf8 = 2, kStrict = 3 };

@@ -14,7 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.format.kinds import Layout
+from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.schema.types import types_within
 
 # ---- NumPy to Arrow

@@ -17,7 +17,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, variable_width
 from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.leaf import nested_handed
 from tfrecord_io.schema.types import hashable, is_list_like, kind_of, plain_kind, uncommon
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from tfrecord_io.closing import cached_property
 from tfrecord_io.format.dtypes import Array as Array
-from tfrecord_io.format.kinds import EMBEDDED_FIELD as EMBEDDED_FIELD
-from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
+from tfrecord_io.format.feature_types import EMBEDDED_FIELD as EMBEDDED_FIELD
+from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 
 

@@ -16,8 +16,8 @@ from tfrecord_io.errors import (
     printable,
     say,
 )
+from tfrecord_io.format.feature_types import Kind, feature_of_companion
 from tfrecord_io.format.foreign_files import looks_like, reader_advice
-from tfrecord_io.format.kinds import Kind, feature_of_companion
 from tfrecord_io.remedies import Message, Written
 
 _HEAD_BYTES = 4096  # enough to recognize a file format

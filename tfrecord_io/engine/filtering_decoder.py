@@ -23,8 +23,8 @@ from tfrecord_io.engine.contract import (
     RecordCounts,
     by_feature,
 )
+from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
 
 _MOST_BYTES = 2**31 - 1

@@ -37,7 +37,7 @@ from tfrecord_io.engine.contract import (
     Progress,
     RecordCounts,
 )
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49

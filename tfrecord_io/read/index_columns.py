@@ -30,7 +30,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.open_scan import indexed_fields
-from tfrecord_io.read.plan_records import plan_records
+from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.column_selection import entries_of

@@ -565,7 +565,7 @@ def _contradicted(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches
 
 def _aligned_by(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
     """The byte ranges of a split moved to record boundaries: where a file has an index, by that."""
-    from tfrecord_io.read.splitting import aligned
+    from tfrecord_io.read.byte_ranges import aligned
 
     sources: list[Source] = []
     kept: list[FileMatches | None] = []

@@ -45,7 +45,7 @@ from tfrecord_io.read.open_scan import (
     selection_of,
     with_columns_of,
 )
-from tfrecord_io.read.plan_records import index_around_damage, plan_records
+from tfrecord_io.read.plan_random_access import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.display import and_more, counted, did_you_mean
 from tfrecord_io.engine.contract import Plan, RecordCounts
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, say, warn
-from tfrecord_io.format.kinds import RecordType, Text
+from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions, StorageOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader

@@ -17,7 +17,7 @@ from tfrecord_io.closing import cached_property
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.format.kinds import RecordType, Text
+from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
@@ -390,7 +390,7 @@ class Scan(Configured):
         ValueError
             `n` is less than 1, or the read has an `offset` or a `limit`.
         """
-        from tfrecord_io.read.splitting import split_sources
+        from tfrecord_io.read.byte_ranges import split_sources
 
         scan, options = self.pruned(), self.options
         if n is None:
@@ -421,7 +421,7 @@ class Scan(Configured):
         """
         if all(source.file_bytes is None for source in self.sources):
             return self
-        from tfrecord_io.read.splitting import aligned
+        from tfrecord_io.read.byte_ranges import aligned
 
         return self.over(aligned(self.sources, self.options.limits.record_bytes))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from pyarrow import types as t
 from tfrecord_io.closing import cached_property
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.registry import Registry, Row
 
 Shape = tuple[int | None, ...]

@@ -9,7 +9,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import say
 from tfrecord_io.format.dtypes import DTYPE_KEY, Element
-from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.tensor_types import (
     Shape,
     dtype_metadata,

@@ -15,8 +15,8 @@ from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, EncodeError, say
 from tfrecord_io.format.example_messages import Feature
+from tfrecord_io.format.feature_types import Kind, Text, image_advice
 from tfrecord_io.format.framing import FOOTER_BYTES, masked_crc32c
-from tfrecord_io.format.kinds import Kind, Text, image_advice
 from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.format.varint import delimited
 from tfrecord_io.typing import BytesLike

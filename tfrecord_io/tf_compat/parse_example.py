@@ -23,7 +23,7 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.fault_messages import not_examples, to_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable, say
-from tfrecord_io.format.kinds import Kind, Layout, Text
+from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.options import DEFAULT_LIMITS, LIMITS, Limits
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.formats.tf_features import (

@@ -17,8 +17,8 @@ from tfrecord_io.engine.contract import Frames as Extents
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, say, warn
+from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import MIB, ReadOptions

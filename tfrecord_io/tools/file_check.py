@@ -19,8 +19,8 @@ from tfrecord_io.errors import (
     SchemaError,
     TFRecordError,
 )
+from tfrecord_io.format.feature_types import RECORD_TYPES, Kind, Layout, RecordType, Text
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.format.kinds import RECORD_TYPES, Kind, Layout, RecordType, Text
 from tfrecord_io.index.find_index import found_again
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter

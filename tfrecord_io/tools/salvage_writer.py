@@ -17,8 +17,8 @@ from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.fault_messages import is_other_format
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter

@@ -14,7 +14,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords, own_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, SchemaError, TFRecordError, printable, say
-from tfrecord_io.format.kinds import RECORD_TYPES, Kind
+from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.options import LIMITS, MIB, FrameOptions
 from tfrecord_io.options.checked_options import datasets_in

@@ -33,8 +33,8 @@ from tfrecord_io.display import Report, Summary, and_more, byte_size, column_lis
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
+from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.format.kinds import Layout
 from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.options.record_types import MessageType, takes_payloads

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.arrow.decode.observe import observe
 from tfrecord_io.engine.contract import ColumnBuffers, PlanColumn
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.kinds import Kind, Layout, Text
+from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import with_encoding
 from tfrecord_io.schema.observation import RecordRef, arrow_type, join, join_columns

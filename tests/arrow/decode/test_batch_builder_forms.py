@@ -22,7 +22,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Value, forms_of
 from tfrecord_io.arrow.decode.decode_plan import handed_type, plan_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers, Engine, FeatureColumns, Plan, by_feature
-from tfrecord_io.format.kinds import Kind, Text
+from tfrecord_io.format.feature_types import Kind, Text
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import kind_of, plain_kind

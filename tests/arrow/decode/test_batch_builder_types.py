@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import FeatureTypeError
-from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.feature_types import Kind
 
 
 def kind_of_values(wire: list[Any]) -> Kind:

@@ -22,7 +22,7 @@ from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.arrow.input.batch_source import with_nested
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.leaf import Leaf
 from tfrecord_io.schema.types import is_list_like
 

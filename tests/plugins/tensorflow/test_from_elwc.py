@@ -22,7 +22,7 @@ from records import blobs, entry, example, field, flip, floats, framed, group, i
 from reference_engine import wire_tags
 from reference_engine.record_parser import read_record
 from strategies import damaged, payloads
-from tfrecord_io.format.kinds import Kind, RecordType
+from tfrecord_io.format.feature_types import Kind, RecordType
 from tfrecord_io.format.protobuf import message_classes
 
 # tensorflow_serving/apis/input.proto; the messages of its fields are merged as bytes

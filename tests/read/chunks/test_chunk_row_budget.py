@@ -14,7 +14,7 @@ import tfrecord_io as tfr
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, int64s, written
 from tfrecord_io.engine.contract import Plan, PlanColumn
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.read.chunks.chunk import BatchLimit, may_have_lists
 
 SCHEMA = pa.schema({"x": pa.list_(pa.int64()), "s": pa.binary()})

@@ -12,7 +12,7 @@ from reference_engine.frames import frame
 from reference_engine.shells import EntryShell, MapShell
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowColumns, ColumnBuffers
 from tfrecord_io.format import example_messages as messages
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.format.varint import varint
 
 

@@ -24,7 +24,7 @@ from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers, FeatureColumns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import Element, element_of
-from tfrecord_io.format.kinds import Kind, Layout, companions
+from tfrecord_io.format.feature_types import Kind, Layout, companions
 from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, AsJson, Leaf, Node, PlainLists, PlainStruct, nested_handed
@@ -33,7 +33,7 @@ from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_co
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
 
 if TYPE_CHECKING:
-    from tfrecord_io.arrow.decode.companions import Companions
+    from tfrecord_io.arrow.decode.companion_checks import Companions
     from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 
 Columns = Mapping[str, ColumnBuffers]
@@ -262,7 +262,7 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
     own: Companions | None = None
     restore: Maker
     if reads_companions(field):
-        from tfrecord_io.arrow.decode.companions import Companions
+        from tfrecord_io.arrow.decode.companion_checks import Companions
 
         own = Companions(field.feature, folded)
     if (tree := field_layout(field)) is not None:
@@ -364,7 +364,7 @@ def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
 def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
     """How one of several features is restored."""
     from tfrecord_io.arrow.decode.cells import value_restore
-    from tfrecord_io.arrow.decode.companions import Companions
+    from tfrecord_io.arrow.decode.companion_checks import Companions
     from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 
     if not is_any_tensor(leaf.type):

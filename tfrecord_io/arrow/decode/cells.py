@@ -18,7 +18,7 @@ from tfrecord_io.arrow.encodings.values import check_counts
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.dtypes import Element, element_of
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.leaf import RAW, Leaf
 from tfrecord_io.schema.tensor_types import Shape
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes

@@ -30,7 +30,7 @@ from tfrecord_io.arrow.casts import Cast, checked_cast, other_kinds, value_cast
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, say
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.leaf import Leaf
 from tfrecord_io.schema.types import is_list_like, is_number
 

@@ -13,14 +13,14 @@ from functools import partial, reduce
 import numpy as np
 
 from tfrecord_io.arrow.buffers import by_kind, column_mask, mask_of
-from tfrecord_io.arrow.decode.companions import Companions, product
+from tfrecord_io.arrow.decode.companion_checks import Companions, product
 from tfrecord_io.arrow.decode.lists import is_nothing
 from tfrecord_io.arrow.tensor_values import first_invalid
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fact, FeatureColumns, facts_of
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
-from tfrecord_io.format.kinds import Kind, Layout, companions, feature_of_companion
+from tfrecord_io.format.feature_types import Kind, Layout, companions, feature_of_companion
 from tfrecord_io.schema.observation import KindCount, Observation, RecordRef, earliest, join, join_columns
 
 _NO_ROWS = np.zeros(0, np.int64)

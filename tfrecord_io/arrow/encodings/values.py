@@ -11,7 +11,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, ndarray_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.leaf import fixed_part
 from tfrecord_io.schema.tensor_types import Shape
 

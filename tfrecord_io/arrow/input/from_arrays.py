@@ -28,7 +28,7 @@ from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.display import counted
 from tfrecord_io.engine.numpy_output import GatheredValues, gather_objects
 from tfrecord_io.errors import EncodeError, printable, say
-from tfrecord_io.format.kinds import image_advice
+from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import has_inner, holds_masked
 from tfrecord_io.schema.types import is_list_like, types_within
 

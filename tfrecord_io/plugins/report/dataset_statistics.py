@@ -15,7 +15,7 @@ from tfrecord_io.arrow.output.to_python import cell, rows_of
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError, without_secrets
-from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.checked_options import datasets_in, refuse_stated
 from tfrecord_io.options.other_names import OF_SELECTION

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.schema.field import CONTEXT, PARTS, Field
 from tfrecord_io.schema.field_makers import list_, scalar, sequence, tensor

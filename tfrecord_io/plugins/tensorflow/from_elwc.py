@@ -17,8 +17,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, printable, say
+from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import HEADER_BYTES
-from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.expansion import Expansion

@@ -43,7 +43,7 @@ from google.protobuf.message import Message
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.options import Options, StorageOptions
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
     BYTES,

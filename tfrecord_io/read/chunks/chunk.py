@@ -27,7 +27,7 @@ from tfrecord_io.engine.contract import (
 )
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.kinds import Kind, Layout, RecordType
+from tfrecord_io.format.feature_types import Kind, Layout, RecordType
 from tfrecord_io.options import LIMITS, MIB, ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.schema.observation import RecordRef

@@ -15,8 +15,8 @@ from tfrecord_io.compression import INFER, PLAIN
 from tfrecord_io.engine.contract import Fact, Fault, FaultCode, Plan, facts_of
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
+from tfrecord_io.format.feature_types import Layout, Text
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.format.kinds import Layout, Text
 from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
@@ -39,7 +39,7 @@ from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
 
 if TYPE_CHECKING:  # a read of a small file needs no segments
-    from tfrecord_io.read.chunks.decode_segments import FileDecoder, Position
+    from tfrecord_io.read.chunks.parallel_file_decoder import FileDecoder, Position
     from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
 
 _SAMPLED_RECORDS = 100  # whose mean size stands for that of the records of a batch
@@ -319,7 +319,7 @@ class ChunkReader:
     @contextmanager
     def _parts(self, budget: RowBudget) -> Iterator[SegmentedFiles]:
         """The segments of the files, which threads decode as parts of batches."""
-        from tfrecord_io.read.chunks.decode_segments import MOST_PARTS
+        from tfrecord_io.read.chunks.parallel_file_decoder import MOST_PARTS
         from tfrecord_io.read.chunks.segments import segment_pool
 
         with (
@@ -330,7 +330,7 @@ class ChunkReader:
 
     def _files(self, pool: WorkerPool, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
         """The segments of the files: chunks of a whole read, else parts of batches."""
-        from tfrecord_io.read.chunks.decode_segments import FileDecoder
+        from tfrecord_io.read.chunks.parallel_file_decoder import FileDecoder
         from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
 
         in_parts = not budget.is_whole

@@ -13,7 +13,7 @@ from tfrecord_io.engine.contract import Array, Decoder
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import BatchLimit, DecodedChunk, is_little
-from tfrecord_io.read.chunks.decode_segments import DecodedPart, FileDecoder, Position
+from tfrecord_io.read.chunks.parallel_file_decoder import DecodedPart, FileDecoder, Position
 from tfrecord_io.storage.read.source import OpenPlainFile, Source
 
 _MOST_FILES = 16  # that are open in advance

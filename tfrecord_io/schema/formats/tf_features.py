@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable, say
-from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.remedies import Written
 from tfrecord_io.schema.leaf import as_shape, fixed_part
 

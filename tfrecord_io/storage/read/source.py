@@ -165,7 +165,7 @@ class Source:
     """A file to read: on disk, behind a URL, or an open binary file object.
 
     Of a `span` (begin, end), only this piece of the file is read. Offsets and record numbers count from its begin. A
-    piece with `file_bytes` ends anywhere: `tfrecord_io.read.splitting` finds the records that begin in it.
+    piece with `file_bytes` ends anywhere: `tfrecord_io.read.byte_ranges` finds the records that begin in it.
     """
 
     path: str  # a local path or a URL; of a file object its name, or its class in ``<>``

@@ -16,7 +16,7 @@ import tfrecord_io as tfr
 from interposed import before_windows
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
-from tfrecord_io.read.chunks.decode_segments import FileDecoder, segment_bounds
+from tfrecord_io.read.chunks.parallel_file_decoder import FileDecoder, segment_bounds
 from tfrecord_io.read.chunks.segments import Segment
 
 ROWS = 4000

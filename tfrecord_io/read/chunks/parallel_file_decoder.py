@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Decoder, FileView, by_feature
-from tfrecord_io.format.kinds import Kind, RecordType
+from tfrecord_io.format.feature_types import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little, may_have_lists
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
