@@ -21,7 +21,7 @@ from tfrecord_io.datasets import mix as mix
 from tfrecord_io.datasets import windows as windows
 from tfrecord_io.errors import TFRecordError as TFRecordError
 from tfrecord_io.file_formats.convert import convert as convert
-from tfrecord_io.options.checked_options import Limits as Limits
+from tfrecord_io.options.limits import Limits as Limits
 from tfrecord_io.plugins.engines.spark import register_spark as register_spark
 from tfrecord_io.plugins.report.dataset_report import report as report
 from tfrecord_io.read.explode import explode as explode

@@ -46,7 +46,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "adapters.polars": "scan_polars",
         "adapters.duckdb": "register_duckdb",
         "errors": "TFRecordError",
-        "options.checked_options": "Limits",
+        "options.limits": "Limits",
     },
     "formats": {
         "file_formats.array_files.from_numpy_files": "open_npy open_npz open_idx",

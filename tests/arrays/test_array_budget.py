@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.options.expansion import RATIO
+from tfrecord_io.options.limits import RATIO
 
 LENGTHS = st.lists(st.integers(0, 4) | st.integers(0, 200), min_size=1, max_size=30)
 

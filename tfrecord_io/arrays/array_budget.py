@@ -15,7 +15,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.options.expansion import RATIO, Expansion
+from tfrecord_io.options.limits import RATIO, Expansion
 
 
 class ArrayBudget:

@@ -22,7 +22,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError, say
 from tfrecord_io.options.arrays import ColumnLayout
-from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.types import is_bytes, is_list_like

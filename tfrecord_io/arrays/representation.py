@@ -43,7 +43,7 @@ from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, s
 from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import MIB, ReadOptions, cpu_count
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
-from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text

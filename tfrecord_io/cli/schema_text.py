@@ -11,8 +11,8 @@ from pyarrow import types as t
 
 from tfrecord_io.api import infer_schema
 from tfrecord_io.datasets import dataset
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import DTYPE_KEY, element_of
-from tfrecord_io.format.feature_types import companions
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan

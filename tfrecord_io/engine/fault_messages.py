@@ -16,7 +16,8 @@ from tfrecord_io.errors import (
     printable,
     say,
 )
-from tfrecord_io.format.feature_types import Kind, feature_of_companion
+from tfrecord_io.format.companions import feature_of_companion
+from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.format.foreign_files import looks_like, reader_advice
 from tfrecord_io.remedies import Message, Written
 

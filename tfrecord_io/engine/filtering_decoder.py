@@ -25,7 +25,7 @@ from tfrecord_io.engine.contract import (
 )
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
+from tfrecord_io.options.limits import BYTES_PER_CELL, RATIO
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step

@@ -20,7 +20,7 @@ from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.format.protobuf import enum_values, message_classes, parsed
 from tfrecord_io.format.varint import varint
 from tfrecord_io.options import DEFAULT_LIMITS, LIMITS, Limits
-from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.remedies import Caller, address
 
 # From tensorflow/core/framework/tensor.proto and tensor_shape.proto. Floats are declared as their bits: fixed32 and

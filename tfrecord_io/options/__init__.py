@@ -5,17 +5,12 @@ are in `write`, `arrays` and `file_options`, which are imported where these call
 """
 
 from tfrecord_io.options.checked_options import (
-    DEFAULT_LIMITS,
     DEFAULT_STORAGE,
     INT64_MAX,
-    MAX_EXPANSION,
-    MAX_RECORD_BYTES,
     MIB,
     AskedOnce,
     Configured,
     DatasetValue,
-    FrameOptions,
-    Limits,
     Options,
     StorageOptions,
     TransferOptions,
@@ -29,9 +24,9 @@ from tfrecord_io.options.checked_options import (
     stops,
     unwrapped,
 )
-from tfrecord_io.options.limits import LIMITS
+from tfrecord_io.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
 from tfrecord_io.options.other_names import unknown_keyword
-from tfrecord_io.options.read import ReadOptions
+from tfrecord_io.options.read import FrameOptions, ReadOptions
 
 __all__ = [
     "DEFAULT_LIMITS",

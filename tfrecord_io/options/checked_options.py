@@ -7,21 +7,18 @@ import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
-from functools import cache, partial, wraps
-from numbers import Real
+from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from tfrecord_io.errors import TFRecordError, say
 from tfrecord_io.options.other_names import NO_APPEND, OF_PLAIN_FILES, OF_SELECTION, REFUSED, unknown_keyword
 from tfrecord_io.remedies import Call, Keyword
-from tfrecord_io.typing import Compression, FileMode, OnError, OnErrorName, ProgressLike
+from tfrecord_io.typing import Compression, FileMode, OnErrorName, ProgressLike
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
 T = TypeVar("T")
 MIB = 1 << 20
-MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
-MAX_EXPANSION = 256 * MIB
 _signature = cache(inspect.signature)
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
@@ -246,7 +243,7 @@ class Options:
         writes = issubclass(cls, TransferOptions)
         names = {each.name for each in fields(first.stated)} & {each.name for each in fields(cls)} - cls.internal
         names -= OF_SELECTION | (_OF_TARGETS if writes else frozenset())
-        if writes and issubclass(cls, FrameOptions):
+        if writes and "check_crc" in cls.__dataclass_fields__:
             names |= {"compression"}  # that of what is read
         held = {name: getattr(first.stated, name) for name in names}
         reads = "reading" in cls.__dataclass_fields__
@@ -329,88 +326,6 @@ class RecordOptions(Options):
             raise TypeError(say("{compression=}: expected a name or None", compression=self.compression))
         check_integer("threads", self.threads, 1, optional=True)
         object.__setattr__(self, "progress", check_progress(self.progress))
-
-
-def _with_checked_keywords(cls: type[T]) -> type[T]:
-    """Make the error for an unknown keyword of a constructor name the one meant."""
-    init, known = cls.__init__, inspect.signature(cls).parameters
-
-    @wraps(init)
-    def checked(self: T, *values: Any, **keywords: Any) -> None:
-        for name in keywords.keys() - known.keys():
-            raise unknown_keyword(name, known, cls, keywords[name])
-        init(self, *values, **keywords)
-
-    cls.__init__ = checked  # type: ignore[assignment]
-    return cls
-
-
-@_with_checked_keywords
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """Limits on what an untrusted file may use; exceeding one is an error.
-
-    >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "foreign.tfrecord")
-    >>> limits = tfr.Limits(record_bytes=1 << 20, features=100, decompression_ratio=100)
-    >>> tfr.read_table(tfr.dataset("foreign.tfrecord", limits=limits))["x"].to_pylist()
-    [1, 2]
-
-    Parameters
-    ----------
-    record_bytes : int, default 2**31 - 1
-        Bytes of a record.
-    features : int, default 100,000
-        Distinct names of features; in files of other formats, columns and fields.
-    expansion_bytes : int, default 256 MiB
-        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows
-        if they are read at once. A few bytes can state tensors of a repeated value, wide types or many columns; the
-        batches of a stream end earlier. Types in ``schema=`` do not count. Arrays that are padded to the longest list,
-        or have rows of missing lists, may take as much beyond their values.
-    decompression_ratio : float, optional
-        How many times the bytes read of a compressed file it may decompress to, beyond 1 MiB: a CompressionError after
-        the records before. None: no limit. Text that repeats may reach 1,000.
-    """
-
-    record_bytes: int = MAX_RECORD_BYTES
-    features: int = 100_000
-    expansion_bytes: int = MAX_EXPANSION
-    decompression_ratio: float | None = None
-
-    def __post_init__(self) -> None:
-        check_integer("record_bytes", self.record_bytes, 1, MAX_RECORD_BYTES)
-        check_integer("features", self.features, 1, INT64_MAX)
-        check_integer("expansion_bytes", self.expansion_bytes, 1, INT64_MAX)
-        ratio = self.decompression_ratio
-        if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
-            raise TypeError(say("{decompression_ratio=}: expected a number or None", decompression_ratio=ratio))
-        if ratio is not None and not float(ratio) >= 1:
-            raise ValueError(say("{decompression_ratio=}: expected at least 1", decompression_ratio=ratio))
-
-
-DEFAULT_LIMITS = Limits()
-
-
-@dataclass(frozen=True, kw_only=True)
-class FrameOptions(RecordOptions):
-    """Keywords of calls that go through the frames of records, whatever these contain."""
-
-    split: str | None = None
-    allow_missing_shards: bool = False
-    check_crc: bool = True
-    on_error: OnError = "raise"
-    limits: Limits = DEFAULT_LIMITS
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_on_error(self.on_error)
-        if callable(self.on_error):
-            object.__setattr__(self, "on_error", AskedOnce.wrap(self.on_error))
-        if self.split is not None:
-            self._parse_split()
-        self._check_flags("allow_missing_shards", "check_crc")
-        if not isinstance(self.limits, Limits):
-            raise TypeError(say("{limits=}: expected tfr.Limits(…)", limits=self.limits))
 
 
 @dataclass(frozen=True, kw_only=True)

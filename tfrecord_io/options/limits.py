@@ -1,17 +1,145 @@
-"""The tuned limits: sizes of blocks, parts and requests, delays, and from where on threads are worth it.
+"""The limits on what an untrusted file may use (`Limits`), and tuned ones, such as the sizes of blocks (`LIMITS`).
 
-Tests read and write small files with smaller ones: `tests/support/limited.py`.
+A few bytes can state large values: a tensor of one repeated value, a type whose nulls are large, a name that makes a
+column. What is made of them has a budget, an `Expansion`: `Limits.expansion_bytes` bytes, and `RATIO` bytes for each
+byte read. Tests read and write small files with smaller tuned limits: `tests/support/limited.py`.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
+from numbers import Real
+from typing import Any, TypeVar
 
-MIB = 1 << 20
+from tfrecord_io.errors import say
+from tfrecord_io.options.checked_options import INT64_MAX, MIB, check_integer
+from tfrecord_io.options.other_names import unknown_keyword
+from tfrecord_io.remedies import Written
+
+T = TypeVar("T")
+MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
+MAX_EXPANSION = 256 * MIB
+RATIO = 512  # plain values take at most 8 bytes for each that is read; sparse columns and tensors may take more
+BYTES_PER_CELL = 8  # of a column whose type is not known yet
+
+
+def _with_checked_keywords(cls: type[T]) -> type[T]:
+    """Make the error for an unknown keyword of a constructor name the one meant."""
+    init, known = cls.__init__, inspect.signature(cls).parameters
+
+    @wraps(init)
+    def checked(self: T, *values: Any, **keywords: Any) -> None:
+        for name in keywords.keys() - known.keys():
+            raise unknown_keyword(name, known, cls, keywords[name])
+        init(self, *values, **keywords)
+
+    cls.__init__ = checked  # type: ignore[assignment]
+    return cls
+
+
+@_with_checked_keywords
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """Limits on what an untrusted file may use; exceeding one is an error.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "foreign.tfrecord")
+    >>> limits = tfr.Limits(record_bytes=1 << 20, features=100, decompression_ratio=100)
+    >>> tfr.read_table(tfr.dataset("foreign.tfrecord", limits=limits))["x"].to_pylist()
+    [1, 2]
+
+    Parameters
+    ----------
+    record_bytes : int, default 2**31 - 1
+        Bytes of a record.
+    features : int, default 100,000
+        Distinct names of features; in files of other formats, columns and fields.
+    expansion_bytes : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows
+        if they are read at once. A few bytes can state tensors of a repeated value, wide types or many columns; the
+        batches of a stream end earlier. Types in ``schema=`` do not count. Arrays that are padded to the longest list,
+        or have rows of missing lists, may take as much beyond their values.
+    decompression_ratio : float, optional
+        How many times the bytes read of a compressed file it may decompress to, beyond 1 MiB: a CompressionError after
+        the records before. None: no limit. Text that repeats may reach 1,000.
+    """
+
+    record_bytes: int = MAX_RECORD_BYTES
+    features: int = 100_000
+    expansion_bytes: int = MAX_EXPANSION
+    decompression_ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        check_integer("record_bytes", self.record_bytes, 1, MAX_RECORD_BYTES)
+        check_integer("features", self.features, 1, INT64_MAX)
+        check_integer("expansion_bytes", self.expansion_bytes, 1, INT64_MAX)
+        ratio = self.decompression_ratio
+        if isinstance(ratio, bool) or not isinstance(ratio, Real | None):
+            raise TypeError(say("{decompression_ratio=}: expected a number or None", decompression_ratio=ratio))
+        if ratio is not None and not float(ratio) >= 1:
+            raise ValueError(say("{decompression_ratio=}: expected at least 1", decompression_ratio=ratio))
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class Expansion:
+    """What the rows that are held at a time may still take."""
+
+    def __init__(self, limit: int = MAX_EXPANSION, bytes_read: int = 0) -> None:
+        self.limit = limit  # the option `Limits.expansion_bytes`
+        self.room = limit  # bytes left; never negative
+        self.add(bytes_read)
+
+    def add(self, bytes_read: int) -> None:
+        """Extend the room by what these bytes account for."""
+        self.room += RATIO * bytes_read
+
+    def take(self, size: int) -> bool:
+        """Whether `size` bytes fit; they then count as taken."""
+        if size > self.room:
+            return False
+        self.room -= size
+        return True
+
+    def excess(self, reason: str) -> str:
+        """`reason`, which states a size that does not fit, with the limit."""
+        return reason & say(
+            "{limits.expansion_bytes=} leaves room for {}", self.room, expansion_bytes=Written(self.limit)
+        )
+
+    def advice(self, size: int) -> str:
+        """What to do if `size` bytes do not fit but are intended."""
+        return say(
+            "if this is intended, pass {limits.expansion_bytes=} or more",
+            expansion_bytes=Written(self.limit + size - self.room),
+        )
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Make this the `current` one."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+
+_current: ContextVar[Expansion | None] = ContextVar("expansion", default=None)
+
+
+def current() -> Expansion:
+    """The one that the values being decoded count towards."""
+    return _current.get() or Expansion()
 
 
 @dataclass(frozen=True)
-class Limits:
+class TunedLimits:
     """The limits of this process; each was chosen by measuring, its comment says what it balances."""
 
     # reading files: blocks, segments and parts
@@ -111,4 +239,4 @@ class Limits:
     parsed_chunk_bytes: int = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
 
 
-LIMITS = Limits()
+LIMITS = TunedLimits()

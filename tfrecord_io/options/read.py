@@ -11,19 +11,43 @@ from tfrecord_io.options.checked_options import (
     INT64_MAX,
     MIB,
     AskedOnce,
-    FrameOptions,
+    RecordOptions,
     check_choice,
     check_integer,
+    check_on_error,
     raises,
 )
+from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.other_names import OF_DATASETS
 from tfrecord_io.options.record_types import checked_record_type
-from tfrecord_io.typing import OnNew, RecordTypeLike, SchemaLike
+from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
 
 
 def is_of_other_type(error: Exception) -> bool:
     """Whether a value is of another feature type than its column, in a record that is intact: an ``on_error``."""
     return isinstance(error, FeatureTypeError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameOptions(RecordOptions):
+    """Keywords of calls that go through the frames of records, whatever these contain."""
+
+    split: str | None = None
+    allow_missing_shards: bool = False
+    check_crc: bool = True
+    on_error: OnError = "raise"
+    limits: Limits = DEFAULT_LIMITS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_on_error(self.on_error)
+        if callable(self.on_error):
+            object.__setattr__(self, "on_error", AskedOnce.wrap(self.on_error))
+        if self.split is not None:
+            self._parse_split()
+        self._check_flags("allow_missing_shards", "check_crc")
+        if not isinstance(self.limits, Limits):
+            raise TypeError(say("{limits=}: expected tfr.Limits(…)", limits=self.limits))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,10 @@ from tfrecord_io.arrow.decode.observe import FoldedTensor, SeenColumns, are_comp
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError, say
-from tfrecord_io.format.feature_types import Kind, Layout, companions, feature_of_companion
+from tfrecord_io.format.companions import companions, feature_of_companion
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.options.expansion import BYTES_PER_CELL, Expansion
+from tfrecord_io.options.limits import BYTES_PER_CELL, Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.schema.column_selection import Projection

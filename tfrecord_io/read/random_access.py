@@ -26,8 +26,8 @@ from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.options import LIMITS, MIB, ReadOptions, check_on_error, raises
-from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import (
     Recovery,

@@ -18,7 +18,8 @@ from tfrecord_io.closing import cached_property
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, say, warn
-from tfrecord_io.format.feature_types import RECORD_TYPES, Layout, RecordType, Text, companions
+from tfrecord_io.format.companions import companions
+from tfrecord_io.format.feature_types import RECORD_TYPES, Layout, RecordType, Text
 from tfrecord_io.options import ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import (

@@ -18,8 +18,8 @@ from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.options.condition import CONTAINS, Condition
-from tfrecord_io.options.expansion import Expansion
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.column_selection import entries_of

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Summary, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.format.feature_types import companions
+from tfrecord_io.format.companions import companions
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import list_, scalar, sequence
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST

@@ -17,8 +17,9 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
-from tfrecord_io.format.feature_types import Kind, Layout, companions
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.tensor_types import (
     JSON,
     TENSOR_ENCODINGS,

@@ -25,7 +25,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.options import DEFAULT_LIMITS, LIMITS, Limits
-from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.formats.tf_features import (
     KINDS,
     Feature,

@@ -30,7 +30,7 @@ from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format import protobuf
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.limits import Expansion
 
 NAMES = ["kinds.All", "legacy.Old"]
 

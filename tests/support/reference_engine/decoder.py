@@ -26,7 +26,7 @@ from tfrecord_io.engine.contract import (
 )
 from tfrecord_io.format.feature_types import Kind, RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.options.expansion import BYTES_PER_CELL, RATIO
+from tfrecord_io.options.limits import BYTES_PER_CELL, RATIO
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
 

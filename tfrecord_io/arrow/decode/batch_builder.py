@@ -23,9 +23,10 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers, FeatureColumns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable, say
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
-from tfrecord_io.format.feature_types import Kind, Layout, companions
-from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.format.feature_types import Kind, Layout
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, AsJson, Leaf, Node, PlainLists, PlainStruct, nested_handed
 from tfrecord_io.schema.schema import Schema

@@ -13,8 +13,9 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import printable, say
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, find_element
-from tfrecord_io.format.feature_types import Kind, Layout, companions
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.leaf import size_of
 from tfrecord_io.schema.tensor_types import Shape
 

@@ -13,7 +13,8 @@ from pyarrow import types as t
 from tfrecord_io.arrow.casts import other_kinds
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.feature_types import Kind, Layout, Text, companions
+from tfrecord_io.format.companions import companions
+from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.leaf import (
     FEATURE_LIST,

@@ -18,9 +18,10 @@ from tfrecord_io.arrow.decode.lists import is_nothing
 from tfrecord_io.arrow.tensor_values import first_invalid
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fact, FeatureColumns, facts_of
 from tfrecord_io.errors import MissingDependencyError, SchemaError
+from tfrecord_io.format.companions import companions, feature_of_companion
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
-from tfrecord_io.format.feature_types import Kind, Layout, companions, feature_of_companion
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.observation import KindCount, Observation, RecordRef, earliest, join, join_columns
 
 _NO_ROWS = np.zeros(0, np.int64)

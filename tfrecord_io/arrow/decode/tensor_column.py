@@ -16,7 +16,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.format.feature_types import Kind, Layout, companions
+from tfrecord_io.format.companions import companions
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import Leaf, fixed_part, size_of
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor

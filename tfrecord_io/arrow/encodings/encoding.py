@@ -14,7 +14,7 @@ from tfrecord_io.arrow.tensor_values import TensorValues, first_invalid, misfits
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.feature_types import Kind
-from tfrecord_io.options.expansion import current
+from tfrecord_io.options.limits import current
 from tfrecord_io.schema.tensor_types import EncodingRules, Shape, encoding_rules
 
 

@@ -27,7 +27,7 @@ from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtypes import STRING, Element
 from tfrecord_io.format.serialized_tensor import ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
 from tfrecord_io.options import LIMITS
-from tfrecord_io.options.expansion import current
+from tfrecord_io.options.limits import current
 from tfrecord_io.schema.tensor_types import Shape
 
 

@@ -27,7 +27,7 @@ from tfrecord_io.engine.fault_messages import wire_reason
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaWarning, printable, say, warn
 from tfrecord_io.options import MIB
-from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.record_types import MessageType
 
 _PART_BYTES = MIB  # that are worth a thread

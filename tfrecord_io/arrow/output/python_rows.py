@@ -15,7 +15,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Form, Nesting, 
 from tfrecord_io.arrow.output.to_python import python_value
 from tfrecord_io.engine.contract import LIST_MARK, Array, ObjectDecoder, ObjectForm, Plan
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.format.feature_types import companions
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.leaf import LIST, RAW

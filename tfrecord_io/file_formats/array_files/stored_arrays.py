@@ -17,7 +17,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError,
 from tfrecord_io.file_formats.array_files.array_stream import Values
 from tfrecord_io.file_formats.array_files.open_array import ArrayFile
 from tfrecord_io.format.format_registry import Format
-from tfrecord_io.options.expansion import RATIO
+from tfrecord_io.options.limits import RATIO
 from tfrecord_io.remedies import Written
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more

@@ -20,7 +20,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, p
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header, is_text_dtype
 from tfrecord_io.options import StorageOptions, unwrapped
-from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.open_scan import open_scan, scan_of

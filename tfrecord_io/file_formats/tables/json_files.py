@@ -32,7 +32,7 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
 )
 from tfrecord_io.format.format_registry import JSON
 from tfrecord_io.options import LIMITS
-from tfrecord_io.options.expansion import BYTES_PER_CELL, Expansion
+from tfrecord_io.options.limits import BYTES_PER_CELL, Expansion
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field_makers import as_field

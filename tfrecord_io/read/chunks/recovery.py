@@ -34,7 +34,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.options import AskedOnce, leaves_out
-from tfrecord_io.options.expansion import Expansion
+from tfrecord_io.options.limits import Expansion
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.storage.read.source import Source
