@@ -27,7 +27,7 @@ LIBRARIES = {row.home: row.library or row.name for row in ADAPTERS.own}
 PANDAS_2 = pd.__version__.startswith("2.")
 SHOWN_BY_PANDAS_3 = [
     f"tfrecord_io.{name}"
-    for name in ("plugins.engines.dask", "api", "arrays.representation", "arrow.output.to_python", "datasets")
+    for name in ("plugins.engines.dask", "api", "arrays.representation", "arrow.output.to_python", "lazy_dataset")
 ]
 
 

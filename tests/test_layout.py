@@ -35,7 +35,7 @@ FLOORS = {
             "api arrays tf_compat file_formats",
             "training tools",
             "adapters",
-            "datasets",
+            "lazy_dataset",
             "__init__ __main__ cli formats io train",
             "plugins",
             "testing",
@@ -107,10 +107,10 @@ def imports_of(name: str) -> tuple[tuple[str, bool, int], ...]:
     return tuple(imports(ast.parse(FILES[name].read_text(encoding="utf-8"))))
 
 
-# What only type checkers see: `datasets` names the methods that plugins add, `typing` the results of calls.
+# What only type checkers see: `lazy_dataset` names the methods that plugins add, `typing` the results of calls.
 SHOWN_TO_CHECKERS = {
     (name, target)
-    for name in ("datasets", "typing")
+    for name in ("lazy_dataset", "typing")
     for node in ast.parse(FILES[name].read_text(encoding="utf-8")).body
     if is_type_checking(node) and isinstance(node, ast.If)
     for target, _, _ in imports(ast.Module(node.body, []))

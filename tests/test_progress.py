@@ -26,7 +26,7 @@ import tfrecord_io as tfr
 from border import PUBLIC, public
 from reading import read_by
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.tools.index_files import check_indexes, write_indexes
+from tfrecord_io.tools.build_index import check_indexes, write_indexes
 
 Call = Callable[[Path, Any], Any]  # takes a folder with the files of `folder`, and `progress`
 

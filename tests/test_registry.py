@@ -202,7 +202,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     TENSOR_ENCODINGS: (
-        ("arrow/encodings/", "schema/tensor_types.py", "schema/leaf.py"),
+        ("arrow/encodings/", "schema/tensor_types.py", "schema/column_features.py"),
         (
             "arrow/input/from_arrays.py",  # of Python
             "cli/commands.py",  # float64="raw"

@@ -103,7 +103,7 @@ def test_renamed_keywords_are_those_of_the_outer_call() -> None:
 # ---- the texts
 
 _NO_MESSAGES = (
-    "options/other_names",
+    "options/names_in_other_libraries",
     "plugins/report/dataset_statistics",
     "schema/type_names",
     "cli/schema_text",

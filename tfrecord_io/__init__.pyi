@@ -15,12 +15,12 @@ from tfrecord_io.api import read_table as read_table
 from tfrecord_io.api import read_tfrecord as read_tfrecord
 from tfrecord_io.api import write_tfrecord as write_tfrecord
 from tfrecord_io.arrays.read_arrays import read_arrays as read_arrays
-from tfrecord_io.datasets import Dataset as Dataset
-from tfrecord_io.datasets import dataset as dataset
-from tfrecord_io.datasets import mix as mix
-from tfrecord_io.datasets import windows as windows
 from tfrecord_io.errors import TFRecordError as TFRecordError
 from tfrecord_io.file_formats.convert import convert as convert
+from tfrecord_io.lazy_dataset import Dataset as Dataset
+from tfrecord_io.lazy_dataset import dataset as dataset
+from tfrecord_io.lazy_dataset import mix as mix
+from tfrecord_io.lazy_dataset import windows as windows
 from tfrecord_io.options.limits import Limits as Limits
 from tfrecord_io.plugins.engines.spark import register_spark as register_spark
 from tfrecord_io.plugins.report.dataset_report import report as report
@@ -36,6 +36,7 @@ from tfrecord_io.schema.schema import Schema as Schema
 from tfrecord_io.tf_compat.example import decode_example as decode_example
 from tfrecord_io.tf_compat.example import encode_example as encode_example
 from tfrecord_io.tools.adopt import adopt as adopt
+from tfrecord_io.tools.build_index import build_index as build_index
 from tfrecord_io.tools.compact import compact as compact
 from tfrecord_io.tools.copy import copy as copy
 from tfrecord_io.tools.count import count as count
@@ -44,7 +45,6 @@ from tfrecord_io.tools.delete import delete as delete
 from tfrecord_io.tools.describe import describe as describe
 from tfrecord_io.tools.diff import diff as diff
 from tfrecord_io.tools.file_metadata import read_metadata as read_metadata
-from tfrecord_io.tools.index_files import build_index as build_index
 from tfrecord_io.tools.join import join as join
 from tfrecord_io.tools.salvage import salvage as salvage
 from tfrecord_io.tools.shuffle import sample as sample

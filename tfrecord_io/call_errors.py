@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tfrecord_io.errors import within_message_limit
 from tfrecord_io.options import unknown_keyword
 from tfrecord_io.options.checked_options import WRITTEN
-from tfrecord_io.options.other_names import meant_keywords, of_dataset, too_many_arguments
+from tfrecord_io.options.names_in_other_libraries import meant_keywords, of_dataset, too_many_arguments
 from tfrecord_io.remedies import Caller, address
 
 F = TypeVar("F", bound=Callable[..., Any])

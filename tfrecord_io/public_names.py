@@ -17,7 +17,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "api": "read_tfrecord read_table open_reader infer_schema write_tfrecord open_writer",
         "arrays.read_arrays": "read_arrays",
         "training.iterator": "iter_arrays",
-        "datasets": "dataset Dataset mix windows",
+        "lazy_dataset": "dataset Dataset mix windows",
         "read.random_access": "open_random",
         "read.record_reader": "RecordReader",
         "write.record_writer": "RecordWriter",
@@ -36,7 +36,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "tools.verify": "verify",
         "tools.salvage": "salvage",
         "tools.diff": "diff",
-        "tools.index_files": "build_index",
+        "tools.build_index": "build_index",
         "tools.file_metadata": "read_metadata",
         "tools.versions": "show_versions",
         "tf_compat.example": "encode_example decode_example",
@@ -69,7 +69,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "SequenceExample"
     },
     "typing": {
-        "datasets": "DatasetPiece MixedDataset WindowedDataset",
+        "lazy_dataset": "DatasetPiece MixedDataset WindowedDataset",
         "file_formats.array_files.array_stream": "ArrayStream",
         "read.chunks.recovery": "SkippedRegion",
         "read.explanation": "Explanation FilePlan FilterPlan",

@@ -15,10 +15,10 @@ from tfrecord_io.public_names import show as _show
 if TYPE_CHECKING:
     import numpy as np
 
-    from tfrecord_io.datasets import DatasetPiece as DatasetPiece
-    from tfrecord_io.datasets import MixedDataset as MixedDataset
-    from tfrecord_io.datasets import WindowedDataset as WindowedDataset
     from tfrecord_io.file_formats.array_files.array_stream import ArrayStream as ArrayStream
+    from tfrecord_io.lazy_dataset import DatasetPiece as DatasetPiece
+    from tfrecord_io.lazy_dataset import MixedDataset as MixedDataset
+    from tfrecord_io.lazy_dataset import WindowedDataset as WindowedDataset
     from tfrecord_io.plugins.report.dataset_report import DatasetReport as DatasetReport
     from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
     from tfrecord_io.read.explanation import Explanation as Explanation

@@ -20,7 +20,7 @@ from pictures import assert_pictures, written_pictures
 from records import example, int64s, written
 from tfrecord_io.adapters.torch import _EpochNumbers
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
-from tfrecord_io.tools.index_files import write_indexes
+from tfrecord_io.tools.build_index import write_indexes
 
 torch = pytest.importorskip("torch")
 

@@ -19,7 +19,7 @@ from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import open_random_access
-from tfrecord_io.tools.index_files import write_indexes
+from tfrecord_io.tools.build_index import write_indexes
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.range_requests import S3Object
-from tfrecord_io.tools.index_files import check_indexes, write_indexes
+from tfrecord_io.tools.build_index import check_indexes, write_indexes
 
 s3fs = pytest.importorskip("s3fs")
 

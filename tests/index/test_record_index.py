@@ -14,7 +14,7 @@ import tfrecord_io as tfr
 from records import framed
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index import RecordIndex, record_index
-from tfrecord_io.tools.index_files import write_indexes
+from tfrecord_io.tools.build_index import write_indexes
 
 sizes = st.lists(st.integers(16, 2**31 + 15), max_size=50)
 

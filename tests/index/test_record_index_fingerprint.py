@@ -24,7 +24,7 @@ from rounds import rounds
 from servers import Bucket
 from tfrecord_io.index import find_index, record_index
 from tfrecord_io.storage.read.random_access_file import RemoteRandomAccessFile
-from tfrecord_io.tools.index_files import write_indexes
+from tfrecord_io.tools.build_index import write_indexes
 
 SCHEMA = {"id": "string", "label": "int64", "pad": "bytes"}
 Rows = list[tuple[int, int]]  # the label and the length of the pad of each

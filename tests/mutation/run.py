@@ -39,7 +39,7 @@ _CRCS = "engine/test_equivalence.py::test_the_crc_of_two_parts_follows_from_thos
 PYTHON = {
     "format/framing.py": ["format/test_framing.py"],
     "reference_engine/frames.py": [*FRAMING, _CRCS],
-    "schema/observation.py": ["schema/test_observation.py"],
+    "schema/inferred_type.py": ["schema/test_inferred_type.py"],
     "format/missing_values.py": ["format/test_missing_values.py"],
     "read/resync.py": ["read/test_resync.py", *_PIECES],
     "schema/embedded.py": ["schema/test_embedded_limits.py", "schema/test_embedded.py"],

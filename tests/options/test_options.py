@@ -15,7 +15,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import example, int64s, written
-from tfrecord_io.options import ReadOptions, other_names
+from tfrecord_io.options import ReadOptions, names_in_other_libraries
 from tfrecord_io.options.arrays import ArrayOptions, IterOptions
 from tfrecord_io.options.limits import LIMITS
 from tfrecord_io.options.write import WriteOptions
@@ -308,7 +308,7 @@ def test_an_unknown_keyword_suggests_the_one_that_is_meant(
 def test_other_names_of_keywords_are_no_keywords() -> None:
     names = {f.name for cls in (ReadOptions, IterOptions, WriteOptions, ArrayOptions) for f in fields(cls)}
     of_calls = {"dtype_backend", "delimiter", "fraction", "fractions"}  # keywords of one call, or one format
-    for name, others in other_names._OTHER_NAMES.items():
+    for name, others in names_in_other_libraries._OTHER_NAMES.items():
         assert name in names | of_calls
         assert not names & set(others.split()), name
 

@@ -33,7 +33,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.tools.index_files import write_indexes
+from tfrecord_io.tools.build_index import write_indexes
 
 small = st.binary(max_size=40) | st.integers(0, 300).map(bytes)
 nested = st.lists(small, max_size=90).map(lambda payloads: framed(*payloads))  # a whole TFRecord file as a payload

@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.options import unwrapped
-from tfrecord_io.options.other_names import REFUSED, of_dataset
-from tfrecord_io.tools.index_files import check_indexes, write_indexes
+from tfrecord_io.options.names_in_other_libraries import REFUSED, of_dataset
+from tfrecord_io.tools.build_index import check_indexes, write_indexes
 
 f = pc.field
 ROWS = pa.table(

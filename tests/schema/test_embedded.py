@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from arrow_tables import batches
 from rounds import rounds
-from tfrecord_io.arrow.encode.columns import dictionaries
+from tfrecord_io.arrow.encode.encode_columns import dictionaries
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.contract import EMBEDDED_FIELD
 from tfrecord_io.errors import SchemaError

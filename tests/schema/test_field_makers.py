@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.schema.column_features import FEATURE_LIST
 from tfrecord_io.schema.column_selection import apply_overrides
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.field_makers import image, list_, scalar, sequence, tensor
-from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import variable_shape_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name

@@ -11,7 +11,7 @@ import pytest
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import list_, scalar, sequence
 from tfrecord_io.schema.inferred_schema import Evidence, InferredSchema
-from tfrecord_io.schema.observation import RecordRef
+from tfrecord_io.schema.inferred_type import RecordRef
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import variable_shape_tensor
 

@@ -13,7 +13,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.leaf import with_encoding
+from tfrecord_io.schema.column_features import with_encoding
 
 DTYPES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}
 

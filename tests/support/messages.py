@@ -73,9 +73,9 @@ def message_strings() -> Iterator[tuple[str, str]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
         if name == "call_errors.py" or name in (
-            "plugins/report/document.py",
-            "plugins/report/document.py",
-            "plugins/report/document.py",
+            "plugins/report/report_html.py",
+            "plugins/report/report_html.py",
+            "plugins/report/report_html.py",
         ):
             continue  # texts of documentation, and HTML
         tree = ast.parse(path.read_text("utf-8"))

@@ -20,8 +20,8 @@ from tfrecord_io.errors import (
     StoppedEarlyWarning,
     TruncatedRecordError,
 )
+from tfrecord_io.tools.build_index import write_indexes
 from tfrecord_io.tools.count import count
-from tfrecord_io.tools.index_files import write_indexes
 
 
 @pytest.mark.parametrize("name", ["tutorial", "ragged", "sequence", "images", "extremes", "empty"])

@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import example, framed, int64s
 from tfrecord_io.read.chunks import count_frames
-from tfrecord_io.tools.index_files import write_indexes
+from tfrecord_io.tools.build_index import write_indexes
 from tfrecord_io.training.epochs import JoinedBatches, NumberedBatch, Share
 from training_batches import chunks_of, joined, numbered, values
 

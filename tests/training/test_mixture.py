@@ -23,7 +23,7 @@ import tfrecord_io as tfr
 from records import example, flip, int64s, written
 from rounds import rounds
 from tfrecord_io.options import MIB
-from tfrecord_io.tools.index_files import write_indexes
+from tfrecord_io.tools.build_index import write_indexes
 from training_batches import going_on
 
 SIZES = {"a": 70, "b": 20, "c": 10}

@@ -85,7 +85,7 @@ def test_a_writer_that_ends_before_its_index_leaves_none(
     target = f"{tmp_path}/{path}"
     tfr.write_tfrecord(TABLE, target, write_index=["n"])
     with monkeypatch.context() as patch:
-        patch.setattr("tfrecord_io.read.index_columns.write_columns", lambda *args, **keywords: 1 / 0)
+        patch.setattr("tfrecord_io.read.build_column_index.write_columns", lambda *args, **keywords: 1 / 0)
         with pytest.raises(ZeroDivisionError) as caught:
             tfr.write_tfrecord(TABLE.slice(1), target, mode="overwrite", write_index=["n"])
     assert "published nevertheless" in caught.value.__notes__[0]
@@ -101,14 +101,14 @@ def test_rows_are_appended_beside_a_writer_that_replaces_them_before_they_are_in
     real = column_index.write_columns
 
     def meet(*arguments: Any, **keywords: Any) -> Any:
-        monkeypatch.setattr("tfrecord_io.read.index_columns.write_columns", real)
+        monkeypatch.setattr("tfrecord_io.read.build_column_index.write_columns", real)
         if other == "compact":
             tfr.compact(tmp_path / "d")
         else:
             tfr.delete(tmp_path / "d", filters=[("n", "==", 3)])
         return real(*arguments, **keywords)
 
-    monkeypatch.setattr("tfrecord_io.read.index_columns.write_columns", meet)
+    monkeypatch.setattr("tfrecord_io.read.build_column_index.write_columns", meet)
     tfr.write_tfrecord(TABLE, tmp_path / "d", mode="append")
     assert tfr.read_table(tmp_path / "d").num_rows == (80 if other == "compact" else 78)
     assert clean(tmp_path / "d", older_than=timedelta(-1)) == []

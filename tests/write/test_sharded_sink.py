@@ -23,7 +23,7 @@ from records import framed
 from servers import Bucket
 from tfrecord_io.compression import CODECS
 from tfrecord_io.index.find_index import IndexWriter
-from tfrecord_io.tools.index_files import check_indexes
+from tfrecord_io.tools.build_index import check_indexes
 from tfrecord_io.write import sharded_sink
 
 ROWS = 100

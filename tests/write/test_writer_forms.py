@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arrow_tables import batches, integers
-from tfrecord_io.arrow.encode.columns import encode_columns
+from tfrecord_io.arrow.encode.encode_columns import encode_columns
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError

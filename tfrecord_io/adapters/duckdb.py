@@ -31,7 +31,7 @@ from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import chosen
-from tfrecord_io.schema.leaf import LIST, encoding_of
+from tfrecord_io.schema.column_features import LIST, encoding_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, relist, types_within

@@ -11,8 +11,8 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import ArraysByNumber
+from tfrecord_io.adapters.masked_arrays import without_masks
+from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions

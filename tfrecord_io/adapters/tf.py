@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.adapters.masks import without_masks
+from tfrecord_io.adapters.masked_arrays import without_masks
 from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrays.representation import BatchForm, ColumnRepresentation, varies
 from tfrecord_io.arrow.buffers import offsets_of

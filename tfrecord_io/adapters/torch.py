@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tfrecord_io.adapters.libraries import made, needs
-from tfrecord_io.adapters.masks import without_masks
-from tfrecord_io.arrays.random_rows import ArraysByNumber
+from tfrecord_io.adapters.masked_arrays import without_masks
+from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array

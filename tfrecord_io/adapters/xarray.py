@@ -27,7 +27,7 @@ from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Written
-from tfrecord_io.schema.attributes import RECORD, attributes_of, dimension_names, dimensions_of
+from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
 from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
 

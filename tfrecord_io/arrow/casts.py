@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, 
 from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.feature_types import Kind
-from tfrecord_io.schema.leaf import nested_handed
+from tfrecord_io.schema.column_features import nested_handed
 from tfrecord_io.schema.types import hashable, is_list_like, kind_of, plain_kind, uncommon
 
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]

@@ -55,7 +55,7 @@ class Rows:
 
 
 def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:
-    """Yield, leaf by leaf, the rows of a column (of any type that ``schema.leaf.leaves`` accepts) and their values.
+    """Yield, leaf by leaf, the rows of a column (of any type that `leaves` accepts) and their values.
 
     The values have ``rows.slots`` elements, and no dictionary, view, run-end or extension type but those of tensors, of
     which each is one element. A null inside a list is an EncodeError; a row without a list may be null by

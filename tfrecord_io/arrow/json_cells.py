@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.nested_arrays import nested_array
-from tfrecord_io.arrow.nested_columns import nested_columns
+from tfrecord_io.arrow.nested_from_features import nested_array
+from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.errors import EncodeError, say
-from tfrecord_io.schema.leaf import Node
+from tfrecord_io.schema.column_features import Node
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
 
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError, RowFault)
@@ -35,8 +35,8 @@ def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
 
     Examples
     --------
-    >>> from tfrecord_io.schema.leaf import with_encoding
-    >>> from tfrecord_io.schema.leaf import nested_tree
+    >>> from tfrecord_io.schema.column_features import with_encoding
+    >>> from tfrecord_io.schema.column_features import nested_tree
     >>> column = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int8()))
     >>> json_column(column, nested_tree(with_encoding(pa.field("x", column.type), "json"))).to_pylist()
     ['[{"key":"a","value":1}]', None]

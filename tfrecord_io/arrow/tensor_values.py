@@ -18,7 +18,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element, dtype_name
 from tfrecord_io.format.dtypes import element as element_named
-from tfrecord_io.schema.leaf import fixed_part
+from tfrecord_io.schema.column_features import fixed_part
 from tfrecord_io.schema.tensor_types import (
     axes_of,
     element_and_shape,

@@ -28,7 +28,7 @@ from tfrecord_io.errors import (
     within_message_limit,
 )
 from tfrecord_io.log import logger
-from tfrecord_io.options.other_names import meant_keywords
+from tfrecord_io.options.names_in_other_libraries import meant_keywords
 from tfrecord_io.registry import COMMANDS, other_points, own_points
 from tfrecord_io.remedies import Call, Keyword, Message, Speaker
 

@@ -93,7 +93,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
     They come from the schema in the file or, without one, are inferred from its first records.
     """
     from tfrecord_io.cli import output, schema_text
-    from tfrecord_io.schema.leaf import stored_as
+    from tfrecord_io.schema.column_features import stored_as
     from tfrecord_io.schema.type_names import short_type_name
 
     resolved, source = schema_text.resolve_schema(path, format, keywords)
@@ -145,7 +145,7 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
     columns.
     """
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.index_files import build_index, check_indexes, write_indexes
+    from tfrecord_io.tools.build_index import build_index, check_indexes, write_indexes
 
     if STDIN in ([path] if isinstance(path, str) else path):
         raise click.UsageError("an index is written next to its file: pass the path of a file, not standard input")
@@ -172,7 +172,7 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
     from tfrecord_io.cli import output
 
     if explain:
-        from tfrecord_io.datasets import dataset
+        from tfrecord_io.lazy_dataset import dataset
 
         explanation = dataset(path, **keywords).explain()
         output.print_result(as_json, explanation.to_dict(), explanation)

@@ -426,7 +426,7 @@ def read_from(sources: Any, keywords: dict[str, Any], verb: Callable[..., Any] |
         storage = keywords.get("storage_options")
     if storage is None and not reading:
         return source
-    from tfrecord_io.datasets import dataset
+    from tfrecord_io.lazy_dataset import dataset
 
     return dataset(source, storage_options=storage, **how, **reading)
 

@@ -18,8 +18,8 @@ from tfrecord_io.arrow.output.to_python import json_value, python_columns
 from tfrecord_io.cli.process import echo, has_unicode
 from tfrecord_io.display import short, short_tensor
 from tfrecord_io.errors import printable
-from tfrecord_io.read.index_columns import FileIndex
-from tfrecord_io.schema.leaf import shown_type
+from tfrecord_io.read.build_column_index import FileIndex
+from tfrecord_io.schema.column_features import shown_type
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 

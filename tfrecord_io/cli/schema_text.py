@@ -10,14 +10,14 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.api import infer_schema
-from tfrecord_io.datasets import dataset
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import DTYPE_KEY, element_of
+from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.schema.column_features import ENCODING_KEY, FEATURE_LIST
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import ENCODING_KEY, FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import (
     axes_of,

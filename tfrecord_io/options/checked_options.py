@@ -11,7 +11,13 @@ from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from tfrecord_io.errors import TFRecordError, say
-from tfrecord_io.options.other_names import NO_APPEND, OF_PLAIN_FILES, OF_SELECTION, REFUSED, unknown_keyword
+from tfrecord_io.options.names_in_other_libraries import (
+    NO_APPEND,
+    OF_PLAIN_FILES,
+    OF_SELECTION,
+    REFUSED,
+    unknown_keyword,
+)
 from tfrecord_io.remedies import Call, Keyword
 from tfrecord_io.typing import Compression, FileMode, OnErrorName, ProgressLike
 

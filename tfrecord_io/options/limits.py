@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tfrecord_io.errors import say
 from tfrecord_io.options.checked_options import INT64_MAX, MIB, check_integer
-from tfrecord_io.options.other_names import unknown_keyword
+from tfrecord_io.options.names_in_other_libraries import unknown_keyword
 from tfrecord_io.remedies import Written
 
 T = TypeVar("T")

@@ -21,8 +21,8 @@ from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.sources import is_source
 from tfrecord_io.remedies import Written
+from tfrecord_io.schema.column_features import ENCODING_KEY
 from tfrecord_io.schema.field import IMAGE_KEY
-from tfrecord_io.schema.leaf import ENCODING_KEY
 from tfrecord_io.schema.tensor_types import (
     axes_of,
     element_and_shape,

@@ -11,7 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask, cut
-from tfrecord_io.arrow.decode.observe import FoldedTensor, SeenColumns, are_companions, candidates, count_kinds, fold
+from tfrecord_io.arrow.decode.inferred_column import (
+    FoldedTensor,
+    SeenColumns,
+    are_companions,
+    candidates,
+    count_kinds,
+    fold,
+)
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError, say
@@ -21,11 +28,11 @@ from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.limits import BYTES_PER_CELL, Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
+from tfrecord_io.schema.column_features import FEATURE_LIST, RAW
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_schema import Evidence
-from tfrecord_io.schema.leaf import FEATURE_LIST, RAW
-from tfrecord_io.schema.observation import KindCount, Observation, RecordRef, arrow_type, contradiction, join
+from tfrecord_io.schema.inferred_type import KindCount, Observation, RecordRef, arrow_type, contradiction, join
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 from tfrecord_io.schema.types import plain_kind

@@ -21,7 +21,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.options import MIB
 from tfrecord_io.options.limits import Expansion
-from tfrecord_io.options.other_names import unknown_attribute
+from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision

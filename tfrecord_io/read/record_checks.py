@@ -22,8 +22,8 @@ from tfrecord_io.options import MIB, ReadOptions, StorageOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.schema.column_features import FEATURE_LIST
 from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.locate import storage_for
 from tfrecord_io.storage.read.source import Source

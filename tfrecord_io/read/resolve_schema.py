@@ -54,7 +54,7 @@ from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.remedies import Caller, Keyword
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
-from tfrecord_io.schema.observation import KindCount, Observation
+from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
 

@@ -24,10 +24,10 @@ from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
+from tfrecord_io.schema.column_features import shown_type
 from tfrecord_io.schema.column_selection import Projection, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
-from tfrecord_io.schema.leaf import shown_type
-from tfrecord_io.schema.observation import Observation
+from tfrecord_io.schema.inferred_type import Observation
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source, total

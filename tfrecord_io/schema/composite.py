@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import element_of
+from tfrecord_io.schema.column_features import Node, Stored, as_shape, fixed_part
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
-from tfrecord_io.schema.leaf import Node, Stored, as_shape, fixed_part
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import type_from_name
 from tfrecord_io.schema.types import is_number

@@ -25,8 +25,8 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import MissingDependencyError, SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.feature_types import EMBEDDED_FIELD, RecordType
+from tfrecord_io.schema.column_features import column_leaves, is_nested, nested_restored
 from tfrecord_io.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
-from tfrecord_io.schema.leaf import column_leaves, is_nested, nested_restored
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_METADATA,
     EXTENSION_NAME,

@@ -21,7 +21,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, Array, Element
-from tfrecord_io.schema.leaf import (
+from tfrecord_io.schema.column_features import (
     ENCODING_KEY,
     FEATURE_LIST,
     LIST,

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.remedies import Keyword
+from tfrecord_io.schema.column_features import as_shape
 from tfrecord_io.schema.field import CONVERSION_ERRORS, IMAGE_KEY, SHAPE_KEY, Field
-from tfrecord_io.schema.leaf import as_shape
 from tfrecord_io.schema.tensor_types import Shape
 
 INDEX = "index"  # the numbers of a palette's colours

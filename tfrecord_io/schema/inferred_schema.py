@@ -12,10 +12,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Summary, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.format.companions import companions
+from tfrecord_io.schema.column_features import FEATURE_LIST, LIST
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import list_, scalar, sequence
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST
-from tfrecord_io.schema.observation import KindCount, RecordRef
+from tfrecord_io.schema.inferred_type import KindCount, RecordRef
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor
 

@@ -309,7 +309,7 @@ class EncodingRules(ABC):
     adaptive: ClassVar[bool] = False  # for reading only: a record's feature type decides between two other encodings
     dtype_kinds: ClassVar[str]  # NumPy's kinds of the dtypes that can be written; "V" stands for bfloat16
     stores_text: ClassVar[bool] = False  # text and bytes of any length can be written
-    composed: ClassVar[bool] = False  # of columns of any type, which `tfrecord_io.schema.leaf` makes plain columns of
+    composed: ClassVar[bool] = False  # of columns of any type, which `schema.column_features` makes plain columns of
 
     @property
     def rules(self) -> EncodingRules:
@@ -377,11 +377,11 @@ class _Composed(EncodingRules):
 
 
 _OWN = (  # a new encoding is a row here
-    _Own("list", "values.Values"),
+    _Own("list", "list_and_wire.Values"),
     _Own("raw", "raw.Raw"),
     _Own("tensor_proto", "tensor_proto.TensorProtos"),
     _Own("npy", "npy.Npy"),
-    _Own("wire", "values.Wire"),
+    _Own("wire", "list_and_wire.Wire"),
     _Composed(NESTED),
     _Composed(JSON),
 )

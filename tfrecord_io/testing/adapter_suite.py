@@ -14,7 +14,7 @@ import pytest
 from tfrecord_io.api import write_tfrecord
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.tf_compat.example import encode_example
-from tfrecord_io.tools.index_files import build_index
+from tfrecord_io.tools.build_index import build_index
 from tfrecord_io.write.record_writer import RecordWriter
 
 ZONE = "Europe/Paris"

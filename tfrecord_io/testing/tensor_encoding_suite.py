@@ -15,7 +15,7 @@ import pytest
 
 from tfrecord_io.api import read_table, read_tfrecord, write_tfrecord
 from tfrecord_io.arrays.read_arrays import read_arrays
-from tfrecord_io.arrow.encodings.encoding import TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, cells_of, cells_to_tensors, shape_of_cells, tensors_of_column
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning

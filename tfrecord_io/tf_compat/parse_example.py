@@ -26,6 +26,7 @@ from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, T
 from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.options import DEFAULT_LIMITS, LIMITS, Limits
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.schema.column_features import fixed_part
 from tfrecord_io.schema.formats.tf_features import (
     KINDS,
     Feature,
@@ -43,7 +44,6 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.schema.leaf import fixed_part
 
 Parsed = Any
 """An ndarray, a SparseTensor or a RaggedTensor; of a single record also a NumPy scalar or bytes."""

@@ -26,7 +26,7 @@ from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_schema, pack
-from tfrecord_io.schema.observation import Observation, join_columns
+from tfrecord_io.schema.inferred_type import Observation, join_columns
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,

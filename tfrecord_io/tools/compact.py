@@ -23,7 +23,7 @@ from tfrecord_io.storage.read.source import ManifestVersion, Source
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import CopiedRecords
-from tfrecord_io.tools.record_copy import RecordOutput
+from tfrecord_io.tools.record_outputs import RecordOutput
 from tfrecord_io.typing import IndexLike, OpenedDataset, Path, ProgressLike, StorageLike
 from tfrecord_io.write.column_indexes import ColumnIndexes
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published

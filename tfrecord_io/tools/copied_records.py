@@ -32,6 +32,7 @@ from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.read.sources import paths_of
+from tfrecord_io.schema.column_features import FEATURE_LIST
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, matches
 from tfrecord_io.schema.embedded import (
     EmbeddedSchema,
@@ -42,7 +43,6 @@ from tfrecord_io.schema.embedded import (
     pack,
     unpack,
 )
-from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import without_range
 from tfrecord_io.schema.schema import Schema

@@ -16,7 +16,7 @@ from tfrecord_io.options import INT64_MAX, MIB, check_integer, check_names
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.row_hashes import HASH, row_hashes
-from tfrecord_io.tools.row_labels import LEFT_OUT, each_key, write_labelled
+from tfrecord_io.tools.split_assignment import LEFT_OUT, each_key, write_labelled
 from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, StorageLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport

@@ -30,9 +30,9 @@ from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.build_column_index import index_columns
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.index_columns import index_columns
 from tfrecord_io.read.open_scan import column_search
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is

@@ -20,7 +20,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.record_types import MessageType
 from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.schema.leaf import stored_as
+from tfrecord_io.schema.column_features import stored_as
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes

@@ -31,8 +31,8 @@ from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equa
 from tfrecord_io.storage.read.held_content import is_small
 from tfrecord_io.storage.read.random_access_file import open_plain, open_random_access
 from tfrecord_io.storage.read.source import HeldContent, Source, SummedFile, checksum
+from tfrecord_io.tools.build_index import compare_index
 from tfrecord_io.tools.file_transfer import open_whole
-from tfrecord_io.tools.index_files import compare_index
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _MAX_EXPANSION = 64 << 20

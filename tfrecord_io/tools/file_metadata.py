@@ -16,8 +16,8 @@ from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embed
 from tfrecord_io.read.open_scan import selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.schema.column_features import shown_type
 from tfrecord_io.schema.embedded import EmbeddedSchema
-from tfrecord_io.schema.leaf import shown_type
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import total

@@ -35,7 +35,7 @@ from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.tools.copied_files import location
-from tfrecord_io.tools.record_copy import say_published
+from tfrecord_io.tools.record_outputs import say_published
 from tfrecord_io.write.frame_sink import FrameSink, prefixed
 from tfrecord_io.write.sharded_sink import unite_schemas
 

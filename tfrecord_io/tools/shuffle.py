@@ -22,9 +22,9 @@ from tfrecord_io.errors import say
 from tfrecord_io.options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
-from tfrecord_io.tools.record_copy import RecordOutput, record_outputs
-from tfrecord_io.tools.row_labels import random_labels, write_labelled
+from tfrecord_io.tools.record_outputs import RecordOutput, record_outputs
 from tfrecord_io.tools.split import exact_fraction
+from tfrecord_io.tools.split_assignment import random_labels, write_labelled
 from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, StorageLike
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport

@@ -21,8 +21,8 @@ from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords
-from tfrecord_io.tools.record_copy import record_outputs
-from tfrecord_io.tools.row_labels import (
+from tfrecord_io.tools.record_outputs import record_outputs
+from tfrecord_io.tools.split_assignment import (
     MOST_PARTS,
     group_labels,
     labelled,

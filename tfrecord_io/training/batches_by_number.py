@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tfrecord_io.arrays.random_rows import OF_ROWS, ArraysByNumber, row_numbers, row_options
+from tfrecord_io.arrays.rows_by_number import OF_ROWS, ArraysByNumber, row_numbers, row_options
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.random_rows import ScanLookup
+from tfrecord_io.arrays.rows_by_number import ScanLookup
 from tfrecord_io.arrow.buffers import int64_array, offsets_of, value_bytes
 from tfrecord_io.arrow.output.to_numpy import Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.row_fault import RowFault

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import PartLookup
+from tfrecord_io.arrays.rows_by_number import PartLookup
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import TFRecordError, say

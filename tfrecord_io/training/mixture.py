@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.random_rows import Lookup, PartLookup
+from tfrecord_io.arrays.rows_by_number import Lookup, PartLookup
 from tfrecord_io.arrow.buffers import int64_array, offsets_of
 from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.arrow.row_fault import RowFault

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import Lookup
+from tfrecord_io.arrays.rows_by_number import Lookup
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.reader import Reader

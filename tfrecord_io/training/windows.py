@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.random_rows import PartLookup, ScanLookup
+from tfrecord_io.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property

@@ -50,8 +50,8 @@ class ColumnIndexes:
         """Write those of published files, whose paths have the numbers of their records; none without records."""
         if not self.columns or not any(files.values()):
             return
+        from tfrecord_io.read.build_column_index import index_columns
         from tfrecord_io.read.dataset_splits import resolve_sources
-        from tfrecord_io.read.index_columns import index_columns
 
         options = ReadOptions(**self.storage.keywords)
         names = {os.path.basename(file) for file in files}

@@ -15,8 +15,8 @@ from tfrecord_io.arrow.casts import plain_layout
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
+from tfrecord_io.schema.column_features import nested_handed
 from tfrecord_io.schema.embedded import embedded_schema, pack
-from tfrecord_io.schema.leaf import nested_handed
 from tfrecord_io.storage.paths.file_names import partition_folder
 
 _MOST_NAME_BYTES = 255  # of a folder, in common filesystems

@@ -36,8 +36,8 @@ from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.schema.column_features import BY_WIRE, encoding_of
 from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack
-from tfrecord_io.schema.leaf import BY_WIRE, encoding_of
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.system import named_temporary_folder

@@ -22,7 +22,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import empty_batch, value_bytes
 from tfrecord_io.arrow.casts import has_all
-from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
+from tfrecord_io.arrow.encode.encode_columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.arrow.image_encoding import arrays_schema
 from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
@@ -40,8 +40,8 @@ from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.schema.column_features import BY_WIRE, LIST, RAW, encoding_of, is_nested, with_encoding
 from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_schema, pack
-from tfrecord_io.schema.leaf import BY_WIRE, LIST, RAW, encoding_of, is_nested, with_encoding
 from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings
@@ -366,7 +366,7 @@ def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -
 
 def _fields_of(message: MessageType, schema: pa.Schema) -> Sequence[MessageField]:
     """How the fields of messages are written; protobuf is imported where there are messages."""
-    from tfrecord_io.arrow.messages.encode import fields_of
+    from tfrecord_io.arrow.messages.encode_messages import fields_of
 
     return fields_of(message, schema)
 
@@ -611,7 +611,7 @@ class SliceEncoder:
 
     def _convert(self, reader: ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
         if self._as_bytes or self._fields is not None:
-            from tfrecord_io.arrow.messages.encode import MessageEncoder, PayloadEncoder
+            from tfrecord_io.arrow.messages.encode_messages import MessageEncoder, PayloadEncoder
 
             if self._fields is None:
                 return PayloadEncoder(self._engine, batch, row)

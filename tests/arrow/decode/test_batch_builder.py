@@ -15,13 +15,13 @@ from column_buffers import BYTES, FLOAT, GOOD, INT, built, faulty, feature_list,
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.decode.decode_plan import plan_columns
-from tfrecord_io.arrow.decode.observe import observe
+from tfrecord_io.arrow.decode.inferred_column import observe
 from tfrecord_io.engine.contract import ColumnBuffers, PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.feature_types import Kind, Layout, Text
+from tfrecord_io.schema.column_features import with_encoding
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import with_encoding
-from tfrecord_io.schema.observation import RecordRef, arrow_type, join, join_columns
+from tfrecord_io.schema.inferred_type import RecordRef, arrow_type, join, join_columns
 from tfrecord_io.schema.schema import Schema
 
 # ---- values of the wire, as they are

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.encode.columns import encode_columns
+from tfrecord_io.arrow.encode.encode_columns import encode_columns
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import SchemaError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
+from tfrecord_io.arrow.encode.encode_columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.errors import EncodeError
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.encodings.encoding import tensor_encoding
+from tfrecord_io.arrow.encodings.tensor_encoding import tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.testing import BytesEncodingSuite

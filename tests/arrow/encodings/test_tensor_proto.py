@@ -19,7 +19,7 @@ from limited import set_limits
 from protos import NUMBERS, arrays, bits, content, dtype, proto
 from records import field, varint
 from rounds import rounds
-from tfrecord_io.arrow.encodings.encoding import DecodedCells, tensor_encoding
+from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.types import is_number, is_text_or_bytes

@@ -22,7 +22,7 @@ from limited import set_limits
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning
 from tfrecord_io.options import LIMITS
-from tfrecord_io.schema.leaf import encoding_of
+from tfrecord_io.schema.column_features import encoding_of
 
 
 def type_name(value: object) -> str:

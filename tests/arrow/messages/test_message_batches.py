@@ -23,7 +23,7 @@ import tfrecord_io as tfr
 from engine_comparison import ENGINES
 from random_messages import DESCRIPTORS, message_class, message_type, random_messages
 from rounds import COMPLETE, rounds
-from tfrecord_io.arrow.messages.encode import MessageEncoder, fields_of
+from tfrecord_io.arrow.messages.encode_messages import MessageEncoder, fields_of
 from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers

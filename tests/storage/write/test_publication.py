@@ -24,7 +24,7 @@ from reading import read_by
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.atomic_local import LocalPlace
-from tfrecord_io.tools.index_files import write_indexes
+from tfrecord_io.tools.build_index import write_indexes
 
 
 def table(value: int, rows: int = 60) -> pa.Table:

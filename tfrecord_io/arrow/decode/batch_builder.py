@@ -27,8 +27,17 @@ from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.schema.column_features import (
+    FEATURE_LIST,
+    LIST,
+    AsJson,
+    Leaf,
+    Node,
+    PlainLists,
+    PlainStruct,
+    nested_handed,
+)
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, AsJson, Leaf, Node, PlainLists, PlainStruct, nested_handed
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
@@ -354,7 +363,7 @@ def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
 
             return built_array(tree.composite, arrays)
         from tfrecord_io.arrow.json_cells import array_of_json
-        from tfrecord_io.arrow.nested_arrays import nested_array
+        from tfrecord_io.arrow.nested_from_features import nested_array
 
         return array_of_json(arrays[0], tree) if isinstance(tree, AsJson) else nested_array(tree, arrays, rows)
     except RowFault as fault:
@@ -364,8 +373,8 @@ def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
 
 def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
     """How one of several features is restored."""
-    from tfrecord_io.arrow.decode.cells import value_restore
     from tfrecord_io.arrow.decode.companion_checks import Companions
+    from tfrecord_io.arrow.decode.encoded_cells import value_restore
     from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 
     if not is_any_tensor(leaf.type):
@@ -378,7 +387,7 @@ def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
 
 
 def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Companions | None = None) -> _Leaf:
-    from tfrecord_io.arrow.decode.cells import value_restore
+    from tfrecord_io.arrow.decode.encoded_cells import value_restore
 
     restore = value_restore(leaf, field.shape, dictionary)
     if companions is None:

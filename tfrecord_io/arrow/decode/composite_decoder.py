@@ -15,7 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter
 from tfrecord_io.arrow.casts import number_array
-from tfrecord_io.arrow.decode.cells import faults_of_rows
+from tfrecord_io.arrow.decode.encoded_cells import faults_of_rows
 from tfrecord_io.arrow.decode.lists import wrap
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits, shapes_of_counts

@@ -15,8 +15,7 @@ from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout, Text
-from tfrecord_io.schema.field import COMPOSITE_KEY, Field
-from tfrecord_io.schema.leaf import (
+from tfrecord_io.schema.column_features import (
     FEATURE_LIST,
     LIST,
     RAW,
@@ -28,6 +27,7 @@ from tfrecord_io.schema.leaf import (
     leaves,
     with_encoding,
 )
+from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed, without_permutation
 from tfrecord_io.schema.types import (

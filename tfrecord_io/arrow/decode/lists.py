@@ -31,7 +31,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, say
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.leaf import Leaf
+from tfrecord_io.schema.column_features import Leaf
 from tfrecord_io.schema.types import is_list_like, is_number
 
 Restore = Callable[[ColumnBuffers], pa.Array]

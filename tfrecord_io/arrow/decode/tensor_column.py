@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter
-from tfrecord_io.arrow.decode.cells import decode_cells
 from tfrecord_io.arrow.decode.companion_checks import CompanionColumns, Companions
+from tfrecord_io.arrow.decode.encoded_cells import decode_cells
 from tfrecord_io.arrow.decode.lists import Restore, absent, from_kinds, is_nothing
-from tfrecord_io.arrow.encodings.encoding import DecodedCells, tensor_encoding
+from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout
+from tfrecord_io.schema.column_features import Leaf, fixed_part, size_of
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import Leaf, fixed_part, size_of
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
 
 

@@ -25,8 +25,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, say, warn
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.remedies import Written
-from tfrecord_io.schema.embedded import has_dictionary
-from tfrecord_io.schema.leaf import (
+from tfrecord_io.schema.column_features import (
     RAW,
     Leaf,
     Node,
@@ -40,6 +39,7 @@ from tfrecord_io.schema.leaf import (
     union_names,
     with_encoding,
 )
+from tfrecord_io.schema.embedded import has_dictionary
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, refuse_deep, relist, value_type
 

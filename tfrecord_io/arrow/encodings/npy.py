@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.arrow.encodings.encoding import (
+from tfrecord_io.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,
     check_shapes,

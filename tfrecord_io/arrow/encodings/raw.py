@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfrecord_io.arrow.encodings.encoding import DecodedCells, TensorEncoding, check_values
+from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, check_values
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element

@@ -29,14 +29,14 @@ from tfrecord_io.arrow.input.from_arrays import (
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.from_xarray import LabelledColumns, labelled_rows
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
-from tfrecord_io.arrow.nested_columns import loses
+from tfrecord_io.arrow.nested_to_features import loses
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import dtype_name
 from tfrecord_io.options import LIMITS
 from tfrecord_io.remedies import Written
+from tfrecord_io.schema.column_features import encoding_of, needs_nesting, nested_handed, with_encoding
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
-from tfrecord_io.schema.leaf import encoding_of, needs_nesting, nested_handed, with_encoding
 from tfrecord_io.schema.merged_schema import lacks_only_values, lacks_type
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name

@@ -13,7 +13,7 @@ from tfrecord_io.arrow.input.from_arrays import imported
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.options import LIMITS
-from tfrecord_io.schema.attributes import with_attributes, with_dimensions
+from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
 
 _CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
 _DROP = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"

@@ -17,8 +17,8 @@ from tfrecord_io.engine.contract import LIST_MARK, Array, ObjectDecoder, ObjectF
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
+from tfrecord_io.schema.column_features import LIST, RAW
 from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.leaf import LIST, RAW
 from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 

@@ -16,7 +16,7 @@ from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
-from tfrecord_io.schema.attributes import with_attributes, with_dimensions
+from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 

@@ -19,7 +19,7 @@ from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import DecodeError, EncodeError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values
-from tfrecord_io.file_formats.array_files.labelled_arrays import (
+from tfrecord_io.file_formats.array_files.cf_conventions import (
     PACKING,
     Label,
     Project,

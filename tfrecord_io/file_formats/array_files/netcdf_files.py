@@ -15,6 +15,7 @@ from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
+from tfrecord_io.file_formats.array_files.cf_conventions import FILLS, Label, Project, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.hdf5_files import (
     RESERVED,
     SINGLE,
@@ -23,13 +24,12 @@ from tfrecord_io.file_formats.array_files.hdf5_files import (
     stream_of_file,
     write_file,
 )
-from tfrecord_io.file_formats.array_files.labelled_arrays import FILLS, Label, Project, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredArray, library_errors, needs_extra
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of, of_one_shape
 from tfrecord_io.format.format_registry import HDF5, NETCDF
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
-from tfrecord_io.schema.attributes import RECORD
+from tfrecord_io.schema.array_attributes import RECORD
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.system import named_temporary_folder

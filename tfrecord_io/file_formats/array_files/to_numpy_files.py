@@ -27,7 +27,7 @@ from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Call
-from tfrecord_io.schema.attributes import RECORD, attributes_of, dimension_names, dimensions_of
+from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output

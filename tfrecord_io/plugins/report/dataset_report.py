@@ -15,9 +15,9 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
-from tfrecord_io.plugins.report.document import document, number, percent
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
+from tfrecord_io.plugins.report.report_html import document, number, percent
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import as_list, paths_of
 from tfrecord_io.storage.write.atomic import open_output

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.datasets import dataset
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, printable, say
+from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer, datasets_in
 from tfrecord_io.progress import ProgressMeter

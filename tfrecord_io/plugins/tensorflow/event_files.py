@@ -11,11 +11,11 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.datasets import dataset
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.files_below import list_folder
 from tfrecord_io.format.protobuf import message_classes, parsed
 from tfrecord_io.format.serialized_tensor import parse_tensor
+from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import Options, StorageOptions, check_progress
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader

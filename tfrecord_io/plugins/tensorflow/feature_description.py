@@ -14,6 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.feature_types import Kind
+from tfrecord_io.schema.column_features import FEATURE_LIST, LIST, leaves
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.schema.field import CONTEXT, PARTS, Field
 from tfrecord_io.schema.field_makers import list_, scalar, sequence, tensor
@@ -30,7 +31,6 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, leaves
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, encoding_rules, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, value_type
 

@@ -22,7 +22,7 @@ from tfrecord_io.format.framing import HEADER_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.limits import Expansion
-from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
+from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources

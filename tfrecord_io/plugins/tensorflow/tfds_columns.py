@@ -20,7 +20,7 @@ from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable, say
-from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
+from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
 from tfrecord_io.remedies import Written
 from tfrecord_io.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm

@@ -58,11 +58,11 @@ from tfrecord_io.plugins.tensorflow.tfx_messages import (
     RepresentationMessage,
     SchemaMessage,
 )
+from tfrecord_io.schema.column_features import FEATURE_LIST, LIST, as_shape, fixed_part
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.schema.field import CONTEXT, CONVERSION_ERRORS, Field, check_names
 from tfrecord_io.schema.field_makers import tensor
 from tfrecord_io.schema.formats.text_forms import from_json, to_json
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, as_shape, fixed_part
 from tfrecord_io.schema.tensor_types import Shape, encoding_rules, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_number, kind_of

@@ -15,7 +15,7 @@ from tfrecord_io.display import name_advice
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.format.varint import delimited
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.plugins.tensorflow.list_block import CONTEXT, EXAMPLES, POSITION, RECORD
+from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.types import is_text_or_bytes
 from tfrecord_io.typing import Compression, Float64, OutputPath, ProgressLike, StorageLike, TableLike, WriteMode

@@ -19,7 +19,7 @@ from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_mode
 from tfrecord_io.options.write import ExportOptions, WriteOptions
-from tfrecord_io.plugins.tensorflow.source_features import SourceFeatures
+from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns, with_labels
 from tfrecord_io.read.open_scan import open_path

@@ -19,7 +19,7 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
 from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.shapes import ShapeColumns
+from tfrecord_io.plugins.vision.masks_and_keypoints import ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import InvalidBoxes, Path

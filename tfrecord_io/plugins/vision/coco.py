@@ -21,7 +21,7 @@ from tfrecord_io.options import StorageOptions, leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
-from tfrecord_io.plugins.vision.shapes import (
+from tfrecord_io.plugins.vision.masks_and_keypoints import (
     MOST_KEYPOINTS,
     Shape,
     ShapeColumns,

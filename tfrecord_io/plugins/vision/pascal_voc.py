@@ -29,7 +29,7 @@ from tfrecord_io.file_formats.files_below import (
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
-from tfrecord_io.plugins.vision.shapes import MOST_DIGITS, pixels_in
+from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.safe_names import refused

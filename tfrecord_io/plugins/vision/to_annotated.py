@@ -28,8 +28,8 @@ from tfrecord_io.plugins.vision.annotated_rows import (
     pixels_of,
     shortest,
 )
+from tfrecord_io.plugins.vision.masks_and_keypoints import check_segmentation, encode_mask, mask_of_png
 from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMAGES, SETS, check_image_set
-from tfrecord_io.plugins.vision.shapes import check_segmentation, encode_mask, mask_of_png
 from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS

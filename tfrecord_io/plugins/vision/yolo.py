@@ -25,7 +25,7 @@ from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
-from tfrecord_io.plugins.vision.shapes import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
+from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
 from tfrecord_io.storage.read.source import read_whole

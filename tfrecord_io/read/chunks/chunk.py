@@ -30,7 +30,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.feature_types import Kind, Layout, RecordType
 from tfrecord_io.options import LIMITS, MIB, ReadOptions
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
-from tfrecord_io.schema.observation import RecordRef
+from tfrecord_io.schema.inferred_type import RecordRef
 
 if TYPE_CHECKING:
     from tfrecord_io.engine.filtering_decoder import Prefilter

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.remedies import Written
-from tfrecord_io.schema.leaf import as_shape, fixed_part
+from tfrecord_io.schema.column_features import as_shape, fixed_part
 
 KINDS = {"int64": Kind.INT64, "float32": Kind.FLOAT, "string": Kind.BYTES}  # the dtypes that TensorFlow parses
 DTYPES = {kind: name for name, kind in KINDS.items()}

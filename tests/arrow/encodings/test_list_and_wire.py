@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.encodings.encoding import tensor_encoding
+from tfrecord_io.arrow.encodings.tensor_encoding import tensor_encoding
 from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS
 from tfrecord_io.testing import TensorEncodingSuite
 from tfrecord_io.testing.tensor_encoding_suite import NAMES

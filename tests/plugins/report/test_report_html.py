@@ -20,7 +20,7 @@ import tfrecord_io as tfr
 from arrow_tables import batches
 from rounds import rounds
 from tfrecord_io.cli.output import json_value
-from tfrecord_io.plugins.report.document import MAX_BYTES
+from tfrecord_io.plugins.report.report_html import MAX_BYTES
 
 TAGS = set(
     "html head meta title style body main header footer section article nav div p h1 h2 h3 h4 span small a ul li dl dt "

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.schema.attributes import KEY, attributes_of, with_attributes
+from tfrecord_io.schema.array_attributes import KEY, attributes_of, with_attributes
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8"))
 

@@ -13,13 +13,13 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter, valid_mask, variable_width
 from tfrecord_io.arrow.casts import Encode, category_encode, checked_cast, number_array, other_kinds
 from tfrecord_io.arrow.decode.lists import Restore, from_kinds, is_nothing, leaf_restore, slots, widen, wrap
-from tfrecord_io.arrow.encodings.encoding import DecodedCells, TensorEncoding, tensor_encoding
-from tfrecord_io.arrow.encodings.values import check_counts
+from tfrecord_io.arrow.encodings.list_and_wire import check_counts
+from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.leaf import RAW, Leaf
+from tfrecord_io.schema.column_features import RAW, Leaf
 from tfrecord_io.schema.tensor_types import Shape
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
 

@@ -9,7 +9,7 @@ import pytest
 
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.leaf import leaves, step_field, with_encoding
+from tfrecord_io.schema.column_features import leaves, step_field, with_encoding
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.schema.types import UnsupportedType, kind_of, value_type
 

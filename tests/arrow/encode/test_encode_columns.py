@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from arrow_tables import LEAVES, batches
 from rounds import rounds
-from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
+from tfrecord_io.arrow.encode.encode_columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.arrow.input.batch_source import with_nested
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.leaf import Leaf
+from tfrecord_io.schema.column_features import Leaf
 from tfrecord_io.schema.types import is_list_like
 
 ANY = settings(max_examples=rounds(400))

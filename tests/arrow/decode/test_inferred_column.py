@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from column_buffers import BYTES, FLOAT, INT, feature_list, lists, nothing, scalars
 from strategies import datasets
-from tfrecord_io.arrow.decode.observe import SeenColumns, observe
+from tfrecord_io.arrow.decode.inferred_column import SeenColumns, observe
 from tfrecord_io.engine.contract import ColumnBuffers, Plan, by_feature
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.observation import Observation, RecordRef, join_columns
+from tfrecord_io.schema.inferred_type import Observation, RecordRef, join_columns
 
 VALUES = {INT: st.integers(0, 3), FLOAT: st.just(0.5), BYTES: st.sampled_from([b"a", b"\xff"])}
 

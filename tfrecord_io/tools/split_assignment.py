@@ -27,7 +27,7 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.registry import listed
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
-from tfrecord_io.tools.record_copy import record_outputs
+from tfrecord_io.tools.record_outputs import record_outputs
 from tfrecord_io.write.writer import WriteReport
 
 T = TypeVar("T")

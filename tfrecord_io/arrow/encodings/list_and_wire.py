@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.casts import value_cast
-from tfrecord_io.arrow.encodings.encoding import DecodedCells, TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, ndarray_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.leaf import fixed_part
+from tfrecord_io.schema.column_features import fixed_part
 from tfrecord_io.schema.tensor_types import Shape
 
 KIND_OF_DTYPE = {**dict.fromkeys("biuMm", Kind.INT64), **dict.fromkeys("fc", Kind.FLOAT)}

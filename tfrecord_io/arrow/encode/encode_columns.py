@@ -20,17 +20,17 @@ from tfrecord_io.arrow.encode.encode_plan import (
     refuse_invalid,
     refuse_invalid_categories,
 )
-from tfrecord_io.arrow.encodings.encoding import TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.flatten import Rows, cut_steps, flatten
 from tfrecord_io.arrow.json_cells import json_column
-from tfrecord_io.arrow.nested_columns import nested_columns
+from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError, say
 from tfrecord_io.format.companions import companions
 from tfrecord_io.format.feature_types import Kind, Layout
+from tfrecord_io.schema.column_features import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
 from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
-from tfrecord_io.schema.leaf import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
 from tfrecord_io.schema.types import is_text, is_text_or_bytes, plain_kind, restored_type
 
 

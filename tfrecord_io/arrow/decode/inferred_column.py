@@ -22,7 +22,7 @@ from tfrecord_io.format.companions import companions, feature_of_companion
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.observation import KindCount, Observation, RecordRef, earliest, join, join_columns
+from tfrecord_io.schema.inferred_type import KindCount, Observation, RecordRef, earliest, join, join_columns
 
 _NO_ROWS = np.zeros(0, np.int64)
 _OF_NO_FILE = partial(RecordRef, None)

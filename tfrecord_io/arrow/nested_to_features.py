@@ -1,4 +1,4 @@
-"""Columns of any Arrow type as the plain columns that `schema.nested` describes: values, lengths, positions of nulls.
+"""Columns of any Arrow type as the plain columns that `nested_tree` describes: values, lengths, positions of nulls.
 
 A type that is stored as another one has a row in `_OPENED`.
 """
@@ -24,7 +24,7 @@ from tfrecord_io.arrow.buffers import (
 )
 from tfrecord_io.arrow.flatten import Rows, cut_lists, large, runs_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.schema.leaf import INTERVAL, Lists, Node, Represented, Struct, representation_of
+from tfrecord_io.schema.column_features import INTERVAL, Lists, Node, Represented, Struct, representation_of
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
 
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
@@ -67,8 +67,8 @@ def nested_columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) ->
 
     Examples
     --------
-    >>> from tfrecord_io.schema.leaf import with_encoding
-    >>> from tfrecord_io.schema.leaf import nested_tree
+    >>> from tfrecord_io.schema.column_features import with_encoding
+    >>> from tfrecord_io.schema.column_features import nested_tree
     >>> lists = pa.array([[[1, 2], []], None])
     >>> tree = nested_tree(with_encoding(pa.field("x", lists.type), "nested"))
     >>> [column.to_pylist() for column in nested_columns(lists, tree)]

@@ -15,7 +15,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.inference import inferred_schema
-from tfrecord_io.schema.observation import Observation, RecordRef, arrow_type, join, join_columns
+from tfrecord_io.schema.inferred_type import Observation, RecordRef, arrow_type, join, join_columns
 
 WHERES = st.builds(RecordRef, st.sampled_from(["a.tfrecord", "b.tfrecord"]), st.integers(0, 9), st.integers(0, 1))
 MAYBE = st.none() | WHERES

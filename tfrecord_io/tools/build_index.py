@@ -15,8 +15,8 @@ from tfrecord_io.index.find_index import write_index
 from tfrecord_io.log import logger
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter
+from tfrecord_io.read.build_column_index import FileIndex, at_a_time, index_columns, withdraw_if_replaced
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.index_columns import FileIndex, at_a_time, index_columns, withdraw_if_replaced
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source, total

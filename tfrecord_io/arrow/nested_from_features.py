@@ -1,4 +1,4 @@
-"""Columns put together from the arrays of their features, by the tree of `schema.nested`.
+"""Columns put together from the arrays of their features, by the tree of `nested_tree`.
 
 Files may be damaged, or of other writers: lengths are compared with the number of values before an array is made, and
 a row whose features contradict each other is a RowFault. A type that is stored as another one has a row in `_MADE`.
@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, number_view, offset_view, offsets_of, valid_mask
-from tfrecord_io.arrow.nested_columns import nested_columns
+from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
-from tfrecord_io.schema.leaf import (
+from tfrecord_io.schema.column_features import (
     Lists,
     Node,
     PlainLists,

@@ -25,7 +25,7 @@ from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.open_scan import open_indexed, open_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.leaf import ENCODING_KEY
+from tfrecord_io.schema.column_features import ENCODING_KEY
 from tfrecord_io.schema.tensor_types import is_fixed_shape_tensor
 from tfrecord_io.schema.types import is_list_like
 

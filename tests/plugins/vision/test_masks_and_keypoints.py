@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tfrecord_io.plugins.vision.shapes import (
+from tfrecord_io.plugins.vision.masks_and_keypoints import (
     check_segmentation,
     counts_of,
     decode_counts,
