@@ -107,7 +107,7 @@ _NO_MESSAGES = (
     "plugins/report/dataset_statistics",
     "schema/type_names",
     "cli/schema_text",
-    "cli/record_copy_commands",
+    "cli/write_commands",
     "testing/",
     "training/mixture.py",
     "training/windows.py",

@@ -1,28 +1,128 @@
-"""The commands of ``tfr`` that copy records as bytes: ``split``, ``merge``, ``compact``, …."""
+"""The commands of ``tfr`` that copy files or records, or change datasets: ``copy``, ``delete``, ``split``, …."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import IO, TYPE_CHECKING, Any, get_args
 
 import click
 
 from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.cli.common_options import (
+    EXAMPLES,
+    SourcesArgument,
     compression_option,
     file_modes,
+    modes,
     options,
     read_from,
     sources,
     target,
     type_option,
+    where_option,
+    with_stdin,
 )
 from tfrecord_io.cli.process import output_path
 from tfrecord_io.display import counted
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.typing import FileMode
 
 if TYPE_CHECKING:
     from tfrecord_io.write.writer import WriteReport
+
+
+def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    if "-" in paths:
+        raise click.BadParameter("standard input cannot be copied: pass the path of a file")
+    return with_stdin(ctx, argument, paths)
+
+
+@tfr.declare("Write")
+@options(
+    click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=_files),
+    target,
+    click.option(
+        "--verify",
+        type=click.Choice(["records", "bytes"]),
+        default="records",
+        show_default=True,
+        help="Verify the checksums of all records, or only those of the files.",
+    ),
+    click.option(
+        "--update",
+        is_flag=True,
+        help="Copy files that differ, by checksum, and remove those that SOURCE no longer has.",
+    ),
+    modes(*get_args(FileMode), default="that is an error"),
+    click.option("--all-files", is_flag=True, help="Copy all files of a directory, not only TFRecord files."),
+    where_option(
+        'Only partition folders (day=1/) that meet a condition, such as "day >= 5" or "day in [1, 2]". With --update, '
+        "the other folders of TARGET are kept."
+    ),
+    click.option("--dry-run", is_flag=True, help="Write nothing; print what would be copied and removed."),
+    click.option("--limit-rate", metavar="RATE", help="Maximum bytes per second, such as 100MB."),
+    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of files copied at a time."),
+    "storage_options",
+    "source_storage",
+    "target_storage",
+    "json",
+)
+def copy(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
+    """Copy files or whole datasets, and check every record on the way.
+
+    Files are copied unchanged. A dataset appears in one step, as one version; the same command continues a copy that
+    was killed. Within one store, such as S3, the store copies the files.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.copy import copy as copy_files
+
+    source = read_from(list(sources), keywords, record_type="bytes")
+    report = copy_files(source, target, progress=True, **keywords)
+    names = {"copied": list(report.copied), "removed": list(report.removed)} if report.dry_run else {}
+    output.print_result(as_json, {**report.to_dict(), **names}, report.title(), lines=report.lines())
+
+
+@tfr.declare("Write")
+@options(
+    click.argument("path", metavar="PATH"),
+    where_option(f"Remove rows that meet a condition, such as {EXAMPLES}"),
+    click.option("--dry-run", is_flag=True, help="Change nothing; report what would be removed."),
+    type_option("in the condition", "user=string"),
+    "storage_options",
+    "json",
+)
+def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
+    """Remove the rows that meet all conditions of --where.
+
+    PATH is a dataset with a manifest, one of its folders, or a single file. Shards with such rows are dropped or
+    rewritten in one step; other shards are left alone. Rows where a condition is null are kept.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.delete import delete as delete_rows
+
+    if filters is None:
+        raise click.UsageError("--where is required: it selects the rows to remove")
+    source = read_from(path, keywords, delete_rows)
+    report = delete_rows(source, filters=filters, progress=True, **keywords)
+    output.print_result(as_json, asdict(report), report._summary().text())
+
+
+@tfr.declare("Write")
+@options(click.argument("path", metavar="PATH"), "storage_options", "json")
+def adopt(path: str, as_json: bool, **keywords: Any) -> None:
+    """Write a manifest for files written by another tool.
+
+    PATH is a directory, with or without partition folders (day=1/). The files are read, but not changed. Afterwards,
+    rows can be appended, deleted and replaced.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.adopt import adopt as adopt_files
+
+    report = adopt_files(path, progress=True, **keywords)
+    value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
+    line = report._line(counted(report.bytes, "byte"))
+    output.print_result(as_json, {**value, "files": len(report.files)}, line)
 
 
 def _schema(ctx: click.Context, option: click.Parameter, file: IO[bytes] | None) -> Any:
