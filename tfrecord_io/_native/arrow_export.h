@@ -26,7 +26,7 @@ struct ArrowArray {
 
 namespace tfr {
 
-// Same numbers as arrow/decode/forms.py; kOther: a column that is left to the caller.
+// Same numbers as arrow/decode/batch_builder.py; kOther: a column that is left to the caller.
 enum class Value : int { kOther = -1, kNull = 0, kInt = 1, kBool = 2, kFloat = 3, kDouble = 4, kBytes = 5, kText = 6 };
 enum class Nesting : int { kNone = 0, kList = 1, kLargeList = 2, kFixedSizeList = 3 };
 

@@ -171,7 +171,7 @@ bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
 }
 
 // How many rows the batch may have with this many columns: a cell of eight bytes is assumed, whether it has a value or
-// not. It grows with the payloads; see options/expansion.py.
+// not. It grows with the payloads; see options/limits.py.
 int64_t Decoder::row_limit(size_t columns) const {
   constexpr int64_t kRatio = 512, kCell = 8;
   if (plan_.max_expansion < 0 || columns == 0) return INT64_MAX;
