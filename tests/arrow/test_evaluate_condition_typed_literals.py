@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.expressions import with_typed_literals as typed
+from tfrecord_io.arrow.evaluate_condition import with_typed_literals as typed
 from tfrecord_io.options.filters import condition_of
 
 f = pc.field

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rounds import rounds
 from suites.conditions import CONDITIONS, VALUES
-from tfrecord_io.arrow.expressions import values_of
+from tfrecord_io.arrow.evaluate_condition import values_of
 from tfrecord_io.options.filters import condition_of
 
 f = pc.field
