@@ -103,7 +103,8 @@ class _Embedding:
                 advice = f"it has: {', '.join(schema.names)}"
                 raise FeatureNotFoundError("the table has no such column of paths", feature=path, advice=advice)
             field = schema.field(path)
-            if not any(check(_plain(field.type)) for check in (t.is_string, t.is_large_string, t.is_null)):
+            plain = field.type.value_type if t.is_dictionary(field.type) else field.type
+            if not (t.is_string(plain) or t.is_large_string(plain) or t.is_null(plain)):
                 got = short_type_name(field.type, field.metadata)
                 raise SchemaError("paths are text", feature=path, expected="string", got=got)
             if new != path and new in schema.names:
@@ -178,10 +179,6 @@ class _Embedding:
                 f"the path '{printable(text)}' does not stay below the folder: {reason}", record=row, feature=feature
             )
         return fs, name
-
-
-def _plain(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if t.is_dictionary(type_) else type_
 
 
 def _texts(column: pa.Array) -> list[str | None]:

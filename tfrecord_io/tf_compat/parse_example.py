@@ -459,10 +459,6 @@ def row_lengths(partition: Partition, splits: FeatureValues, items: Array, *, ba
     return lengths, rows
 
 
-def _by_lengths(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
-    return splits.values, splits.counts
-
-
 def _by_limits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
     before = np.roll(splits.values, 1)
     before[splits.starts[splits.counts > 0]] = 0
@@ -500,7 +496,7 @@ def _by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
 
 
 _LENGTHS: dict[type, Callable[[FeatureValues, Array], tuple[Array, Array]]] = {
-    RowLengths: _by_lengths,
+    RowLengths: lambda splits, items: (splits.values, splits.counts),
     RowLimits: _by_limits,
     RowSplits: _by_splits,
     RowStarts: _by_starts,

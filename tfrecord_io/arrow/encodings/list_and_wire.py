@@ -1,4 +1,4 @@
-"""The encoding "list": the numbers of a cell are the values of the feature."""
+"""The encodings "list", the numbers of a cell as the values of the feature, and "wire", which reads raw bytes, too."""
 
 from __future__ import annotations
 

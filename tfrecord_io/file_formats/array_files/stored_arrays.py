@@ -163,7 +163,7 @@ def needs_extra(format: Format) -> Iterator[None]:
 
 def text_column(values: Array) -> pa.Array:
     """Text, or UTF-8, as a column; of two axes, of lists."""
-    return _listed(values, lambda cells: _text(cells))
+    return _listed(values, _text)
 
 
 def bytes_column(values: Array) -> pa.Array:

@@ -71,7 +71,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     files = TableFiles.resolve(paths, (JSON,), options)
     options = files.options
     inferred = _inferred(files, _known_types(options))
-    schema = declared_types(inferred, options, _can_parse)
+    schema = declared_types(inferred, options, lambda type_: parsed_type(type_) is not None)
     unexpected = "error"
     if options.schema is not None:
         names = [name for name in Schema.parse(options.schema).names if name in schema.names]
@@ -111,10 +111,6 @@ def _check_size(block: Block, path: str, options: SourceOptions) -> None:
         reason = expansion.excess(f"{rows} rows of {fields} different fields, mostly absent, take {size} bytes")
         advice = say("{}", expansion.advice(size)) | "convert the objects to lists of keys and values"
         raise DecodeError(reason, path=path, expected=expansion.room, got=size, advice=advice)
-
-
-def _can_parse(type_: pa.DataType) -> bool:
-    return parsed_type(type_) is not None
 
 
 def _known_types(options: SourceOptions) -> pa.Schema:
@@ -287,7 +283,7 @@ def line_blocks(file: Any, path: str) -> Iterator[Block]:
         if block.strip():
             _check_depth(block, path, row)
             yield Block(block, row)
-            row += 0 if ended else _rows(block)
+            row += 0 if ended else sum(1 for line in block.split(b"\n") if line.strip())
 
 
 def count_fields(block: bytes, most: int) -> tuple[int, int]:
@@ -349,10 +345,6 @@ def cut(block: Block, most_rows: int, path: str) -> Iterator[Block]:
         raise DecodeError(reason, path=path, record=block.row, expected="JSON lines", advice=advice)
     for begin in range(0, len(lines), most_rows):
         yield Block(b"\n".join(lines[begin : begin + most_rows]) + b"\n", block.row + begin)
-
-
-def _rows(block: bytes) -> int:
-    return sum(1 for line in block.split(b"\n") if line.strip())
 
 
 def _check_depth(block: bytes, path: str, row: int) -> None:

@@ -152,14 +152,10 @@ def _blocks(scan: Scan, schema: pa.Schema) -> Iterator[pa.Table]:
         for batch in batches:
             empty = False
             renamed = pa.Table.from_batches([batch]).rename_columns(schema.names)
-            yield renamed.cast(schema) if batch.num_columns else _rows(batch.num_rows)
+            # Of a block without columns, Ray counts the rows of a column of this name, which no user sees.
+            yield renamed.cast(schema) if batch.num_columns else pa.table({"__bsp_stub": pa.nulls(batch.num_rows)})
     if empty:
         yield empty_table(schema)
-
-
-def _rows(count: int) -> pa.Table:
-    """A block without columns: Ray counts the rows of a column of this name, which no user sees."""
-    return pa.table({"__bsp_stub": pa.nulls(count)})
 
 
 # ---- writing
