@@ -50,14 +50,13 @@ def test_dir_lists_public_names_alone() -> None:
     assert set(dir(tfr)) == {*tfr.__all__, *SHOWN_IN, "__version__"}
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_every_parameter_of_a_public_function_has_a_type(name: str) -> None:
-    call = public(name)
-    if isinstance(call, types.FunctionType):
-        signature = inspect.signature(call)
-        assert all(p.annotation is not p.empty for p in signature.parameters.values())
-        assert all(p.kind is not p.VAR_KEYWORD for p in signature.parameters.values())
-        assert signature.return_annotation is not signature.empty
+def test_every_parameter_of_a_public_function_has_a_type() -> None:
+    for name in PUBLIC:
+        if isinstance(call := public(name), types.FunctionType):
+            signature = inspect.signature(call)
+            assert all(p.annotation is not p.empty for p in signature.parameters.values()), name
+            assert all(p.kind is not p.VAR_KEYWORD for p in signature.parameters.values()), name
+            assert signature.return_annotation is not signature.empty, name
 
 
 # ---- type checkers
