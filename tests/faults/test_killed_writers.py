@@ -17,7 +17,7 @@ import pytest
 
 import tfrecord_io as tfr
 from killed_writer import ROWS, write
-from rounds import COMPLETE
+from rounds import COMPLETE, each_step
 
 LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp|_[0-9a-f]{16}-[0-9]{5}\.staged")
 SEED = 20_240_517
@@ -112,7 +112,7 @@ def test_killed_at_each_step(forker: Any, tmp_path: Path, name: str, first: int)
     """Each call that changes a directory is the last one once: for shards under the old names, and under others."""
     target = f"{tmp_path}/{name}"
     moments = set()
-    for step in range(1000):
+    for step in each_step(first):
         write(target, first - 1)
         answer = forker(target=target, first=first, step=step)
         found = generation(target)
@@ -131,7 +131,7 @@ def test_killed_at_each_step(forker: Any, tmp_path: Path, name: str, first: int)
 
 @pytest.mark.fault(67)
 def test_killed_at_the_first_write_leaves_nothing_or_everything(forker: Any, tmp_path: Path) -> None:
-    for step in range(1000):
+    for step in each_step():
         target = f"{tmp_path}/{step}/many"
         os.mkdir(os.path.dirname(target))
         answer = forker(target=target, first=3, step=step)
@@ -149,7 +149,7 @@ def test_killed_at_the_first_write_leaves_nothing_or_everything(forker: Any, tmp
 @pytest.mark.parametrize("exists", [True, False])
 def test_killed_while_appending_adds_all_rows_or_none(forker: Any, tmp_path: Path, exists: bool) -> None:
     moments = set()
-    for step in range(1000):
+    for step in each_step(exists):
         target = f"{tmp_path}/{step}/"
         os.mkdir(target)
         if exists:

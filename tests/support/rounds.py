@@ -8,7 +8,8 @@ what no run has found yet.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 from hypothesis import HealthCheck
 
@@ -30,6 +31,14 @@ def rounds(complete: int, reduced: int | None = None) -> int:
         return complete
     some = min(complete, max(10, complete // 10)) if reduced is None else reduced
     return min(some, 5) if QUICK else some
+
+
+def each_step(first: int = 0) -> Iterator[int]:
+    """The steps of a writer at which something happens to it: all in the complete run, otherwise each third.
+
+    Cases of a test that begin with another `first` have others.
+    """
+    return count(0 if COMPLETE else first % 3, 1 if COMPLETE else 3)
 
 
 def near(borders: Sequence[int], values: Sequence[int], reach: int = 3) -> list[int]:

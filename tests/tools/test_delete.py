@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from rounds import COMPLETE, IN_A_BUCKET, rounds
+from rounds import COMPLETE, IN_A_BUCKET, each_step, rounds
 from servers import Bucket
 from stopped_steps import stopping
 from tfrecord_io.cli import tfr as group
@@ -171,7 +171,7 @@ programs: dict[str, Any] = {
 
 
 @pytest.mark.timeout(1800)  # on a busy machine
-@settings(max_examples=rounds(300))
+@settings(max_examples=rounds(300, 12))
 @given(**programs)
 def test_what_remains_is_what_a_filter_leaves(
     parts: Any, partitioned: bool, indexes: list[str], steps: list[str], meanwhile: bool
@@ -353,11 +353,11 @@ def test_what_is_replaced_meanwhile_is_an_error(tmp_path: Path) -> None:
 
 def test_killed_at_each_step_it_is_as_before_or_done(tmp_path: Path) -> None:
     outcomes = set()
-    for steps in count():
-        folder = tmp_path / str(steps)
+    for step in each_step():
+        folder = tmp_path / str(step)
         tfr.write_tfrecord({"x": [1, 2, 3, 4], "d": [1, 1, 2, 3]}, folder, partition_by="d")
         with pytest.MonkeyPatch.context() as patch:
-            left = stopping(patch, steps)
+            left = stopping(patch, step)
             try:
                 tfr.delete(tfr.dataset(folder, threads=1), filters=[("x", "in", [1, 4])])
             except KeyboardInterrupt:

@@ -21,6 +21,7 @@ import tfrecord_io as tfr
 from in_processes import die_in_task, in_killed_process, part_of_task
 from killed_writer import die_after
 from reading import read_by
+from rounds import each_step
 from servers import Bucket
 from tfrecord_io.errors import PrecisionWarning
 from tfrecord_io.options.write import WriteOptions
@@ -143,7 +144,13 @@ def test_abort_leaves_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "columns"), [("commit", []), ("commit", ["day"]), ("abort", ["day"]), ("failing commit", [])]
+    ("end", "columns"),
+    [
+        ("commit", []),
+        pytest.param("commit", ["day"], marks=pytest.mark.complete),
+        ("abort", ["day"]),
+        ("failing commit", []),
+    ],
 )
 def test_uploads_of_killed_tasks_end_with_the_job(s3: Bucket, end: str, columns: list[str]) -> None:
     place = Place(s3.url("d"), {"storage_options": s3.storage_options}, s3)
@@ -504,20 +511,23 @@ def test_publishing_that_fails_leaves_no_shard(tmp_path: Path, monkeypatch: pyte
     assert [file.name for file in tmp_path.rglob("*")] == ["d", "_MANIFEST.json"]
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite", "overwrite_partitions"])
+MODES = ["append", "overwrite", "overwrite_partitions"]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_a_driver_killed_while_it_commits_folders(tmp_path: Path, mode: str) -> None:
     place = Place(str(tmp_path), {})
     tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", partition_by=["day"])
     before, seen = sorted(place.values("d/")), set()
-    for steps in count():
+    for step in each_step(MODES.index(mode)):
         writer = place.begin("d/", partition_by=["day"], mode=mode)
-        new = [1000 * steps + number for number in range(3)]
+        new = [1000 * step + number for number in range(3)]
         table = pa.table({"n": new, "day": ["1", "2", "new"], "hour": [0, 0, 0]})
         rows_before = tfr.read_table(f"{tmp_path}/d/", columns=["n", "day"]).to_pylist()
         is_kept = {"append": True, "overwrite": False}
         kept = [row["n"] for row in rows_before if is_kept.get(mode, row["day"] not in ("1", "2", "new"))]
         killed = commit_killed_after(
-            steps, writer, [writer.write_part(task, [table.slice(task, 1)]) for task in range(3)]
+            step, writer, [writer.write_part(task, [table.slice(task, 1)]) for task in range(3)]
         )
         values = sorted(place.values("d/"))
         assert values in (before, sorted(kept + new))
@@ -552,12 +562,12 @@ def test_a_driver_killed_while_it_commits_on_disk(tmp_path: Path) -> None:
     place = Place(str(tmp_path), {})
     current: list[int] = []
     seen = set()
-    for steps in count():
+    for step in each_step():
         writer = place.begin("train", mode="overwrite")
-        new = [steps] * (2 + steps % 2)
-        parts = [writer.write_part(task, rows(steps)) for task in range(len(new))]
-        writer.write_part(0, rows(steps))
-        killed = commit_killed_after(steps, writer, parts)
+        new = [step] * (2 + step % 2)
+        parts = [writer.write_part(task, rows(step)) for task in range(len(new))]
+        writer.write_part(0, rows(step))
+        killed = commit_killed_after(step, writer, parts)
         try:
             values = place.values()
         except FileNotFoundError:
@@ -577,15 +587,15 @@ def test_a_driver_killed_while_it_commits_on_disk(tmp_path: Path) -> None:
 def test_a_driver_killed_while_it_commits_in_a_bucket(conditional: Bucket, dying: dict[str, Any], exists: bool) -> None:
     storage = {"storage_options": conditional.storage_options}
     seen = set()
-    for steps in count():
-        place = Place(conditional.url(f"d{steps}"), storage)
+    for step in count():  # a request each
+        place = Place(conditional.url(f"d{step}"), storage)
         old = [-1] if exists else []
         if exists:
             first = place.begin("train")
             first.commit([first.write_part(0, rows(-1))])
         writer = place.begin("train", mode="overwrite" if exists else None)
         parts = [writer.write_part(task, rows(task)) for task in range(3)]
-        dying["left"] = steps
+        dying["left"] = step
         try:
             writer.commit(parts)
             killed = False

@@ -15,6 +15,7 @@ import tfrecord_io as tfr
 from killed_writer import die_after
 from reading import read_by
 from records import flip
+from rounds import each_step
 from servers import Bucket
 from suites.resumed_datasets import contents
 from tfrecord_io.storage.write.resume_journal import ResumeJournal
@@ -50,11 +51,11 @@ def test_a_process_killed_at_any_step_on_disk(tmp_path: Path, written: list[int]
     tfr.convert(sources, tmp_path / "whole" / "x@*", resume=True)
     whole = contents(tmp_path / "whole")
     taken_over = set()
-    for steps in count():
-        folder = tmp_path / f"out{steps}"
+    for step in each_step(exists):
+        folder = tmp_path / f"out{step}"
         if exists:
             tfr.write_tfrecord({"txt": ["old"] * 5}, folder / "x@5")
-        killed = convert_killed_after(steps, sources, folder / "x@*")
+        killed = convert_killed_after(step, sources, folder / "x@*")
         written.clear()
         if killed:
             tfr.convert(sources, folder / "x@*", resume=True, mode="overwrite")
@@ -65,7 +66,7 @@ def test_a_process_killed_at_any_step_on_disk(tmp_path: Path, written: list[int]
         if not killed:
             break
     assert taken_over == {0, 1, 2, 3}
-    assert steps > 15
+    assert step > 15
 
 
 def test_a_process_killed_at_any_step_in_a_bucket(
@@ -78,9 +79,9 @@ def test_a_process_killed_at_any_step_in_a_bucket(
     convert_flat(sources, conditional.url("whole/x@*"), resume=True, **storage)
     whole = [conditional.fs.cat(conditional.url(f"whole/x-{i:05d}-of-00003")) for i in range(3)]
     taken_over = set()
-    for steps in count():
-        target = f"out{steps}"
-        dying.update(left=steps, killed=False)
+    for step in count():  # a request each
+        target = f"out{step}"
+        dying.update(left=step, killed=False)
         with suppress(PermissionError):
             convert_flat(sources, conditional.url(f"{target}/x@*"), resume=True, **storage)
         killed, dying["left"] = dying["killed"], None

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any, ClassVar
@@ -17,7 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tfrecord_io as tfr
 from appending_writer import appenders
 from limited import set_limits
-from rounds import COMPLETE
+from rounds import COMPLETE, each_step
 from servers import Bucket
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths import manifest
@@ -99,7 +98,7 @@ def test_an_append_takes_few_requests_whatever_the_number_of_shards(
 
 def test_a_writer_that_is_killed_appends_all_or_nothing(conditional: Bucket, dying: dict[str, Any]) -> None:
     outcomes = set()
-    for left in count():
+    for left in each_step():
         dying.update(left=None)
         write(conditional, 1, f"{left}/")
         dying.update(left=left, killed=False)

@@ -6,7 +6,6 @@ import errno
 import pickle
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
-from itertools import count
 from typing import Any, ClassVar
 
 import pytest
@@ -15,6 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tfrecord_io as tfr
 from interposed import on_commit
 from limited import set_limits
+from rounds import each_step
 from servers import CHANGES, Bucket, around_requests
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import read_scan
@@ -124,7 +124,7 @@ def test_a_writer_killed_after_any_change_leaves_the_old_or_the_new_dataset(dyin
     fs, folder, live = dying
     write(fs, f"{folder}/train@3", 0, None)
     current, seen = 0, set()
-    for changes in count():
+    for changes in each_step():
         live(changes)
         shards = 2 + changes % 2
         try:
