@@ -75,6 +75,8 @@ SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord
 PROGRAMS = $(MAKE) --no-print-directory -j$(JOBS) -f tests/fuzz/Makefile
 
 export PYTHONSAFEPATH := 1
+# Bytecode is kept, also that of tests, whose assertions pytest rewrites: more than half of the time of a collection.
+export PYTHONDONTWRITEBYTECODE :=
 export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
