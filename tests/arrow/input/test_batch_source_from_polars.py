@@ -14,15 +14,16 @@ from tfrecord_io.arrow.input.batch_source import table_of_polars
 POLARS = tuple(map(int, pl.__version__.split(".")[:2]))
 
 
-@pytest.fixture
-def query(tmp_path: Path) -> pl.LazyFrame:
+@pytest.fixture(scope="module")
+def query(tmp_path_factory: pytest.TempPathFactory) -> pl.LazyFrame:
     """Over files, of which polars reads several batches."""
+    folder = tmp_path_factory.mktemp("query")
     for part in range(4):
         numbers = pl.arange(part * 50_000, (part + 1) * 50_000, eager=True)
         words = pl.Series(["a", "b"] * 25_000, dtype=pl.Enum(["a", "b"]))
         lists = pl.Series([[n, part] for n in numbers])
-        pl.DataFrame({"n": numbers, "word": words, "list": lists}).write_parquet(tmp_path / f"{part}.parquet")
-    return pl.scan_parquet(tmp_path / "*.parquet")
+        pl.DataFrame({"n": numbers, "word": words, "list": lists}).write_parquet(folder / f"{part}.parquet")
+    return pl.scan_parquet(folder / "*.parquet")
 
 
 def test_a_query_is_read_batch_by_batch(query: pl.LazyFrame) -> None:
