@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +36,14 @@ NESTED = COLUMNS.append_column("list", pa.array([[1, 2], [], None, [3]], pa.list
 NUMBERS = pa.table({"n": pa.array([3, 1, 2], pa.int64())})
 
 
+class Format(FormatSuite):
+    """Of these, only the complete run starts the command: standard input and output are the same for all formats."""
+
+    @pytest.mark.complete
+    def test_standard_input_and_output(self, records: Path, tmp_path: Path) -> None:
+        super().test_standard_input_and_output(records, tmp_path)
+
+
 class TestCsv(FormatSuite):
     name = "csv"
     rows = COLUMNS
@@ -57,7 +67,7 @@ class TestTsv(TestCsv):
         )
 
 
-class TestJson(FormatSuite):
+class TestJson(Format):
     name = "jsonl"
     rows = NESTED
     fields = 7  # with "base64" of bytes
@@ -81,7 +91,7 @@ class TestParquet(FormatSuite):
         assert self.read(tmp_path / "b.pq").equals(self.rows)
 
 
-class TestArrow(FormatSuite):
+class TestArrow(Format):
     name = "arrow"
     rows = NESTED
     damage = "damaged, or not a file of the format Arrow IPC"
@@ -94,7 +104,7 @@ class TestArrow(FormatSuite):
             assert self.read(tmp_path / name).equals(self.rows)
 
 
-class TestOrc(FormatSuite):
+class TestOrc(Format):
     name = "orc"
     rows = NESTED
     damage = "damaged, or not a file of the format ORC"
@@ -105,7 +115,7 @@ class TestOrc(FormatSuite):
         assert self.read(tmp_path / "b.orc").equals(self.rows)
 
 
-class TestNpy(FormatSuite):
+class TestNpy(Format):
     name = "npy"
     rows = NUMBERS
 
@@ -122,13 +132,13 @@ class TestNpy(FormatSuite):
         assert tfr.convert(tmp_path / "n.npy", tmp_path / "a.tfrecord").records == 0
 
 
-class TestNpz(FormatSuite):
+class TestNpz(Format):
     name = "npz"
     is_repeated = False  # it has the time of writing
     rows = pa.table({"n": pa.array([3, 1, 2], pa.int64()), "x": pa.array([0.5, 1.5, -1.0], pa.float32())})
 
 
-class TestHdf5(FormatSuite):
+class TestHdf5(Format):
     name = "hdf5"
     is_repeated = False  # it has the time of writing
     rows = pa.table(
@@ -145,7 +155,7 @@ class TestHdf5(FormatSuite):
         pytest.importorskip("h5py")
 
 
-class TestNetcdf(FormatSuite):
+class TestNetcdf(Format):
     name = "netcdf"
     is_repeated = False  # attributes are numbered by the time of writing
     rows = pa.table({"n": pa.array([3, 1, 2], pa.int32()), "x": pa.array([0.5, 1.5, -1.0], pa.float64())})
@@ -167,7 +177,7 @@ class TestClassicNetcdf(TestNetcdf):
                 file.createVariable(name, values.dtype, ("record",))[:] = values
 
 
-class TestIdx(FormatSuite):
+class TestIdx(Format):
     name = "idx"
     rows = pa.table({"label": pa.array([7, 2, 1], pa.uint8())})
     suffix = "-idx1-ubyte"
@@ -210,12 +220,12 @@ class TestWebDataset(FormatSuite):
         return [b"", content[:700], content[:-1700], b"nonsense" * 200]
 
 
-SUITES = [suite for suite in globals().values() if isinstance(suite, type) and issubclass(suite, FormatSuite)]
+SUITES = [suite for name, suite in globals().items() if name.startswith("Test")]
 
 
 @pytest.mark.plugins("tensorflow", "vision")
 def test_every_format_of_files_has_a_suite() -> None:
-    tested = {suite.name for suite in SUITES if suite is not FormatSuite}
+    tested = {suite.name for suite in SUITES}
     elsewhere = {"tfrecord", "elwc", "array_record", "coco", "voc", "yolo", "zarr", "tfds", "lerobot"}
     elsewhere |= {*FOLDERS.values()}
     assert {row.name for row in FORMATS.own} == tested | elsewhere
@@ -351,28 +361,21 @@ def test_a_package_adds_a_format(tmp_path: Path) -> None:
     install(tmp_path, "pipes_format", PIPES, FORMATS.group, {"pipes": "pipes_format:ROW"})
     (tmp_path / "a.pipes").write_text("# two rows\nant|1\nbee|2\n")
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-        command = [sys.executable, "-m", "tfrecord_io", "convert", *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
-        )
-
-    assert " pipes " in run("--help").stdout
-    assert "--comment TEXT" in run("--help").stdout
-    done = run("--where", "n > 1", "a.pipes", "wrong.tfrecord")
-    assert "not enough values to unpack" in done.stderr  # its first line is a comment
+    tfr.write_tfrecord({"name": [[1, 2]], "n": [1]}, tmp_path / "d.tfrecord")
     program = """
+import json
 import tfrecord_io as tfr
+from click.testing import CliRunner
+from tfrecord_io.cli import tfr as group
 own = {"source_options": {"comment": "#"}}
-print(tfr.convert("a.pipes", "a.tfrecord", columns=["n"], filters=[("name", "==", "bee")], **own).columns)
-print(tfr.convert("a.pipes", "a.tfrecord", **own).records)
+print(tfr.convert("a.pipes", "p.tfrecord", columns=["n"], filters=[("name", "==", "bee")], **own).columns)
+print(tfr.convert("a.pipes", "p.tfrecord", **own).records)
 try:
     tfr.write_tfrecord({"n": [1]}, "e.pipes")
 except ValueError as error:
     print(error)
 calls = (
-    ("a.tfrecord", {"source_options": {"comment": "#"}}),
+    ("p.tfrecord", {"source_options": {"comment": "#"}}),
     ("a.pipes", {"source_options": {"coment": "#"}}),
     ("a.pipes", {"limit": 1}),
 )
@@ -381,30 +384,48 @@ for source, keywords in calls:
         tfr.convert(source, "b.tfrecord", **keywords)
     except TypeError as error:
         print(error)
+for arguments in COMMANDS:
+    done = CliRunner().invoke(group, ["convert", *arguments])
+    print(json.dumps({"status": done.exit_code, "stdout": done.stdout, "stderr": done.stderr}))
 """
+    commands = [
+        ["--help"],
+        ["--where", "n > 1", "a.pipes", "wrong.tfrecord"],
+        ["--comment", "#", "a.pipes", "a.tfrecord", "--json"],
+        ["--comment", "#", "a.tfrecord", "x.tfrecord"],
+        ["--coment", "#", "a.pipes", "x.tfrecord"],
+        ["--to", "pipes", "a.tfrecord", "b"],
+        ["a.tfrecord", "c.pipes"],
+        ["--mode", "error", "a.tfrecord", "c.pipes"],
+        ["--from", "excel", "a", "b"],
+        ["d.tfrecord", "d.pipes"],
+    ]
     shown = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program.replace("COMMANDS", repr(commands))],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(tfr.__file__).parents[1])])},
         capture_output=True,
         text=True,
     )
     assert shown.stderr == ""
-    columns, records, refused, *messages = shown.stdout.splitlines()
+    lines = shown.stdout.splitlines()
+    columns, records, refused, *messages = lines[: -len(commands)]
     assert (columns, records) == ("('n',)", "2")
     assert ".pipes is the suffix of another format; end the name in .tfrecord; tfr.convert makes .pipes" in refused
     assert "source_options= has 'comment', which TFRecord does not have" in messages[0]
     assert "has 'coment', which Pipes does not have; did you mean 'comment'?" in messages[1]
     assert "limit= is only for TFRecord, ArrayRecord and TFDS sources, and 'a.pipes' is Pipes" in messages[2]
-    (tmp_path / "a.tfrecord").unlink()
-    assert run("--comment", "#", "a.pipes", "a.tfrecord", "--json").returncode == 0
-    assert "--comment is only for Pipes sources" in run("--comment", "#", "a.tfrecord", "x.tfrecord").stderr
-    assert "No such option" in run("--coment", "#", "a.pipes", "x.tfrecord").stderr
-    assert run("--to", "pipes", "a.tfrecord", "b").returncode == 0
-    assert (tmp_path / "b").read_text() == "ant|1\nbee|2\n"
-    assert run("a.tfrecord", "c.pipes").returncode == 0
-    assert "the file exists" in run("--mode", "error", "a.tfrecord", "c.pipes").stderr
-    assert "'pipes'" in run("--from", "excel", "a", "b").stderr
-    tfr.write_tfrecord({"name": [[1, 2]], "n": [1]}, tmp_path / "d.tfrecord")
-    assert "a column of list<int64> cannot be stored in this file format" in run("d.tfrecord", "d.pipes").stderr
+    run = [SimpleNamespace(**json.loads(line)) for line in lines[-len(commands) :]]
+    help, uncommented, made, of_another, misspelled, given, by_suffix, existing, unknown, nested = run
+    assert " pipes " in help.stdout
+    assert "--comment TEXT" in help.stdout
+    assert "not enough values to unpack" in uncommented.stderr  # its first line is a comment
+    assert made.status == 0
+    assert "--comment is only for Pipes sources" in of_another.stderr
+    assert "No such option" in misspelled.stderr
+    assert given.status == by_suffix.status == 0
+    assert (tmp_path / "b").read_text() == (tmp_path / "c.pipes").read_text() == "ant|1\nbee|2\n"
+    assert "the file exists" in existing.stderr
+    assert "'pipes'" in unknown.stderr
+    assert "a column of list<int64> cannot be stored in this file format" in nested.stderr
     assert not (tmp_path / "d.pipes").exists()
