@@ -22,7 +22,7 @@ from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.write.atomic import open_output
 
-SCHEDULES = rounds(500)
+SCHEDULES = rounds(500, 30)
 TOGETHER = 16
 SIZE = 20_000
 STORM = 10**9

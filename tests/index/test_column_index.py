@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import set_limits
 from reading_modes import small_index_groups
+from rounds import rounds
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.index import column_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
@@ -199,7 +200,7 @@ def test_a_damaged_index_is_a_corrupt_record_error(tmp_path: Path) -> None:
     content, rng = index.read_bytes(), random.Random(0)
     expected = list(range(0, 50, 2))
     wanted = fields(path, "text", "x")
-    for round_ in range(400):
+    for round_ in range(rounds(400, 100)):
         damaged = bytearray(content)
         if round_ % 4 == 0:
             del damaged[rng.randrange(len(content)) :]

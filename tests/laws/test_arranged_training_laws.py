@@ -143,7 +143,7 @@ reads = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=rounds(400))
+@settings(max_examples=rounds(400, 15))
 @given(
     read=reads,
     by=st.sampled_from(["a", "b", "ab"]),
@@ -167,7 +167,7 @@ def test_batches_of_buckets(
         check(paths, {**options, **arranged}, expected, taken)
 
 
-@settings(max_examples=rounds(400))
+@settings(max_examples=rounds(400, 15))
 @given(
     read=reads,
     room=st.sampled_from([{"a": 8}, {"a": 8, "b": 8}, {"a": 12, "b": 9}, {"a": 30, "b": 5}]),
@@ -198,7 +198,7 @@ def test_packed_batches(
         check(paths, {**options, **arranged}, expected, taken)
 
 
-@settings(max_examples=rounds(200))
+@settings(max_examples=rounds(200, 10))
 @given(
     read=st.fixed_dictionaries(
         {"shuffle_buffer": st.sampled_from([0, 3, 50]), "worker": st.sampled_from([(0, 1), (1, 2)])}

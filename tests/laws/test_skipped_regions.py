@@ -56,7 +56,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 }
 
 
-@settings(max_examples=rounds(1200), deadline=None)
+@settings(max_examples=rounds(1200, 40), deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(sorted(CALLS)), st.sampled_from([1, 2]), st.booleans())
 def test_each_region_is_asked_about_once_and_reported_in_order(seed: int, how: str, threads: int, embed: bool) -> None:
     rng = random.Random(seed)

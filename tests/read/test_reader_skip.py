@@ -20,6 +20,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, field, flip, floats, framed, int64s, written
+from rounds import rounds
 from strategies import sequence_example
 from tfrecord_io.arrays.read_arrays import scan_arrays
 from tfrecord_io.arrow.row_fault import RowFault
@@ -259,7 +260,7 @@ IMAGES = {"x": "int64", "im": tfr.image((2, 3, 3))}
     taken=st.integers(1, 12),
     threads=st.sampled_from([1, 2]),
 )
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 def test_batches_lack_only_the_rows_that_arrays_cannot_hold(
     bad: set[int], batch_size: int, buffer: int, drop_last: bool, taken: int, threads: int
 ) -> None:

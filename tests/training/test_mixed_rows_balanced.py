@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
+from rounds import rounds
 from training_batches import going_on
 
 COUNTS = {"cat": 60, "dog": 25, "emu": 5}
@@ -106,7 +107,7 @@ def test_frequencies_are_within_three_standard_deviations(folder: Path, buffer: 
     check(dogs == 0, 0.75 if weights else 0.5, len(dogs))
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(
     data=st.data(),
     stop=st.sampled_from(["first", "all", "never"]),
@@ -130,7 +131,7 @@ def test_a_state_continues_exactly(
     assert again[: len(before)] == before or stop == "never"
 
 
-@settings(max_examples=20)
+@settings(max_examples=rounds(20))
 @given(stop=st.sampled_from(["first", "all"]), workers=st.integers(1, 8), buffer=st.sampled_from([0, 9]))
 def test_workers_share_the_rows(folder: Path, stop: str, workers: int, buffer: int) -> None:
     mixture = balanced(folder, stop=stop)

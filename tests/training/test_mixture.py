@@ -99,7 +99,7 @@ def test_frequencies_are_within_three_standard_deviations(folder: Path, weights:
     assert (np.abs(np.bincount(sources, minlength=3) - shares * len(sources)) <= 3 * deviations).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(
     data=st.data(),
     stop=st.sampled_from(["first", "all", "never"]),
@@ -125,7 +125,7 @@ def test_a_state_continues_exactly(
     assert rows_of(itertools.islice(again, at)) == before
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(
     stop=st.sampled_from(["first", "all"]),
     workers=st.integers(1, 8),

@@ -157,7 +157,7 @@ def test_a_dataset_has_them_in_every_form(dataset: tfr.Dataset, length: int, str
         source[len(source)]
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(
     form=forms,
     buffer=st.sampled_from([0, 5, 40]),
@@ -295,7 +295,7 @@ def test_lists_of_episodes_in_windows_by_number(tmp_path: Path) -> None:
         by_number(windowed, pad_to=(3, "multiple"))
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(
     form=forms,
     buffer=st.sampled_from([0, 30]),
@@ -331,7 +331,7 @@ def test_equal_parts_are_runs_of_the_windows(
         )
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(
     form=forms,
     buffer=st.sampled_from([0, 30]),
@@ -413,7 +413,7 @@ def test_mixtures_draw_the_windows_of_their_parts(dataset: tfr.Dataset, form: di
         mixed.select(["id"])
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(
     form=forms,
     stop=st.sampled_from(["first", "all", "never"]),

@@ -84,7 +84,7 @@ def test_another_dimension_some_columns_and_stored_values(tmp_path: Path, kind: 
         assert arrays(path, columns=["lat"], record_dim=record_dim)["lat"].values.tolist() == [[51.5]] * rows
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=rounds(40), deadline=None)
 @given(
     kind=st.sampled_from(["zarr2", "zarr3", "scipy"]),
     dtype=st.sampled_from(["i1", "i2", "i4", "f4", "f8"]),
@@ -234,7 +234,7 @@ def test_attributes_of_any_type_are_errors_or_do_no_harm(tmp_path: Path) -> None
     values = [0.5, "abc", b"x", [1, 2, 3], np.array([[1.0]]), np.nan, np.inf, -1, 2**63 - 1, True, "bool", np.zeros(0)]
     values += ["days since 2000", "s since 1", "days since -5000-01-01", "timedelta64[banana]", "noleap"]
     random = Random(1)
-    for _ in range(rounds(1500)):
+    for _ in range(rounds(1500, 50)):
         with h5py.File(tmp_path / "a.h5", "w") as file:
             for name in ("v", "w"):
                 array = np.array([1, 2, 3]).astype(random.choice(["i1", "u2", "i8", "f4", "f8", "?"]))

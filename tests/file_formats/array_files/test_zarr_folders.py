@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import tfrecord_io as tfr
-from rounds import COMPLETE
+from rounds import COMPLETE, rounds
 
 zarr = pytest.importorskip("zarr")
 
@@ -34,7 +34,7 @@ def group(path: Path, version: int = 3, **arrays: Any) -> Any:
     return made
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(
     st.sampled_from(DTYPES).flatmap(
         lambda dtype: npst.arrays(

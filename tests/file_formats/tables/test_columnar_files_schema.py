@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from rounds import rounds
 
 ROWS = 3
 COLUMNS: dict[str, tuple[Any, Any]] = {
@@ -47,7 +48,7 @@ COLUMNS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(
     st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=5, unique=True),
     st.sampled_from(["parquet", "feather"]),

@@ -48,7 +48,7 @@ SCHEMA = pa.schema([("n", pa.int64()), ("f", pa.float32()), ("s", pa.string()), 
 TYPES = {"n": "int64", "f": "float32", "s": "string", "b": "bool"}
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=rounds(60), derandomize=True, deadline=None)
 @given(rows=ROWS, delimiter=st.sampled_from([None, ";", "\t"]))
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: Any, delimiter: Any) -> None:
     folder = tmp_path_factory.mktemp("csv")
@@ -63,7 +63,7 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
     assert actual.schema.equals(table.schema)
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=rounds(40), derandomize=True, deadline=None)
 @example(rows=[{"n": None, "f": np.inf, "s": None, "b": None}], encoding="utf-8-sig", suffix="jsonl")
 @given(rows=ROWS, encoding=st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]), suffix=st.sampled_from(["csv", "jsonl"]))
 def test_text_with_a_byte_order_mark(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
+from rounds import rounds
 from servers import Bucket
 from tfrecord_io.file_formats.tables import json_files
 
@@ -41,7 +42,7 @@ TYPES = {"n": "int64", "f": "float32", "s": "string", "b": "binary", "lists": "l
 TYPES |= {"day": "date32", "times": "list<time64[us]>"}
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=rounds(40), derandomize=True, deadline=None)
 @given(rows=ROWS)
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: Any) -> None:
     folder = tmp_path_factory.mktemp("json")

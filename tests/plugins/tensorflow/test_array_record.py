@@ -148,7 +148,7 @@ def test_mutants_are_refused_or_read(tmp_path: Path) -> None:
     rng = random.Random(2)
     seed = write(tmp_path / "a.array_record", PAYLOADS[:20], "group_size:3").read_bytes()
     path, target = tmp_path / "b.array_record", tmp_path / "b.tfrecord"
-    for _ in range(rounds(4_000)):
+    for _ in range(rounds(4_000, 120)):
         content = bytearray(seed)
         for _ in range(rng.randrange(1, 4)):
             begin = rng.randrange(min(len(content), 2_000) if rng.random() < 0.7 else len(content))

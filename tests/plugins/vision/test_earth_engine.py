@@ -86,7 +86,7 @@ def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
             tfr.formats.read_earth_engine(tfr.dataset(renamed, columns=["B4"]), MIXER)
 
 
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 @given(
     orders=st.tuples(st.permutations(range(8)), st.permutations(range(24))),
     shift=st.sampled_from([0, 0, 0.5, 1, -1, 24]),
@@ -140,7 +140,7 @@ def layouts(draw: Any) -> dict[str, Any]:
     return {**MIXER, "patchDimensions": [width, height], "patchesPerRow": per_row, "totalPatches": per_row * rows}
 
 
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 @given(mixer=layouts(), channels=st.integers(1, 3), dtype=st.sampled_from(["f4", "i2", "?", ">i8", "u1"]))
 def test_what_is_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, mixer: dict[str, Any], channels: int, dtype: str

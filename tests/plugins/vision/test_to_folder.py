@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import tfrecord_io as tfr
+from rounds import rounds
 from servers import Bucket
 from transfers import convert_flat
 
@@ -86,7 +87,7 @@ def test_names_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> N
     assert sorted(os.listdir(tmp_path / "numbered")) == ["00000000.bin", "00000001.bin", "metadata.csv"]
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=rounds(100), derandomize=True, deadline=None)
 @given(name=st.text() | st.lists(st.sampled_from(["a", "..", ".", "", "/", "\\", "C:", "~"])).map("/".join))
 def test_no_name_writes_outside(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     folder = tmp_path_factory.mktemp("names")
@@ -214,7 +215,7 @@ HEADS = {".wav": b"RIFF....WAVE", ".webp": b"RIFF....WEBP", ".flac": b"fLaC", ".
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.binary(), min_size=1))
-@settings(max_examples=20)
+@settings(max_examples=rounds(20))
 def test_a_folder_of_files_and_back(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, "in")
