@@ -68,6 +68,7 @@ COMMANDS: list[list[str]] = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "name", ["none.tfrecord", "cut.tfrecord", "bad.tfrecord", "*.tfrecord", "x@3", "good.tfrecord"]
 )
@@ -138,6 +139,7 @@ CALLS: dict[str, Callable[[str, str], Any]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "name", ["none.tfrecord", "cut.tfrecord", "bad.tfrecord", "*.tfrecord", "x@3", "good.tfrecord"]
 )

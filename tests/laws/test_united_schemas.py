@@ -221,6 +221,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("in_lists", [False, True])
 @pytest.mark.parametrize("forms", FORMS, ids=["floats", "integers"])
 def test_what_is_appended_in_several_forms_is_read(tmp_path: Path, forms: Any, in_lists: bool) -> None:

@@ -221,6 +221,7 @@ def test_damaged_records_are_left_out_and_named(engine: str, tmp_path: Path, ind
 # ---- processes and threads
 
 
+@pytest.mark.matrix
 @pytest.mark.fault(65)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_other_processes_can_look_up(paths: list[Path], method: str) -> None:

@@ -182,6 +182,7 @@ def readers() -> list[EpochReader]:
     return [each for each in gc.get_objects() if isinstance(each, EpochReader)]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["files", "windows", "mixture", "balanced"])
 @pytest.mark.parametrize("end", ["closed", "dropped", "consumed"])
 def test_what_it_reads_is_freed_with_it(tmp_path: Path, kind: str, end: str) -> None:

@@ -115,6 +115,7 @@ VALUES = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("nesting", ["value", "list", "large_list", "fixed"])
 @pytest.mark.parametrize("name", TYPES)
 def test_values_that_fit_a_declared_type_and_others(tmp_path: Path, name: str, nesting: str) -> None:
@@ -126,6 +127,7 @@ def test_values_that_fit_a_declared_type_and_others(tmp_path: Path, name: str, n
     compare(path, schema=tfr.Schema([tfr.typing.Field("x", wrapped[nesting], required=True)]))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float16", "bool", "complex64", "bfloat16"])
 @pytest.mark.parametrize("shape", [(), (4,), (2, 2), (2, 0), (1, 2, 2)], ids=str)
 def test_tensors_and_what_their_companions_state(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
