@@ -72,26 +72,16 @@ def message_strings() -> Iterator[tuple[str, str]]:
     """The texts with spaces in the package that are not docstrings, and where they are; ``{}`` are values."""
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
-        if name == "call_errors.py" or name in (
-            "plugins/report/report_html.py",
-            "plugins/report/report_html.py",
-            "plugins/report/report_html.py",
-        ):
+        if name in ("call_errors.py", "plugins/report/report_html.py"):
             continue  # texts of documentation, and HTML
-        tree = ast.parse(path.read_text("utf-8"))
-        inner = set(map(id, _docstrings(tree)))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.JoinedStr):
-                inner |= {id(child) for child in ast.walk(node) if child is not node}
-        for node in ast.walk(tree):
-            if id(node) not in inner and (text := _text(node)) is not None and " " in text:
+        nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+        inner = docstrings | {id(child) for node in joined for child in ast.walk(node) if child is not node}
+        for node in nodes:
+            is_text = isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in inner
+            if is_text and (text := _text(node)) is not None and " " in text:
                 yield f"{name}:{node.lineno}", text  # type: ignore[attr-defined]
-
-
-def _docstrings(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield node.value
 
 
 def _text(node: ast.AST) -> str | None:
