@@ -20,7 +20,7 @@ import tfrecord_io as tfr
 from counted_calls import calls
 from reading import read_by
 from records import framed
-from rounds import IN_A_BUCKET
+from rounds import COMPLETE, IN_A_BUCKET
 from servers import Bucket, s3_bucket
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import StorageOptions
@@ -52,21 +52,22 @@ def make(root: Path, folders: int) -> str:
     return f"{root}/"
 
 
+FEW = 100 if COMPLETE else 50
 USES: dict[str, tuple[int, Callable[[str], Any]]] = {
-    "dataset": (1000, tfr.dataset),
-    "count": (1000, tfr.count),
-    "filter": (100, lambda path: tfr.read_table(path, filters=[("day", "==", 7)])),
-    "pickle": (100, lambda path: tfr.dataset(path).__reduce__()),
-    "open_random": (100, lambda path: tfr.open_random(path).close()),
-    "salvage": (100, lambda path: tfr.salvage(path, f"{path}/../salvaged/", dry_run=True)),
-    "verify": (100, lambda path: tfr.verify(tfr.dataset(path, threads=1))),
+    "dataset": (1000 if COMPLETE else FEW, tfr.dataset),
+    "count": (1000 if COMPLETE else FEW, tfr.count),
+    "filter": (FEW, lambda path: tfr.read_table(path, filters=[("day", "==", 7)])),
+    "pickle": (FEW, lambda path: tfr.dataset(path).__reduce__()),
+    "open_random": (FEW, lambda path: tfr.open_random(path).close()),
+    "salvage": (FEW, lambda path: tfr.salvage(path, f"{path}/../salvaged/", dry_run=True)),
+    "verify": (FEW, lambda path: tfr.verify(tfr.dataset(path, threads=1))),
 }
 
 
 @pytest.fixture(scope="module")
 def datasets(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
     root = tmp_path_factory.mktemp("datasets")
-    return {folders: make(root / str(folders), folders) for folders in (100, 1000, 10_000)}
+    return {folders: make(root / str(folders), folders) for folders in (FEW, 10 * FEW, *([10_000] if COMPLETE else []))}
 
 
 @pytest.mark.parametrize("use", USES)
