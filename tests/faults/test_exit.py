@@ -129,6 +129,7 @@ def run(code: str, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", START + code, path], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.matrix
 @pytest.mark.storm
 @pytest.mark.parametrize(
     ("code", "status", "threads"),

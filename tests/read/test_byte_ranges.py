@@ -306,6 +306,7 @@ def test_errors_in_pieces_have_the_offset_in_the_file_and_no_record_index(tmp_pa
     assert caught.value.offset == len(framed(*[example(x=int64s(i)) for i in range(900)]))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("index", [False, True], ids=["headers", "index"])
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "looks"])
 def test_pieces_of_a_bucket_are_prefetched_in_order(bucket: Bucket, index: bool, stream: bool) -> None:
@@ -344,6 +345,7 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
     assert pa.concat_tables([read_scan(piece) for piece in scan.split(5)]) == table
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("compression", CODECS.names())
 def test_compressed_shards_of_a_bucket_are_prefetched_in_order(bucket: Bucket, compression: str) -> None:
     options = {"storage_options": bucket.storage_options}

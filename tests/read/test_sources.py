@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from rounds import COMPLETE, rounds
 from tfrecord_io.options import unwrapped
 from tfrecord_io.options.names_in_other_libraries import REFUSED, of_dataset
 from tfrecord_io.tools.build_index import check_indexes, write_indexes
@@ -285,8 +286,17 @@ def outcome(run: Run, make: Callable[[], Any], files: Path, place: Path) -> Any:
         return type(error), str(error)
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("call", CALLS)
+def tried() -> Iterator[tuple[str, str]]:
+    """Each call with each kind of source in the complete run; otherwise with one of those that select alike."""
+    alike: dict[tuple[bool, bool, bool], list[str]] = {}
+    for name, kind in KINDS.items():
+        alike.setdefault((kind.rows, kind.columns, kind.piece), []).append(name)
+    for number, call in enumerate(CALLS):
+        for names in alike.values():
+            yield from ((call, name) for name in (names if COMPLETE else [names[number % len(names)]]))
+
+
+@pytest.mark.parametrize(("call", "name"), [*tried()])
 def test_each_call_takes_each_source(
     call: str, name: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -437,6 +447,7 @@ _WITHOUT_COLUMNS = ("RecordReader", "verify", "salvage", "copy", "compact", "del
 
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+@pytest.mark.matrix
 @pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("call", CALLS)
@@ -606,6 +617,7 @@ def test_a_dataset_brings_its_options(damaged: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+@pytest.mark.matrix
 @pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("has_schema", [False, True])
 @pytest.mark.parametrize("call", CALLS)
@@ -777,7 +789,7 @@ def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=rounds(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_of_any_selections_are_read_and_copied(data: st.DataObject, tmp_path: Path) -> None:
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     suffix = data.draw(st.sampled_from(["", ".gz"]))

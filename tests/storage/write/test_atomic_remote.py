@@ -45,6 +45,7 @@ def write(url: str, data: bytes, **kwargs: Any) -> None:
         assert out.offset == len(data)
 
 
+@pytest.mark.matrix
 @CONTENTS
 @pytest.mark.parametrize("mode", [None, "error"])
 def test_written_file_appears_at_commit(bucket: Bucket, data: bytes, mode: str | None) -> None:

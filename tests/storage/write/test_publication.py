@@ -331,6 +331,7 @@ def write_record(path: str, keywords: dict[str, Any]) -> None:
     output.commit()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", [None, "overwrite"])
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize(
