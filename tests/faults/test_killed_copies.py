@@ -111,13 +111,13 @@ def check(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_on_the_disk(tmp_path: Path, native_engine: None) -> None:
-    check(f"{tmp_path}/a", f"{tmp_path}/b", {}, of_directories, 40, rounds(50))
+    check(f"{tmp_path}/a", f"{tmp_path}/b", {}, of_directories, 40, rounds(50, 8))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_to_a_bucket(s3: Bucket, native_engine: None) -> None:
     storage = {"storage_options": s3.storage_options}
-    check(s3.url("a"), s3.url("b"), storage, of_requests, 30, rounds(50))
+    check(s3.url("a"), s3.url("b"), storage, of_requests, 30, rounds(50, 8))
 
 
 def failing_commit(number: int, text: str, part: str = "") -> Callable[[OutputFile], None]:
