@@ -139,7 +139,8 @@ def check(place: Place, data: st.DataObject, kinds: str, order: int, *, same: bo
     assert all(issubclass(warning.category, tfr.errors.StaleIndexWarning) for warning in caught)
     assert not same or not caught, stale
     if "columns" in kinds:
-        assert bool(used) == (old == new)
+        if expected[3] < len(rows):  # else all of the file is read, without an index
+            assert bool(used) == (old == new)
         assert bool(stale) == (old != new)
 
 
@@ -172,7 +173,7 @@ def test_in_a_bucket(s3: Bucket, small: bool, monkeypatch: pytest.MonkeyPatch) -
     for most in (record_index._SOME, find_index._HEADERS):
         monkeypatch.setitem(most, False, 64)
 
-    @settings(max_examples=rounds(10))
+    @settings(max_examples=rounds(10, 5))
     @given(data=st.data(), **WAYS)
     def law(data: st.DataObject, kinds: str, order: int, same: bool) -> None:
         place = in_bucket(s3)
