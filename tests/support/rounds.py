@@ -33,12 +33,12 @@ def rounds(complete: int, reduced: int | None = None) -> int:
     return min(some, 5) if QUICK else some
 
 
-def each_step(first: int = 0) -> Iterator[int]:
-    """The steps of a writer at which something happens to it: all in the complete run, otherwise each third.
+def each_step(first: int = 0, every: int = 3) -> Iterator[int]:
+    """The steps of a writer at which something happens to it: all in the complete run, otherwise one of `every` few.
 
     Cases of a test that begin with another `first` have others.
     """
-    return count(0 if COMPLETE else first % 3, 1 if COMPLETE else 3)
+    return count() if COMPLETE else count(first % every, every)
 
 
 def near(borders: Sequence[int], values: Sequence[int], reach: int = 3) -> list[int]:
