@@ -145,6 +145,10 @@ FOUND = {
     "an upload that was completed, whose answer and the look for it were lost": (
         "kms fixed write:13 ; write_indexed:25 | merge convert | count table salvage @ 45!timeout+ 84>1 86!slow"
     ),
+    "a shard of a writer before the one that was overtaken": (
+        "azure fixed write:4 ; write_indexed:7 | compact clean write:19 | write:20 "
+        "@ 3>1 14>2 19>0 25>2 37>0 54>2 55>1 59>0 62>1 82>2"
+    ),
     "rows that were published, and joined, by a writer whose last answer was lost": (
         "gcs fixed ; write:5 compact | write_indexed:8 @ 10>1 27!timeout+"
     ),

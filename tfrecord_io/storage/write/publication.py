@@ -477,12 +477,9 @@ class Publication:
         if manifest is None or manifest.id == new.id:
             return () if manifest is None else manifest.staged_before
         kept = {file.staged for file in new.files}
-        names = [f.staged for f in manifest.files if f.staged not in kept]
-        fence = self._place.fence(manifest.id)
-        if fence is not None:  # else conditions stop the writers before that one
-            names = [*manifest.staged_before, *names]
+        names = [*manifest.staged_before, *(f.staged for f in manifest.files if f.staged not in kept)]
         if not self._grows or names or manifest.replaces:  # else its writer removes nothing any more
-            names.append(fence)
+            names.append(self._place.fence(manifest.id))
         # A copy that is made again has the names of the one before, of which writers in between have a note.
         return tuple(dict.fromkeys(name for name in names if name is not None and name not in kept))
 
