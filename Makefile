@@ -29,7 +29,7 @@
 # would shadow the installed one and lose the kernel.
 
 PYTHON ?= python3
-JOBS ?= 2
+JOBS ?= 3
 PYTEST_ARGS ?=
 FOR ?=
 STORM ?= 0
