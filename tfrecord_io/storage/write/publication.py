@@ -477,7 +477,9 @@ class Publication:
         if manifest is None or manifest.id == new.id:
             return () if manifest is None else manifest.staged_before
         kept = {file.staged for file in new.files}
-        names = [*manifest.staged_before, *(f.staged for f in manifest.files if f.staged not in kept)]
+        names = [f.staged for f in manifest.files if f.staged not in kept]
+        if self._place.is_conditional:  # elsewhere a lock or a claim stops the writers before that one
+            names = [*manifest.staged_before, *names]
         if not self._grows or names or manifest.replaces:  # else its writer removes nothing any more
             names.append(self._place.fence(manifest.id))
         # A copy that is made again has the names of the one before, of which writers in between have a note.
