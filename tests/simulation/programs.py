@@ -217,6 +217,11 @@ def _last_deleted(rows: Batch) -> int:
 _NOT_TWICE = (_appended, _created, _deleted)  # one that is refused can be made again, as it had no effect
 
 
+def _is_incomplete(error: BaseException) -> bool:
+    """Whether an error says that a new dataset is not there as a whole."""
+    return isinstance(error, tfr.errors.CorruptRecordError) and any(text in str(error) for text in _INCOMPLETE)
+
+
 def _is_refused(error: BaseException) -> bool:
     """Whether an error says that another writer was first."""
     return isinstance(error, OSError) and error.errno in (errno.EBUSY, errno.EEXIST)
@@ -503,7 +508,7 @@ class Run:
             raise error
         if isinstance(error, FileNotFoundError) and call.effect is None:
             call.absent = True
-        elif isinstance(error, tfr.errors.CorruptRecordError) and any(text in str(error) for text in _INCOMPLETE):
+        elif _is_incomplete(error):
             call.absent = call.effect is None
         elif not (met_fault and isinstance(error, OSError | tfr.errors.CorruptRecordError)):
             return
@@ -544,7 +549,7 @@ class Run:
             is_other = isinstance(error, ValueError) and "the state is that of other files" in str(error)
             return is_other and overlapping(call, self.calls, changes=False)
         name = call.name.partition(":")[0]
-        if isinstance(error, tfr.errors.CorruptRecordError) and any(text in str(error) for text in _INCOMPLETE):
+        if _is_incomplete(error):
             return overlapping(call, self.calls, changes=True) or self._is_disturbed
         if isinstance(error, FileExistsError):
             return name in ("new", "create")
