@@ -71,11 +71,10 @@ def _contest(results: Results, part: str, floors: dict[str, str], floor: str) ->
         body.append([results.title(case), which, *times, *found, *ratios])
     threads = [f"{number} thread{'s' * (number != '1')}" if number.isdigit() else number for number in numbers]
     header = ["workload", "best peer", *threads, *floors.values(), "×", "1 ÷ 2 threads", f"÷ {floors[floor]}"]
-    text = [table(header, body), "Geometric means of the best peer's time divided by ours:"]
-    for title, names in GROUPS.items():
-        if mean := _mean([rows for case, rows in cases.items() if case in names], numbers):
-            text.append(f"- {title}: {mean}")
-    return "\n\n".join(text[:2]) + "\n\n" + "\n".join(text[2:]) if text[2:] else text[0]
+    groups = {title: [cases[name] for name in names if name in cases] for title, names in GROUPS.items()}
+    means = [f"- {title}: {mean}" for title, group in groups.items() if (mean := _mean(group, numbers))]
+    note = "\n\nGeometric means of the best peer's time divided by ours:\n\n" + "\n".join(means) if means else ""
+    return table(header, body) + note
 
 
 def _read(results: Results) -> str:
