@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -135,6 +136,16 @@ def new_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
         return path
 
     return make
+
+
+@pytest.fixture
+def own_log() -> Iterator[None]:
+    """The log afterwards is as it was: ``-v`` of a command in this process sets it."""
+    logger = logging.getLogger("tfrecord_io")
+    handlers, level = [*logger.handlers], logger.level
+    yield
+    logger.handlers = handlers
+    logger.setLevel(level)
 
 
 @pytest.fixture

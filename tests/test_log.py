@@ -143,6 +143,7 @@ def test_no_message_for_each_record(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert counts[0] == counts[1] <= 8
 
 
+@pytest.mark.usefixtures("own_log")
 @pytest.mark.parametrize(("flags", "levels"), [([], set()), (["-v"], {"info"}), (["-v", "-v"], {"info", "debug"})])
 def test_commands_show_the_messages(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], flags: list[str], levels: set[str]
@@ -150,14 +151,9 @@ def test_commands_show_the_messages(
     from tfrecord_io.cli import tfr as command
 
     tfr.write_tfrecord(ROWS, tmp_path / "a.tfrecord")
-    logger = logging.getLogger("tfrecord_io")
-    handlers, level = list(logger.handlers), logger.level
-    logger.setLevel(logging.NOTSET)
-    try:
-        with warnings.catch_warnings():
-            command.main(["index", str(tmp_path), "-c", "n", *flags], standalone_mode=False)
-    finally:
-        logger.handlers, logger.level = handlers, level
+    logging.getLogger("tfrecord_io").setLevel(logging.NOTSET)
+    with warnings.catch_warnings():
+        command.main(["index", str(tmp_path), "-c", "n", *flags], standalone_mode=False)
     sys.stderr.flush()
     printed = capfd.readouterr().err
     assert {level for level in ("info", "debug") if f"tfr: {level}: " in printed} == levels

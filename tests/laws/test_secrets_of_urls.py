@@ -68,18 +68,8 @@ COMMANDS: list[list[str]] = [
 ]
 
 
-@pytest.fixture
-def verbose() -> Iterator[None]:
-    """The log afterwards is as it was: ``-vv`` sets it for the process."""
-    logger = logging.getLogger("tfrecord_io")
-    handlers, level = [*logger.handlers], logger.level
-    yield
-    logger.handlers = handlers
-    logger.setLevel(level)
-
-
 @pytest.mark.matrix
-@pytest.mark.usefixtures("verbose")
+@pytest.mark.usefixtures("own_log")
 @pytest.mark.parametrize(
     "name", ["none.tfrecord", "cut.tfrecord", "bad.tfrecord", "*.tfrecord", "x@3", "good.tfrecord"]
 )
