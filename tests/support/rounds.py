@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import count
 
 from hypothesis import HealthCheck
 
@@ -33,12 +32,13 @@ def rounds(complete: int, reduced: int | None = None) -> int:
     return min(some, 5) if QUICK else some
 
 
-def each_step(first: int = 0, every: int = 3) -> Iterator[int]:
-    """The steps of a writer at which something happens to it: all in the complete run, otherwise one of `every` few.
+def each_step(first: int = 0, every: int = 3, most: int = 1000) -> Iterator[int]:
+    """The steps of a writer at which something happens to it, until the test ends: a writer makes fewer than `most`.
 
-    Cases of a test that begin with another `first` have others.
+    All in the complete run, otherwise every third one, from `first` modulo 3 on.
     """
-    return count() if COMPLETE else count(first % every, every)
+    yield from range(most) if COMPLETE else range(first % every, most, every)
+    raise AssertionError(f"a writer makes fewer than {most} steps")
 
 
 def near(borders: Sequence[int], values: Sequence[int], reach: int = 3) -> list[int]:

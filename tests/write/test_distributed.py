@@ -7,7 +7,6 @@ import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -587,7 +586,7 @@ def test_a_driver_killed_while_it_commits_on_disk(tmp_path: Path) -> None:
 def test_a_driver_killed_while_it_commits_in_a_bucket(conditional: Bucket, dying: dict[str, Any], exists: bool) -> None:
     storage = {"storage_options": conditional.storage_options}
     seen = set()
-    for step in count():  # a request each
+    for step in each_step(every=1):  # a request each
         place = Place(conditional.url(f"d{step}"), storage)
         old = [-1] if exists else []
         if exists:

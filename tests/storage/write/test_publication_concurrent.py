@@ -72,7 +72,7 @@ def act_after(patch: pytest.MonkeyPatch, at: int, act: Callable[[], None]) -> li
 def test_two_overwriters(store: tuple[str, dict[str, Any]], name: str, shards: int) -> None:
     """The second one publishes as a whole after any step of the first, which has three shards."""
     root, storage = store
-    for at in each_step(shards):
+    for at in each_step(shards, most=40):
         folder = f"{root}/{at}"
         path = f"{folder}/{name}"
         kind: dict[str, Any] = {} if "@" in name else {"shards": 3}
