@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Self
+
+from tfrecord_io.value_class import value_class
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _KEYWORD = re.compile(r"([\w.]+)=(.*)", re.DOTALL)
@@ -66,7 +68,7 @@ Speaker = Callable[[Keyword | Call], Part | None]
 """What a caller has instead of a part; None if it has nothing."""
 
 
-@dataclass(frozen=True)
+@value_class(slots=False)
 class Caller:
     """A call in Python that has these keywords, all if it is None, without some; its names for some of them.
 

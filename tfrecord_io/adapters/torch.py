@@ -9,7 +9,6 @@ import multiprocessing
 import operator
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +28,7 @@ from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
 from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
+from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     import torch
@@ -209,7 +209,7 @@ def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
 # ---- streams
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Place:
     """The part of the rows that a process reads."""
 

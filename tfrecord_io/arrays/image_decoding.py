@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
@@ -26,9 +25,10 @@ from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.types import is_bytes, is_list_like
+from tfrecord_io.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ImageDecoder:
     """Decodes a column of images, or of lists of images; see `tfrecord_io.image`."""
 

@@ -7,7 +7,7 @@ row are undefined in Arrow, so they are left out. Nothing is copied if the value
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.remedies import Written
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
+from tfrecord_io.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Rows:
     """A position in the tree of a column's type, and the rows that the values there belong to."""
 

@@ -8,7 +8,7 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.arrow.image_pixels import (
@@ -22,6 +22,7 @@ from tfrecord_io.arrow.image_pixels import (
 )
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.foreign_files import looks_like
+from tfrecord_io.value_class import value_class
 
 _CHANNELS = {"1": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "La": 2, "PA": 2, "RGBA": 4, "RGBa": 4, "CMYK": 4, "RGBX": 4}
 _PNG_METADATA = {b"eXIf", b"tEXt", b"zTXt", b"iTXt"}  # chunks that can have an orientation
@@ -31,7 +32,7 @@ _ORIENTATION, _SHORT = 0x112, 3  # a tag, and the type of its value
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ImageHeader:
     """The form of an encoded image, as stored: an orientation in its metadata is not applied."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import MissingDependencyError, printable, say
 from tfrecord_io.format.foreign_files import IMAGES, looks_like
 from tfrecord_io.schema.image_form import CONTAIN, CROP, INDEX, NEAREST, PAD, ImageForm
+from tfrecord_io.value_class import value_class
 
 IMAGE_FORMATS = tuple(name.upper() for name in IMAGES)  # a closed list: some of Pillow's formats run other programs
 KNOWN_FORMATS = "JPEG, PNG, GIF, BMP, WebP or TIFF"
@@ -48,7 +48,7 @@ _DRAFT = 2  # a draft has at least so many times the sides asked for
 _COLOURS = {"RGB": "RGB", "L": "GRAY"}  # of simplejpeg, by Pillow's mode
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PixelReader:
     """Decodes images of a column. Threads may share it."""
 

@@ -7,7 +7,7 @@ a row whose features contradict each other is a RowFault. A type that is stored 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.tensor_types import NESTED
 from tfrecord_io.schema.types import hashable
+from tfrecord_io.value_class import value_class
 
 _LONGEST = 2**31 - 1  # items of a list: no record has more
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
@@ -52,7 +53,7 @@ def nested_array(tree: Node, parts: Sequence[pa.Array], rows: int) -> pa.Array:
     return _Parts(list(tree.stored()), parts).make(tree, _Slots(rows))[0]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Slots:
     """The items of a part of a type, all rows' one after another."""
 

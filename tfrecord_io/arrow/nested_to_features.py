@@ -6,7 +6,7 @@ A type that is stored as another one has a row in `_OPENED`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +26,12 @@ from tfrecord_io.arrow.flatten import Rows, cut_lists, large, runs_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.column_features import INTERVAL, Lists, Node, Represented, Struct, representation_of
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
+from tfrecord_io.value_class import value_class
 
 _INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Slots:
     """The items of a part of a type, all rows' one after another."""
 
@@ -44,7 +45,7 @@ class _Slots:
         return replace(self, alive=_both(self.alive, alive))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Items:
     """The values of slots: those of `array` at `index`, None: in order."""
 

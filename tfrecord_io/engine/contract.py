@@ -22,6 +22,7 @@ from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.feature_types import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
+from tfrecord_io.value_class import value_class
 
 
 class FaultCode(IntEnum):
@@ -59,7 +60,7 @@ class FaultCode(IntEnum):
     NAME_IN_BOTH = 39  # one name in the context and in the feature lists
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Fault:
     """A problem with its record and byte; numbers are relative to the start of the call's data."""
 
@@ -72,7 +73,7 @@ class Fault:
     got: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Frames:
     """Extents of the payloads in a block: int64 arrays of the same length."""
 
@@ -81,7 +82,7 @@ class Frames:
     consumed: int  # bytes of the complete and valid records of the block
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Members:
     """Fields of messages: int64 arrays of the same length."""
 
@@ -114,7 +115,7 @@ class FieldValues(NamedTuple):
     lengths: Array  # int64: bytes of its content; empty for numbers
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MessageFields:
     """The values of some fields of messages, and how many fields there are of other numbers or wire types."""
 
@@ -122,7 +123,7 @@ class MessageFields:
     unknown: dict[int, int]  # by number
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PlanColumn:
     """One column that a decoder fills, and the checks of its values.
 
@@ -138,7 +139,7 @@ class PlanColumn:
     splits: bool = False  # values of other kinds are not a fault, and make `ColumnBuffers.others`
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Plan:
     """A schema compiled for a decoder.
 
@@ -201,7 +202,7 @@ class ColumnBuffers:
         return bool(self.others or (self.steps is not None and self.steps.others))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Progress:
     """The result of one `Decoder.feed`."""
 
@@ -212,7 +213,7 @@ class Progress:
     full: bool = False  # stopped because the rows held take as much memory as `Plan.max_expansion` allows
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RecordCounts:
     """Numbers of records that tell whether these are Examples."""
 
@@ -361,7 +362,7 @@ class EngineDecoder(Decoder, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ObjectForm:
     """How the value of a column in one record becomes a Python object."""
 
@@ -404,7 +405,7 @@ class PlainValue(IntEnum):
     TEXT = 6
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PlainForm:
     """The form of an Arrow array with one value in each row, and the feature that it becomes."""
 

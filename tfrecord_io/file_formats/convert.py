@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -53,6 +53,7 @@ from tfrecord_io.typing import (
     TargetFormat,
     WriteMode,
 )
+from tfrecord_io.value_class import value_class
 from tfrecord_io.write.distributed import WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
 from tfrecord_io.write.writer import WriteReport, write
@@ -200,7 +201,7 @@ def convert(
     return convert_given(source, target, sides, places, keywords, columns=columns, files=files, resume=resume)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Sides:
     """What a caller says of the source and the target alone: formats, and their options."""
 
@@ -445,7 +446,7 @@ _WITHOUT_EFFECT = {"mode", "progress", "threads", "batch_size", "batch_bytes", "
 _OF_ALL_FILES = ("limit", "offset")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RecordFiles:
     """TFRecord files, under the schema of a scan."""
 

@@ -24,6 +24,7 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFil
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.read.source import read_whole
+from tfrecord_io.value_class import value_class
 
 TABLE_NAME = "metadata.csv"  # of the table that is written next to the files of a folder
 _OF_TOOLS = {
@@ -33,7 +34,7 @@ _OF_TOOLS = {
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FolderFile:
     """A file below a folder."""
 
@@ -47,7 +48,7 @@ class FolderFile:
         return first if slash else None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Folder:
     """The files below a folder: those of the wanted kind, and the others."""
 

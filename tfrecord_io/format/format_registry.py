@@ -18,6 +18,7 @@ from tfrecord_io.registry import FORMATS as POINTS
 from tfrecord_io.registry import RECORD_SUFFIXES, Registry
 from tfrecord_io.remedies import Call, Message
 from tfrecord_io.typing import MissingFiles, Path
+from tfrecord_io.value_class import value_class
 
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
@@ -98,7 +99,7 @@ def option_help(help: str, metavar: str = "", *, example: str = "") -> dict[str,
     return {"help": help, "metavar": metavar, "example": example}
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class FormatOptions(Options):
     """The keywords of `tfrecord_io.convert` that few formats of the core have, and what ``tfr convert --help`` says."""
 

@@ -6,7 +6,7 @@ Options of lists hold for all columns of lists, or are dicts by column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
@@ -15,9 +15,10 @@ from tfrecord_io.options.checked_options import INT64_MAX, check_choice, check_i
 from tfrecord_io.options.read import ReadOptions
 from tfrecord_io.remedies import Keyword, Written
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
+from tfrecord_io.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ColumnLayout:
     """How the lists of one column are represented."""
 
@@ -72,7 +73,7 @@ def _each(name: str, value: object) -> list[object]:
     return list(value.values()) if isinstance(value, Mapping) else [value]
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
 
@@ -139,7 +140,7 @@ def _check_layout(of_column: str, layout: ColumnLayout) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class ArrayOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.read_arrays`."""
 
@@ -155,7 +156,7 @@ class ArrayOptions(RepresentationOptions):
             raise ValueError(say(text, advice, pad_to=self.pad_to))
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class IterOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.iter_arrays`."""
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from tfrecord_io.closing import cached_property
 from tfrecord_io.errors import printable
+from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -33,7 +34,7 @@ _MOST_DEEP = 100  # parts of a chain of these that are nested in each other
 _MOST_KEY = 1000  # characters
 
 
-@dataclass(frozen=True)
+@value_class(slots=False)
 class Condition:
     """A condition on rows, or a part of one. It can be pickled, and threads may share it."""
 

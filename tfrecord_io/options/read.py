@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Literal, Self, get_args
 
 from tfrecord_io.errors import FeatureTypeError, say
@@ -21,6 +21,7 @@ from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.names_in_other_libraries import OF_DATASETS
 from tfrecord_io.options.record_types import checked_record_type
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
+from tfrecord_io.value_class import value_class
 
 
 def is_of_other_type(error: Exception) -> bool:
@@ -28,7 +29,7 @@ def is_of_other_type(error: Exception) -> bool:
     return isinstance(error, FeatureTypeError)
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class FrameOptions(RecordOptions):
     """Keywords of calls that go through the frames of records, whatever these contain."""
 
@@ -50,7 +51,7 @@ class FrameOptions(RecordOptions):
             raise TypeError(say("{limits=}: expected tfr.Limits(…)", limits=self.limits))
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class ReadOptions(FrameOptions):
     """Keywords of all reading calls; see `tfrecord_io.read_table`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.errors import say
@@ -12,12 +11,13 @@ from tfrecord_io.options.read import FrameOptions, ReadOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode
+from tfrecord_io.value_class import value_class
 
 _READING = ReadOptions()  # of a path
 ADDING = ("append", "overwrite_partitions")
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class WriteOptions(RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
@@ -149,7 +149,7 @@ class WriteOptions(RecordOptions):
             raise ValueError(say("{embed_schema=False}: {}", reason) & "leave it out")
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class CopyOptions(TransferOptions, WriteOptions):
     """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
 
@@ -175,7 +175,7 @@ class CopyOptions(TransferOptions, WriteOptions):
         check_choice("partitions", self.partitions, get_args(Partitions))
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class SalvageOptions(TransferOptions, FrameOptions):
     """Keywords of `tfrecord_io.salvage`."""
 
@@ -190,7 +190,7 @@ class SalvageOptions(TransferOptions, FrameOptions):
         check_mode(self.mode)
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class ExportOptions(TransferOptions, ReadOptions):
     """Keywords of calls that read TFRecord files and write files of another format."""
 

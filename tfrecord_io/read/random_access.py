@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -52,6 +52,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike, StorageLike
+from tfrecord_io.value_class import value_class
 
 Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
@@ -541,7 +542,7 @@ class RandomAccess(Closing, Shared):
         self._share()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Found:
     """The condition of `RandomAccess.select`, applied to records that indexes found for it when they are read."""
 

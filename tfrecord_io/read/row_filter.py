@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +25,7 @@ from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Evaluate = Callable[[Condition, pa.RecordBatch], pa.Array]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RowFilter:
     """A condition on the rows of a read; null counts as false. It can be pickled."""
 
@@ -195,7 +195,7 @@ class RowFilter:
             return True
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RowHint(RowFilter):
     """A condition that the caller applies: rows that do not fulfil it are left out where that saves time."""
 

@@ -31,6 +31,7 @@ from tfrecord_io.schema.inferred_type import Observation
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
@@ -43,7 +44,7 @@ PIECE_BYTES = 128 * MIB
 _OF_ROWS = {"offset", "limit", "threads", "batch_size", "batch_bytes", "progress"}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ResolvedSchema:
     """The schema of the features, and its source."""
 
@@ -103,7 +104,7 @@ class _Compiled:
         return self._settings
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value_class(eq=False)
 class Scan(Configured):
     """What is read, and under which schema; it holds no open file, thread or lock.
 

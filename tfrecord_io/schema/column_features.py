@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -47,6 +46,7 @@ from tfrecord_io.schema.types import (
     with_fields,
     without_run_ends,
 )
+from tfrecord_io.value_class import value_class
 
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
 PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample that holds a list column
@@ -57,7 +57,7 @@ BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST whe
 _MAX_VALUES = 2**31 - 1  # in one record: no payload has more bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Leaf:
     """One feature and the Arrow values that it holds.
 
@@ -277,7 +277,7 @@ def check_shape(shape: Shape, type_: pa.DataType, implied: Shape | None) -> None
 _MOST_LEVELS = 64  # that Arrow's IPC format reads
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Stored:
     """A feature: as a plain column it has single values, or a list of them inside a list."""
 
@@ -290,7 +290,7 @@ class Stored:
         return with_encoding(pa.field(self.feature, self.type), self.encoding)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Node:
     """A part of a type, inside `depth` lists."""
 
@@ -358,7 +358,7 @@ class AsJson(Node):
 # ---- types that are stored as other ones
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Representation:
     """How a type is stored: as what. Its `name` finds the functions that convert the arrays, in both directions."""
 

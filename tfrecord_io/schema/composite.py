@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +20,13 @@ from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import type_from_name
 from tfrecord_io.schema.types import is_number
+from tfrecord_io.value_class import value_class
 
 VALUES = "values"  # one bytes value is one value; any other encoding is one of arrow.decode.composite_decoder
 ENCODINGS = (VALUES, "bytes", "zlib")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Composite:
     """How a column is built: items of a shape, in nested lists.
 
@@ -121,7 +122,7 @@ class Composite:
         return fixed_part(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Built(Node):
     """A column that a composite describes."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Self
 
@@ -46,6 +46,7 @@ from tfrecord_io.schema.types import (
     uncommon,
     with_fields,
 )
+from tfrecord_io.value_class import value_class
 
 FIELD = EMBEDDED_FIELD
 MAGIC = b"TFRA"
@@ -68,7 +69,7 @@ class EmbeddedSchemaUnreadable(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Embedded:
     """The content of an embedded schema."""
 
@@ -366,7 +367,7 @@ def _table(buffer: bytes, table: int, number: int) -> int:
     return int(slot + struct.unpack_from("<I", buffer, slot)[0])
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EmbeddedSchema:
     """The embedded schema that governs a read, and the first file that carries it."""
 

@@ -12,7 +12,6 @@ import math
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
@@ -25,6 +24,7 @@ from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.registry import Registry, Row
+from tfrecord_io.value_class import value_class
 
 Shape = tuple[int | None, ...]
 
@@ -344,7 +344,7 @@ class _Registered(Row, Protocol):
     def rules(self) -> EncodingRules: ...
 
 
-@dataclass(frozen=True)
+@value_class(slots=False)
 class _Own:
     """An encoding of this package, which is loaded when its rules are asked for."""
 

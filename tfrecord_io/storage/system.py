@@ -11,7 +11,6 @@ import importlib
 import ntpath
 import os
 import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -344,13 +343,15 @@ def named_temporary_folder() -> Iterator[None]:
     >>> with named_temporary_folder():
     ...     raise OSError(errno.ENOSPC, "No space left on device")
     Traceback (most recent call last):
-    OSError: [Errno 28] No space left on device, for a temporary file in /tmp (TMPDIR names another folder): '/tmp'
+    OSError: [Errno 28] No space left on device, for a temporary file in ... (TMPDIR names another folder): '...'
     """
     try:
         yield
     except OSError as error:
         if error.filename is not None or error.errno not in _FULL:
             raise
+        import tempfile  # with random and the archives of shutil
+
         folder = tempfile.gettempdir()
         text = f"{error.strerror}, for a temporary file in {folder} (TMPDIR names another folder)"
         raise OSError(error.errno, text, folder) from error

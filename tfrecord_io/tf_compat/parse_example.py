@@ -7,7 +7,7 @@ request, and not all of them; here partitions that do not fit the values are alw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -44,6 +44,7 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
     as_description,
 )
+from tfrecord_io.value_class import value_class
 
 Parsed = Any
 """An ndarray, a SparseTensor or a RaggedTensor; of a single record also a NumPy scalar or bytes."""
@@ -513,7 +514,7 @@ def _refuse(splits: FeatureValues, bad: Array, items: Array, problem: str) -> No
         raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeatureValues:
     """The values of one feature in all records."""
 
@@ -543,7 +544,7 @@ class FeatureValues:
             raise DecodeError(reason.format(want, have), record=record, feature=self.name, expected=want, got=have)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Batch:
     """The features of all records, or of those before a fault."""
 

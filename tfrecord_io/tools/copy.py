@@ -57,6 +57,7 @@ from tfrecord_io.tools.copied_files import (
 )
 from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
+from tfrecord_io.value_class import value_class
 
 Verify = Literal["records", "bytes"]
 _Done = tuple[str, Passed]  # a file, and what has passed of it
@@ -665,7 +666,7 @@ class _Copy:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Share:
     """The threads that move files, and the bytes of memory of each: of what it reads, and of what it stores."""
 

@@ -52,6 +52,7 @@ from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.typing import OpenedDataset, Path, ProgressLike, StorageLike
+from tfrecord_io.value_class import value_class
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published, with_prefix
 
 _MOST_FILES = 8  # that are read at a time
@@ -190,7 +191,7 @@ def delete(
     return deletion.report()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_class(eq=False)
 class _Found:
     """A file with rows to remove."""
 

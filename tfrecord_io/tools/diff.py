@@ -23,6 +23,7 @@ from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
+from tfrecord_io.value_class import value_class
 
 _DIGEST_BYTES = HASH.itemsize
 
@@ -221,7 +222,7 @@ def diff(
     return _in_any_order(sides, rows, columns, schema, limit)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Side:
     """One of the datasets."""
 
@@ -248,7 +249,7 @@ class _Side:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _RecordHashes:
     """The hashes of the records of a dataset, in their order: of their values, and of their keys if there is one."""
 

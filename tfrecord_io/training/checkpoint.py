@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 from tfrecord_io.errors import printable, say
@@ -16,6 +15,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.value_class import value_class
 
 _VERSION = 2
 _UNSHUFFLED = 1  # the version in which workers that share files read them in order
@@ -35,7 +35,7 @@ _HELD = "held"  # in states with such options
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IteratorPosition:
     """A position between two batches."""
 
@@ -52,7 +52,7 @@ class IteratorPosition:
         return min([self.next, *self.buffer, *self.held])
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReadIdentity:
     """The files and options that an iterator's batches depend on."""
 

@@ -23,9 +23,10 @@ from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.schema.types import with_fields
 from tfrecord_io.training.checkpoint import IteratorPosition
+from tfrecord_io.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Share:
     """The rows of one of several workers; with `uneven`, all workers have the same number of them."""
 

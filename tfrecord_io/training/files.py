@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -31,12 +30,13 @@ from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.shuffle_buffer import permutation
+from tfrecord_io.value_class import value_class
 
 _SHARED_SEED = 0
 _SAMPLE_BYTES = 16 * MIB
 
 
-@dataclass(frozen=True, repr=False)
+@value_class(slots=False)
 class Files(RowSource):
     """The rows of a scan."""
 

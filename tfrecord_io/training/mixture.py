@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -34,9 +34,10 @@ from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.shuffle_buffer import sorting
 from tfrecord_io.typing import MixStop
+from tfrecord_io.value_class import value_class
 
 
-@dataclass(frozen=True, eq=False)
+@value_class(eq=False, slots=False)
 class Classes:
     """Groups of rows: those of one class in one dataset."""
 
@@ -123,7 +124,7 @@ _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has 
 _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
 
-@dataclass(frozen=True, repr=False)
+@value_class(slots=False)
 class Mixture(RowSource):
     """What is mixed, and how; see `tfrecord_io.mix`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -28,12 +28,13 @@ from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Shar
 from tfrecord_io.training.files import FileEpochs, Files, records_of_files
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import WindowPad
+from tfrecord_io.value_class import value_class
 
 _BITS = 24  # of the number of a window in its episode; the others are the number of the episode
 _BATCH_BYTES = 4 * MIB  # of the steps of windows that are made together
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WindowForm:
     """What a window is."""
 
@@ -111,7 +112,7 @@ def _joined(values: pa.Array, taken: pa.Array, length: int) -> pa.Array:
 # ---- in training
 
 
-@dataclass(frozen=True, repr=False)
+@value_class(slots=False)
 class Windows(RowSource):
     """The windows of the episodes of a scan; see `tfrecord_io.windows`."""
 

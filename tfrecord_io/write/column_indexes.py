@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,9 +17,10 @@ from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.write.publication import Publication
+from tfrecord_io.value_class import value_class
 
 
-@dataclass(frozen=True)
+@value_class(slots=False)
 class ColumnIndexes:
     """Writes the column indexes of files that were written.
 

@@ -50,6 +50,7 @@ from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.typing import TableLike
+from tfrecord_io.value_class import value_class
 from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile
 from tfrecord_io.write.partition_folders import stored_columns
@@ -623,7 +624,7 @@ class SliceEncoder:
         return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _BatchColumns:
     """How the columns of batches of one schema are read: some by `reader`, which trusts their types, and the others."""
 

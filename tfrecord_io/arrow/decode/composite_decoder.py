@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from tfrecord_io.arrow.tensor_values import misfits, shapes_of_counts
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.value_class import value_class
 
 _MOST_EMPTY = 2**16  # lists that an array without values may have, for a shape such as (0, 3)
 _MOST = 2**31 - 1  # bytes of one item, as of one record
@@ -54,7 +54,7 @@ def _refuse(bad: Array, reason: str, expected: object = None) -> None:
         raise RowFault(int(bad.argmax()), reason, expected=expected)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Level:
     """Lists at one depth: of a fixed size, or with lengths. A fixed size may also have lengths, to be checked."""
 
@@ -62,7 +62,7 @@ class _Level:
     lengths: Array | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Work:
     """The rows of a column that are not null, and the steps from parts to values and levels."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -40,12 +40,13 @@ from tfrecord_io.schema.types import (
     types_within,
     value_type,
 )
+from tfrecord_io.value_class import value_class
 
 if TYPE_CHECKING:
     from tfrecord_io.schema.composite import Built
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CompiledPlan:
     """The features that a schema is decoded from."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,7 @@ from tfrecord_io.schema.column_features import (
 from tfrecord_io.schema.embedded import has_dictionary
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, refuse_deep, relist, value_type
+from tfrecord_io.value_class import value_class
 
 _NAMES_IN_WARNING = 10
 _INT64_MAX = 2**63 - 1
@@ -99,7 +100,7 @@ class Rounding:
         warn(say("{}", f"float64 values were rounded to float32 in {text}") & advice, PrecisionWarning)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WritePlan:
     """A schema compiled for writing."""
 

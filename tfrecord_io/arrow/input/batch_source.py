@@ -6,7 +6,7 @@ import pathlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -41,11 +41,12 @@ from tfrecord_io.schema.merged_schema import lacks_only_values, lacks_type
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import UnsupportedType, is_deep, is_list_like, uncommon, without_run_ends
+from tfrecord_io.value_class import value_class
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BatchSource:
     """A schema and its batches, which can be iterated over once. Errors of the input are raised as they are.
 
@@ -65,7 +66,7 @@ Conform = Callable[[BatchSource, int], BatchSource]
 """Converts one table of the input, which follows so many rows, to the schema that all must have."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _InputOptions:
     """The caller's options for the input."""
 

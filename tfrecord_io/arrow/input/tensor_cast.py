@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +49,7 @@ from tfrecord_io.schema.tensor_types import (
     tensor_value_type,
 )
 from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.value_class import value_class
 
 _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
@@ -272,7 +273,7 @@ class CellTensors:
         return plain_array(values, missing)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Columns:
     """A table with columns that are not converted yet."""
 

@@ -6,7 +6,7 @@ Each field of a message becomes extents of bytes in every row, which the engine 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Frames
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.varint import varint
 from tfrecord_io.options.record_types import MessageType
+from tfrecord_io.value_class import value_class
 
 _INT32 = range(-(2**31), 2**31)
 _CLASSES = (t.is_boolean, t.is_timestamp, t.is_duration)  # a column of such a type becomes one of the same
@@ -70,7 +71,7 @@ def fields_of(type_: MessageType, schema: pa.Schema) -> list[MessageField]:
     return fields
 
 
-@dataclass(frozen=True)
+@value_class(slots=False)
 class Conformer:
     """Casts columns to the types of fields.
 
@@ -216,7 +217,7 @@ def _is_number(text: str) -> bool:
 _NOTHING = np.empty(0, np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Extents:
     """A part of each row: extents of `data`."""
 

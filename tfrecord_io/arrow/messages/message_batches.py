@@ -6,7 +6,6 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Self
@@ -29,6 +28,7 @@ from tfrecord_io.errors import SchemaWarning, printable, say, warn
 from tfrecord_io.options import MIB
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.record_types import MessageType
+from tfrecord_io.value_class import value_class
 
 _PART_BYTES = MIB  # that are worth a thread
 _MOST_SHOWN = 8  # unknown fields in a warning
@@ -121,7 +121,7 @@ Unknown = Counter[str]
 """How many fields the message type does not have, by their place: the path of the message, and the number."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Parts:
     """Extents of the data with messages: those of one row are parts of one message."""
 

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +38,7 @@ from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.value_class import value_class
 
 _NESTED = ("to array", "to object", "from array", "from object")
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -250,7 +250,7 @@ class JsonWriter:
             self._sink.write(("\n".join(lines) + "\n").encode())
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Block:
     """Whole lines, and the number of rows before them in the file."""
 

@@ -17,6 +17,7 @@ from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.schema.field import IMAGE_KEY
+from tfrecord_io.value_class import value_class
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
@@ -65,7 +66,7 @@ class MediaSample:
         return {**shown, "captions": dict(self.captions), "boxes": boxes}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Gallery:
     """Images or sounds of one feature."""
 
@@ -258,7 +259,7 @@ def is_picture(shape: tuple[int, ...]) -> bool:
     return all(4 <= side <= 8192 for side in shape[:2])
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Thumbnail:
     """An image to show, and the size of the original; without `data`, `problem` says why there is none."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +34,7 @@ from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Origin, Source, total
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
+from tfrecord_io.value_class import value_class
 
 _OTHER_MESSAGE = "read tf.train.Examples with read_table" | say('other messages with {read_table(record_type="bytes")}')
 _PARTS = say('read its parts as two tables: {open_elwc(part="examples")} and {open_elwc(part="context")}')
@@ -169,7 +170,7 @@ class _ListSplitter:
         return error
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ListFault:
     """A list that cannot be read."""
 
@@ -259,7 +260,7 @@ def _moved(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
     return replace(fault, record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BlockOrigins:
     """The rows of a block of records: arrays by record, or by row."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tfrecord_io.format.format_registry import READING, TFRECORD, Format, by_convert, option_help
 from tfrecord_io.options.checked_options import Options
+from tfrecord_io.value_class import value_class
 
 
-@dataclass(frozen=True, kw_only=True)
+@value_class(kw_only=True, slots=False)
 class TensorflowOptions(Options):
     """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
 

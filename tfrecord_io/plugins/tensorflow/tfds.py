@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from tfrecord_io.schema.tensor_types import Shape
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.typing import StorageLike
+from tfrecord_io.value_class import value_class
 
 CLASS_LABELS = ("codes", "names")
 
@@ -108,7 +109,7 @@ def has_least(type_: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(type_) or pa.types.is_float16(type_) or pa.types.is_float32(type_))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TfdsLeaf:
     """One tensor of a dataset."""
 
@@ -123,7 +124,7 @@ class TfdsLeaf:
     pixels: tuple[str, int] | None = None  # of an image: the dtype and channels that it is decoded to
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Position:
     """A position in the tree of features: what the leaves below it inherit."""
 

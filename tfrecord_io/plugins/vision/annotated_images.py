@@ -23,6 +23,7 @@ from tfrecord_io.plugins.vision.masks_and_keypoints import ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import InvalidBoxes, Path
+from tfrecord_io.value_class import value_class
 
 
 class Objects(NamedTuple):
@@ -167,7 +168,7 @@ class Turned:
             warn(text.format(self.kept) + reason, UserWarning)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Reading:
     """How annotated images are read."""
 

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tfrecord_io.background import WorkerPool
 from tfrecord_io.closing import cached_property
 from tfrecord_io.compression import INFER, PLAIN
 from tfrecord_io.engine.contract import Fact, Fault, FaultCode, Plan, facts_of
@@ -39,6 +38,7 @@ from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
 
 if TYPE_CHECKING:  # a read of a small file needs no segments
+    from tfrecord_io.background import WorkerPool
     from tfrecord_io.read.chunks.parallel_file_decoder import FileDecoder, Position
     from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
 

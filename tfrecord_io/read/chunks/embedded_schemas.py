@@ -34,11 +34,12 @@ from tfrecord_io.schema.embedded import (
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.value_class import value_class
 
 _HEAD_BYTES = 64 << 10  # of a file, to look for its embedded schema
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SchemaRevision:
     """An embedded schema that the plan does not cover, and the record that carries it."""
 
@@ -64,7 +65,7 @@ class SchemaRevision:
             warn(f"{printable(self.path)}: {reason}; it is used", SchemaWarning)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ForeignFeature:
     """A feature of a file without an embedded schema that the governing schema does not have."""
 

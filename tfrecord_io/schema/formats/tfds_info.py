@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
 from tfrecord_io.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.paths.safe_names import leads_out
+from tfrecord_io.value_class import value_class
 
 FEATURES = "features.json"
 INFO = "dataset_info.json"
 FILE_NAME = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # where dataset_info.json has no filepathTemplate
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TfdsSplit:
     """A split: the names of its files, in order, and how many records each has."""
 
@@ -26,7 +26,7 @@ class TfdsSplit:
     lengths: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TfdsInfo:
     """What ``dataset_info.json`` says: `path` is its own, `document` its content."""
 

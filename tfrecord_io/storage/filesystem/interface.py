@@ -10,14 +10,15 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Protocol
 
 from tfrecord_io.storage import system
+from tfrecord_io.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Entry:
     """An existing file or directory."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.registry import RECORD_SUFFIXES
+from tfrecord_io.value_class import value_class
 
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
 COLUMN_INDEX_SUFFIX = ".column_index"
@@ -46,7 +46,7 @@ _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ShardName:
     """The parts of a shard's file name: ``base-00001-of-00008suffix``, or ``base-00001suffix`` without a count.
 

@@ -43,7 +43,6 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NoReturn
 
-from tfrecord_io.background import Task, WorkerPool, ordered
 from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS
@@ -74,6 +73,7 @@ from tfrecord_io.storage.read.source import (
     source_of,
     source_without_records,
 )
+from tfrecord_io.value_class import value_class
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
@@ -86,7 +86,7 @@ _MOST_IDS = 1000  # of writings whose shards were replaced
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ManifestFile:
     """One shard."""
 
@@ -104,7 +104,7 @@ class ManifestFile:
         return self.joined if self.source is None else (self.source,)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Manifest:
     """The content of a manifest; see the module's docstring."""
 
@@ -334,7 +334,7 @@ def _refuse(path: str, what: str) -> NoReturn:
     raise CorruptRecordError(f"the manifest cannot be used: {what}", path=path, advice=advice)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_class(eq=False)
 class _Dataset:
     """A manifest, and the directory it is in."""
 
@@ -498,6 +498,8 @@ class Manifests:
 
         In a bucket each is read as soon as it is listed, while folders are listed: both take requests.
         """
+        from tfrecord_io.background import Task, WorkerPool, ordered  # a read of a file lists nothing
+
         is_local, found = isinstance(self.fs, LocalFileSystem), []
         with WorkerPool(_MOST_READERS, "manifests") as pool:
             for entry in list_files():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,14 @@ from tfrecord_io.errors import secret_url, without_secrets
 from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.paths.file_names import id_in
 from tfrecord_io.storage.read.source import INCOMPLETE, ManifestShard, ManifestVersion, Source
+from tfrecord_io.value_class import value_class
 
 _SEPARATOR = "\0"  # not in a path
 _VERSION_KEYS = ("generation", "ETag", "etag")  # of fsspec, by which object stores answer for one version only
 _ONLY_VERSION = "="  # of a name that is given once: a key and a value of no characters
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _PackedText:
     """Texts that begin and end alike, such as shard names."""
 
@@ -52,7 +53,7 @@ class _PackedText:
         return [f"{self.prefix}{part}{self.suffix}" for part in parts]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _PackedNumbers:
     """Integers or None, as differences to the least in as few bytes as they need."""
 
@@ -74,7 +75,7 @@ class _PackedNumbers:
         return [None if value < 0 else value for value in values]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PackedSources:
     """Sources without the state of this process: open requests, and most of the descriptions of objects from listings.
 

@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from io import UnsupportedOperation
@@ -41,6 +40,7 @@ from tfrecord_io.storage.paths.file_names import new_id, temporary_name
 from tfrecord_io.storage.read.range_requests import result_of, unwrap
 from tfrecord_io.storage.write.object_body import ObjectBody, send_at_once, sign_without_body
 from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
+from tfrecord_io.value_class import value_class
 
 T = TypeVar("T")
 
@@ -701,7 +701,7 @@ def error_code(error: BaseException | None) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Upload:
     """A multipart upload that is neither completed nor aborted."""
 

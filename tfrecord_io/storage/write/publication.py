@@ -21,7 +21,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -49,6 +49,7 @@ from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
 from tfrecord_io.storage.read.source import Source, source_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place, version_of
+from tfrecord_io.value_class import value_class
 
 _LISTED_ALONE = 4  # folders
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
@@ -62,7 +63,7 @@ With ``without_rows=True``, the dataset has no rows yet.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WrittenShard:
     """A completely written shard, to be published."""
 

@@ -16,7 +16,7 @@ import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import is_url
@@ -28,11 +28,12 @@ from tfrecord_io.storage.write.atomic import directory_of, open_named, open_publ
 from tfrecord_io.storage.write.atomic_local import open_staged, remove_directories
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication, Unite, WrittenShard
+from tfrecord_io.value_class import value_class
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DistributedTarget:
     """Where the tasks of one writing put their shards; it can be pickled.
 
