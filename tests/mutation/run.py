@@ -41,7 +41,7 @@ PYTHON = {
     "reference_engine/frames.py": [*FRAMING, _CRCS],
     "schema/inferred_type.py": ["schema/test_inferred_type.py"],
     "format/missing_values.py": ["format/test_missing_values.py"],
-    "read/resync.py": ["read/test_resync.py", *_PIECES],
+    "read/find_boundaries.py": ["read/test_find_boundaries.py", *_PIECES],
     "schema/embedded.py": ["schema/test_embedded_limits.py", "schema/test_embedded.py"],
     "schema/inferred_schema.py": ["schema/test_inferred_schema.py"],
 }

@@ -25,9 +25,9 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.byte_ranges import aligned, split_sources
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
+from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resync import find_boundaries
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher

@@ -2,9 +2,9 @@
 
 A range has the records that begin in it: from the first record boundary at or after its first byte up to that at or
 after its end. To split takes no request, as sizes are known. The boundaries are found when a range is read, by the
-bytes of the file alone (`tfrecord_io.read.resync`), so that the readers of neighbouring ranges find the same one
-without a word between them. The records of a range must end at its end, else reading it is an error: ranges that are
-all read without an error are the file.
+bytes of the file alone (`tfrecord_io.read.find_boundaries`), so that the readers of neighbouring ranges find the same
+one without a word between them. The records of a range must end at its end, else reading it is an error: ranges that
+are all read without an error are the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfrecord_io.compression import CODECS, INFER
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, say
-from tfrecord_io.read.resync import find_boundaries
+from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.remedies import Written
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source

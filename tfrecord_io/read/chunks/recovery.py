@@ -243,7 +243,7 @@ def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> t
         return _pass_compression_damage(walker, error)
     begin = walker.offset
     if isinstance(error, CorruptRecordError):
-        from tfrecord_io.read.chunks.boundary_search import BoundarySearch
+        from tfrecord_io.read.chunks.resync import BoundarySearch
 
         end = BoundarySearch(walker, engine).pass_damage()
     else:

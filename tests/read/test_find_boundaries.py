@@ -17,7 +17,7 @@ from limited import limited, set_limits
 from records import framed, header, masked, written
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.read.resync import find_boundaries
+from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import open_random_access
 
