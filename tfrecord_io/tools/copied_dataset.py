@@ -223,7 +223,8 @@ class CopiedDataset(Publication):
             if not self._is_before(manifest) and (manifest is None or manifest.id != self._id):
                 raise self.overtaken_error()
             ids = ids_replaced(manifest, self.plan.wanted)
-            new = replace(self.plan.wanted, id=self._id, complete=False, replaced_ids=ids)
+            left = self._left_in(manifest)
+            new = replace(self.plan.wanted, id=self._id, complete=False, replaces=left, replaced_ids=ids)
             if not known_to_copies:
                 new = _unknown_to_copies(new)
             return replace(new, staged_before=self._staged_before(manifest, new))
@@ -295,7 +296,13 @@ class CopiedDataset(Publication):
         elif not self._is_before(manifest):
             raise self.overtaken_error()
         new = self._final(self._before)
-        return replace(new, staged_before=self._staged_before(manifest, new))
+        replaces = tuple(dict.fromkeys((*new.replaces, *self._left_in(manifest))))
+        return replace(new, replaces=replaces, staged_before=self._staged_before(manifest, new))
+
+    def _left_in(self, manifest: Manifest | None) -> tuple[str, ...]:
+        """The files to be removed that a manifest states: a writer that was overtaken may have added its own."""
+        names = set(self.plan.wanted.paths)
+        return () if manifest is None else tuple(name for name in manifest.replaces if name not in names)
 
     def discard(self, error: BaseException | None = None) -> None:
         """Leave what was stored to a copy that goes on, or, under numbered names, to the writer that was faster.
