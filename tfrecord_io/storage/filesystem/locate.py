@@ -43,7 +43,11 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     ValueError.
     """
     text = path_text(path)
-    _refuse_surrogates(text)
+    try:
+        os.fsencode(text)  # a name whose bytes are not UTF-8 has surrogates, too, which stand for them (PEP 383)
+    except UnicodeEncodeError:
+        reason = "the path has a lone surrogate, which no file name can have: pass the name as os.listdir gives it"
+        raise ValueError(f"'{printable(text)}': {reason}") from None
     if storage.filesystem is not None:
         if storage.storage_options:
             raise ValueError(say("{storage_options=} is for URLs, and has no effect with {filesystem=}"))
@@ -83,15 +87,6 @@ def path_text(path: str | os.PathLike[str]) -> str:
     if isinstance(text, bytes):
         raise TypeError(f"a path is str or PathLike, not bytes{IN_MEMORY}")
     return text
-
-
-def _refuse_surrogates(path: str) -> None:
-    """Refuse a path that no file can have; those that stand for bytes which are not UTF-8 (PEP 383) are fine."""
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        reason = "the path has a lone surrogate, which no file name can have: pass the name as os.listdir gives it"
-        raise ValueError(f"'{printable(path)}': {reason}") from None
 
 
 def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions) -> StorageOptions:
