@@ -25,6 +25,9 @@ FOUND = {
         "s3 grown ; append:1 | tasks_over:2 @ 4!timeout+"
     ),
     "a copy whose files another one has stored in Google Cloud Storage": "gcs grown ; copy_in:2 | copy_in:3 @ 7>1",
+    "a copy to a dataset whose manifest its writer could not make durable": (
+        "disk folders ; append:1 | number | copy_in:2 @ 37!EIO+ 49>2 145>1 184p"
+    ),
     "a copy that overtakes one which states what a writer has left": (
         "kms fixed+retries ; copy_in:14 | create:15 | delete:1 copy_in:16 @ 5>2 6>1 12>0 21>2 61>0 76>1"
     ),

@@ -210,6 +210,7 @@ class LocalPlace(Place):
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)
         self._changed: set[str] = set()  # directories whose names are not durable yet
+        self._is_durable = False  # the manifest that is there: its writer may have failed before it was
         self._written: Manifest | None = None  # since the directory is locked
 
     @contextmanager
@@ -234,7 +235,13 @@ class LocalPlace(Place):
         self._written = manifest if self.is_exclusive else None
 
     def create(self, name: str = "") -> None:
-        """Create the directory, or the folder of a shard, if it is missing."""
+        """Create the directory, or the folder of a shard, if it is missing.
+
+        A shard in a folder must not outlive the manifest by which readers pass over it until it is published.
+        """
+        if name and not self._is_durable:
+            system.current.sync_directory(os.path.dirname(self.directory) or ".")
+            self._is_durable = True
         created = create_directories(os.path.dirname(self.directory + name))
         self.created = created + self.created
         self._changed.update(os.path.dirname(each) for each in created)
