@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import socket
@@ -11,6 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.storage.filesystem.interface import LocalFileSystem
+from tfrecord_io.tools.build_index import write_indexes
 
 
 @pytest.fixture
@@ -44,6 +46,21 @@ def test_folders_with_pipes_are_read(folder: Path) -> None:
         assert tfr.read_table(path)["x"].to_pylist() == [1, 2]
     with tfr.formats.open_file_folder(folder) as rows:
         assert rows.read_all()["file/name"].to_pylist() == ["a.tfrecord"]
+
+
+@pytest.mark.parametrize("target", ["nowhere", "b.tfrecord"])
+def test_a_dangling_link_is_a_file_that_does_not_open(tmp_path: Path, target: str) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    (tmp_path / "b.tfrecord").symlink_to(target)  # the second one to itself
+    calls = {
+        "adopt": lambda: tfr.adopt(tmp_path),
+        "build_index": lambda: tfr.build_index(tmp_path, columns=["x"]),
+        "write_indexes": lambda: write_indexes(tmp_path),
+    }
+    for name, call in calls.items():
+        with pytest.raises(OSError, match=r"b\.tfrecord") as raised:
+            call()
+        assert raised.value.errno == (errno.ENOENT if target == "nowhere" else errno.ELOOP), name
 
 
 @pytest.mark.parametrize("length", [242, 243, 249, 250, 255])

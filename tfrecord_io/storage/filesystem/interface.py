@@ -157,6 +157,11 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
+def is_dangling(entry: Entry) -> bool:
+    """Whether a local entry is a link to a file that does not exist, or to itself."""
+    return entry.size is None and os.path.islink(entry.name) and not os.path.exists(entry.name)
+
+
 class LocalFileSystem:
     """Files of the operating system; see `FileSystem`."""
 

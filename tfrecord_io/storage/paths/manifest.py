@@ -47,7 +47,7 @@ from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS
 from tfrecord_io.registry import RECORD_SUFFIXES
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
 from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
@@ -558,8 +558,9 @@ class Manifests:
             self._fail(CorruptRecordError(reason, path=manifest, advice=advice))
             return
         self.shards.update(self._shards(dataset, {name: file for name, file in stated.items() if name in existing}))
+        is_local = isinstance(self.fs, LocalFileSystem)
         for name in stated:
-            if name in existing and not self._is_dangling(existing[name]):
+            if name in existing and not (is_local and is_dangling(existing[name])):
                 self._check_size(existing[name], self.shards[name])
             elif not complete:
                 self.missing.append(name)
@@ -569,12 +570,6 @@ class Manifests:
                     "{allow_missing_shards=True} reads the others"
                 )
                 raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(name))
-
-    def _is_dangling(self, entry: Entry) -> bool:
-        """Whether it is a link to a file that does not exist."""
-        if entry.size is not None or not isinstance(self.fs, LocalFileSystem):
-            return False
-        return os.path.islink(entry.name) and not os.path.exists(entry.name)
 
     def _check_size(self, entry: Entry, shard: ManifestShard) -> None:
         if self.check_sizes and entry.size not in (None, shard.bytes):

@@ -21,7 +21,7 @@ from tfrecord_io.compression.stream import PlainStream, Stream
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.options import LIMITS
 from tfrecord_io.storage import system
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, is_dangling
 from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, StoredFile
@@ -434,7 +434,8 @@ def source_of(
     told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
     if is_remote(fs):
         return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, _info=entry.info, **told)
-    return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
+    may_block = entry.size is None and not is_dangling(entry)
+    return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if may_block else None, **told)
 
 
 def open_raw(path: str) -> io.FileIO:
