@@ -205,6 +205,19 @@ def test_equal_parts_are_runs_of_the_sequence(folder: Path, stop: str, workers: 
         assert together[size:] == whole[: len(together) - size]
 
 
+@pytest.mark.parametrize(("stop", "worker"), [("all", 1), ("first", 0)])
+def test_equal_parts_of_datasets_that_have_fewer_rows_than_were_counted(tmp_path: Path, stop: Any, worker: int) -> None:
+    paths = [tmp_path / name for name in ("a.tfrecord", "b.tfrecord")]
+    for path in paths:
+        tfr.write_tfrecord({"x": range(20)}, path)
+    mixed = tfr.mix([tfr.dataset(path) for path in paths], stop=stop, seed=0)
+    batches = mixed.iter_arrays(batch_size=1, worker=(worker, 2), uneven="drop")
+    for path in paths:
+        tfr.write_tfrecord({"x": range(3)}, path, mode="overwrite")
+    with pytest.raises(tfr.errors.CorruptRecordError, match="fewer rows of the mixture than the"):
+        list(batches)
+
+
 def test_filters_and_columns_are_those_of_the_parts(folder: Path) -> None:
     mixture = mixed(folder, stop="all").filter([("n", ">=", 5)]).select(["n"])
     assert mixture.schema.names == ["n", "source"]

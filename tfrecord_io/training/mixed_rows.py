@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.arrays.rows_by_number import PartLookup
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import TFRecordError, say
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, say
 from tfrecord_io.options import MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.report import ReadReport
@@ -70,6 +70,9 @@ class SequenceReader(EpochReader):
             begin = first + max(0, self.next - before)
             if last is None or begin < last:
                 yield from self._run(begin, last, before - first)
+            if last is not None and self.next < before + last - first:
+                reason = f"the datasets have fewer rows of the mixture than the {last} that were counted"
+                raise CorruptRecordError(reason, expected=last, advice="open the files again")
             before += 0 if last is None else last - first
 
     def _position(self, number: int) -> int:
