@@ -150,6 +150,46 @@ def test_damage_in_equal_parts(tmp_path: Path) -> None:
         read_by(tfr.iter_arrays, path, schema={"x": "int64"}, **options)
 
 
+@pytest.mark.parametrize(
+    ("now", "worker", "message"),
+    [
+        ((0, 13), 0, "the file has more records than the 10 that were counted"),
+        ((0, 7), 0, "the file has fewer records than the 10 that were counted"),
+        ((0, 2), 0, "the file has fewer records than the 10 that were counted"),
+        ((1, 13), 1, "the file has more records than the 10 that were counted"),
+        ((1, 4), 1, "the file has fewer records than the 10 that were counted"),
+        ((2, 13), 1, "the file has more records than the 10 that were counted"),
+        ((2, 9), 1, "the part of this worker has 14 records, but 15 were counted"),
+    ],
+)
+def test_files_that_changed_after_they_were_counted(
+    tmp_path: Path, now: tuple[int, int], worker: int, message: str
+) -> None:
+    """Rows would be in the parts of two workers, or of none."""
+    paths = [tmp_path / f"{number}.tfrecord" for number in range(3)]
+    for number, path in enumerate(paths):
+        tfr.write_tfrecord({"x": range(10 * number, 10 * number + 10)}, path)
+    asked: dict[str, Any] = {"batch_size": 15, "worker": (worker, 2), "uneven": "drop", "epochs": 2, "threads": 1}
+    batches = read_by(tfr.iter_arrays, paths, **asked)
+    assert next(batches)["x"].tolist() == [*range(15 * worker, 15 * worker + 15)]
+    number, count = now
+    tfr.write_tfrecord({"x": range(count)}, paths[number], mode="overwrite")
+    with pytest.raises(tfr.errors.CorruptRecordError, match=message):
+        list(batches)
+
+
+def test_a_wrong_number_of_records_in_a_dataset_info(tmp_path: Path) -> None:
+    for number, count in enumerate((13, 10)):
+        tfr.write_tfrecord({"x": range(count)}, tmp_path / f"a-train.tfrecord-0000{number}-of-00002")
+    splits = [{"name": "train", "shardLengths": ["10", "10"], "numBytes": "1"}]
+    info = {"name": "a", "version": "1.0.0", "splits": splits, "fileFormat": "tfrecord"}
+    (tmp_path / "dataset_info.json").write_text(json.dumps(info))
+    batches = tfr.dataset(tmp_path / "a-train.tfrecord-*").iter_arrays(batch_size=4, worker=(0, 2), uneven="drop")
+    with pytest.raises(tfr.errors.CorruptRecordError, match="more records than the 10 that were counted") as caught:
+        list(batches)
+    assert "dataset_info.json" in str(caught.value)
+
+
 def test_records_are_counted_only_where_that_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     count = count_frames._count_file

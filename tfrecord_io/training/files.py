@@ -167,8 +167,9 @@ class FileEpochs(Epochs):
             return self._dealt(position.epoch, begin)
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
-            readers, expected = map(open_as_it_is, runs), self._share.size(self._rows())
-            return FilesReader(self._delivered, readers, begin, expected=expected)
+            readers, expected = (open_as_it_is(scan) for scan, _ in runs), self._share.size(self._rows())
+            bounds = [of_files for _, of_files in runs]
+            return FilesReader(self._delivered, readers, begin, expected=expected, bounds=bounds)
         options = self._scan.options
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
@@ -208,12 +209,15 @@ class FileEpochs(Epochs):
         mine = self._residue, self._modulus
         return FilesReader(self._delivered, readers, first, *mine, resumed_at=begin, limit=limit, expected=expected)
 
-    def _equal_part(self, epoch: int, begin: int) -> list[Scan]:
-        """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start."""
+    def _equal_part(self, epoch: int, begin: int) -> list[tuple[Scan, Array]]:
+        """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start.
+
+        With each scan, where its files begin and the last one ends, by the counts, from its first row on.
+        """
         assert self._counts is not None
         order = self.order(epoch)
-        ends = np.cumsum([self._counts[i] for i in order])
-        scans = []
+        bounds = offsets_of(np.array([self._counts[i] for i in order], np.int64))
+        ends, runs = bounds[1:], []
         for first, last in self._share.runs(self._rows()):
             skipped = min(begin, last - first)
             first, begin = first + skipped, begin - skipped
@@ -221,9 +225,12 @@ class FileEpochs(Epochs):
                 continue
             first, last = first + self._scan.options.offset, last + self._scan.options.offset
             files = range(int(ends.searchsorted(first, side="right")), int(ends.searchsorted(last)) + 1)
-            offset = first - (int(ends[files[0] - 1]) if files[0] else 0)
-            scans.append(self._scan.over([self._sources[order[i]] for i in files], offset=offset, limit=last - first))
-        return scans
+            # What ends with a file is read up to its end: it may have more records than were counted.
+            limit = None if last == ends[files[-1]] else last - first
+            sources, offset = [self._sources[order[i]] for i in files], first - int(bounds[files[0]])
+            of_files = bounds[files[0] : files[-1] + 2] - first
+            runs.append((self._scan.over(sources, offset=offset, limit=limit), of_files))
+        return runs
 
     def _rows(self) -> int:
         """The number of records of one epoch, of all workers together."""
@@ -289,6 +296,8 @@ class FilesReader(EpochReader):
         At most so many rows fulfil the filter, for all workers together.
     expected : int, optional
         It is an error if the rows are not as many.
+    bounds : sequence of int64 ndarray, optional
+        Of each reader, where its files begin and the last one ends: it is an error if its rows are from others.
     """
 
     def __init__(
@@ -302,20 +311,23 @@ class FilesReader(EpochReader):
         resumed_at: int = 0,
         limit: int | None = None,
         expected: int | None = None,
+        bounds: Sequence[Array] = (),
     ) -> None:
         super().__init__(begin)
         self._readers = readers
         self._opened: list[tuple[int, Reader]] = []  # with the number of the first row of each
         self._filter, self._names = scan.row_filter, scan.schema.names
         self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
-        self._limit, self._expected = limit, expected
+        self._limit, self._expected, self._bounds = limit, expected, bounds
         self._passed = 0  # rows that have fulfilled the filter
 
     def _read(self) -> Generator[NumberedBatch]:
-        for reader in self._readers:
+        for run, reader in enumerate(self._readers):
             self._opened.append((self.next, reader))
             size = 0
             for numbers, batch in reader.numbered(self.next):
+                if self._bounds:
+                    _refuse_changed_files(reader, reader.row_of(int(numbers[0])), len(batch), self._bounds[run])
                 size, before = reader.payload_bytes, size
                 row_bytes = (size - before) / max(len(batch), 1)
                 self.next = reader.next_number
@@ -366,3 +378,16 @@ class FilesReader(EpochReader):
         super().close()
         for reader in self.readers()[-1:]:
             reader.close()
+
+
+def _refuse_changed_files(reader: Reader, row: int, rows: int, bounds: Array) -> None:
+    """Raise CorruptRecordError if rows of a reader are not from the files that have them by `bounds`."""
+    for file, record, count in reader.origins.runs(row, row + rows):
+        is_short, is_long = row < bounds[file] + record, row + count > bounds[file + 1]
+        if is_short or is_long:
+            at = int(bounds.searchsorted(row, side="right")) - 1 if is_short else file
+            counted = int(bounds[at + 1] - bounds[at])
+            reason = f"the file has {'fewer' if is_short else 'more'} records than the {counted} that were counted"
+            advice = "open the files again" | say("correct the number in their dataset_info.json")
+            raise CorruptRecordError(reason, path=reader.scan.sources[at].path, expected=counted, advice=advice)
+        row += count
