@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.arrow.evaluate_condition import with_typed_literals as typed
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.read.row_filter import RowFilter
 
 f = pc.field
 
@@ -163,3 +165,37 @@ def test_a_column_without_values_has_no_member_but_null(values: list[Any], expec
     rows = pa.table({"nothing": pa.nulls(2)})
     condition = with_typed_literals(f("nothing").isin(values), rows.schema)
     assert ds.dataset(rows).to_table({"found": condition})["found"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("type_", [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")])
+@pytest.mark.parametrize("text", ["00:00:01", "00:00:01.5", "00:00:01.000000005", "00:01"])
+def test_text_is_a_time_of_day_with_all_digits_of_its_second(type_: pa.DataType, text: str) -> None:
+    nanoseconds = [None, 10**9, 1_500_000_000, 1_000_000_005, 60 * 10**9]
+    column = pa.array(nanoseconds, pa.time64("ns")).cast(type_, safe=False)
+    batch = pa.RecordBatch.from_arrays([column], ["x"])
+    at = 1 + ["00:00:01", "00:00:01.5", "00:00:01.000000005", "00:01"].index(text)
+    times = column.cast(pa.time64("ns")).cast("int64").to_pylist()
+    wanted = [time is not None and time == nanoseconds[at] for time in times]
+    for filters in ([("x", "==", text)], [("x", "in", [text])], [("x", "in", [text, "23:00:00"])]):
+        assert RowFilter.for_schema(filters, batch.schema).mask(batch).to_pylist() == wanted
+    others = RowFilter.for_schema([("x", "not in", [None, text])], batch.schema).mask(batch).to_pylist()
+    assert others == [valid and not own for valid, own in zip(column.is_valid().to_pylist(), wanted, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        (pa.array([True, False]), 5),
+        (pa.array([True, False]), "true"),
+        (pa.array([0, 1], pa.int8()), True),
+        (pa.array([0, 1], pa.int8()), b"1"),
+        (pa.array([b"1"]), 1),
+        (pa.array([0, 1], pa.timestamp("s")), 0),
+        (pa.array([0, 1], pa.duration("ns")), 1),
+    ],
+)
+@pytest.mark.parametrize("operator", ["==", "in", "not in"])
+def test_values_of_another_kind_are_refused_by_every_operator(column: pa.Array, value: Any, operator: str) -> None:
+    schema = pa.schema({"x": column.type})
+    with pytest.raises(SchemaError, match=r"feature 'x': the filter compares .* with .*; write values of the type"):
+        RowFilter.for_schema([("x", operator, value if operator == "==" else [value])], schema)

@@ -28,6 +28,7 @@ from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.schema.types import is_bytes, is_text
 
 COMPARISONS = frozenset(["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
@@ -159,8 +160,6 @@ def _typed_comparison(part: Condition, field: pa.Field) -> Condition:
 
 
 def _typed_members(part: Condition, field: pa.Field) -> Condition:
-    import pyarrow.compute as pc
-
     assert part.value is not None
     values = part.value["value_set"].values
     for value in values.drop_null()[:1]:
@@ -171,9 +170,11 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
         times = [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
         found = [time if time.type == field.type else exact_members(time, field.type) for time in times]
         members = pa.concat_arrays([*found, pa.nulls(values.null_count, field.type)])
-    elif t.is_date(field.type) and t.is_timestamp(values.type):  # a cast would take the day of each
-        days = values.cast(field.type, safe=False)
-        members = days.filter(pc.equal(days.cast(values.type), values).fill_null(True))
+    elif t.is_time(field.type) and t.is_string(values.type):
+        times = [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
+        members = _fitting(pa.concat_arrays([*times, pa.nulls(values.null_count, pa.time64("ns"))]), field.type)
+    elif (t.is_date(field.type) and t.is_timestamp(values.type)) or (t.is_time(field.type) and t.is_time(values.type)):
+        members = _fitting(values, field.type)
     else:
         members = exact_members(values, field.type)
     own = values if members is None else members
@@ -191,19 +192,39 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
     )
 
 
+def _fitting(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Those of the times that a column of `type_` can have; a cast alone would shorten the others."""
+    import pyarrow.compute as pc
+
+    times = values.cast(type_, safe=False)
+    return times.filter(pc.equal(times.cast(values.type), values).fill_null(True))
+
+
+def _family(type_: pa.DataType) -> str | None:
+    """What its values can be compared with; None: that is left to pyarrow."""
+    if _is_number(type_) or t.is_boolean(type_):
+        return "bools" if t.is_boolean(type_) else "numbers"
+    if is_text(type_) or is_bytes(type_):
+        return "text"
+    return "times" if t.is_temporal(type_) else None
+
+
 def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
     """Text as a date or time; None if the comparison stays as it is."""
-    if _is_number(field.type) and not (t.is_string(value.type) and value.is_valid):
+    own, other = _family(field.type), _family(value.type)
+    if own == "numbers" and (own == other or not value.is_valid):
         return None
     kind, refused = short_type_name(field.type, field.metadata), None
     if t.is_string(field.type) and (t.is_integer(value.type) or t.is_floating(value.type)):
         refused = f"the filter compares text with the number {value}", f'write text, such as "{value}"'
-    elif _is_number(field.type):
+    elif own == "numbers" and t.is_string(value.type):
         refused = f'the filter compares {kind} with the text "{printable(value.as_py())}"', "write a number, such as 5"
     elif t.is_date(field.type) and t.is_timestamp(value.type) and value.type.tz is not None:
         refused = "the filter compares dates with a time in a time zone", "write a date, such as 2024-01-31"
     elif value.is_valid and (t.is_nested(field.type) or is_any_tensor(field.type)):
         refused = f"a filter cannot compare values of {kind}", "name a column of single values"
+    elif value.is_valid and None not in (own, other) and own != other and (own, other) != ("times", "text"):
+        refused = f"the filter compares {kind} with {value.type}", "write values of the type of the column"
     if refused is not None:
         raise SchemaError(refused[0], feature=field.name, expected=field.type, got=value.type, advice=refused[1])
     form = next((form for name, form in _FORMS.items() if getattr(t, f"is_{name}")(field.type)), None)
@@ -222,15 +243,24 @@ def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
 
 def _parsed(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
     if t.is_time(type_):
-        time = datetime.time.fromisoformat(value.as_py())
-        if time.tzinfo is not None:
-            raise ValueError("a time has no offset")
-        return pa.scalar(time, type_)
+        return _parsed_time(value.as_py())
     if not t.is_timestamp(type_):
         return value.cast(type_)
     with suppress(pa.ArrowInvalid):  # it has more than six digits of a second
         return _parsed_timestamp(value, pa.timestamp("us", type_.tz))  # which has every year
     return _parsed_timestamp(value, pa.timestamp("ns", type_.tz))
+
+
+def _parsed_time(text: str) -> pa.Scalar:
+    time = datetime.time.fromisoformat(text)  # which drops what is after six digits of a second
+    if time.tzinfo is not None:
+        raise ValueError("a time has no offset")
+    digits = text.replace(",", ".").partition(".")[2]
+    if digits[9:].strip("0"):
+        raise ValueError("a time has nanoseconds")
+    seconds = (time.hour * 60 + time.minute) * 60 + time.second
+    nanoseconds = time.microsecond * 1000 + int(digits[6:9].ljust(3, "0"))
+    return pa.scalar(seconds * 10**9 + nanoseconds, pa.time64("ns"))
 
 
 def _parsed_timestamp(value: pa.Scalar, type_: pa.DataType) -> pa.Scalar:
