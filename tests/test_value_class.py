@@ -57,6 +57,20 @@ class Shown:
         return "shown"
 
 
+class Named:
+    def __repr__(self) -> str:
+        return "named"
+
+
+@value_class(repr=False)
+class Unshown:
+    a: int
+
+
+class Both(Unshown, Named):
+    pass
+
+
 VALUES = st.lists(st.one_of(st.none(), st.integers(0, 2), st.just(float("nan"))), min_size=1, max_size=4)
 
 
@@ -123,3 +137,7 @@ def test_what_a_class_defines_itself_stays() -> None:
     assert repr(one) == "shown"
     assert one != Shown(1)
     assert len({one, Shown(1)}) == 2
+
+
+def test_a_class_without_a_repr_leaves_it_to_others() -> None:
+    assert repr(Both(1)) == "named"

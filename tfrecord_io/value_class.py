@@ -15,11 +15,15 @@ def value_class(cls: type[T], /) -> type[T]: ...
 
 
 @overload
-def value_class(*, eq: bool = True, kw_only: bool = False, slots: bool = True) -> Callable[[type[T]], type[T]]: ...
+def value_class(
+    *, eq: bool = True, kw_only: bool = False, repr: bool = True, slots: bool = True
+) -> Callable[[type[T]], type[T]]: ...
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value_class(cls: Any = None, /, *, eq: bool = True, kw_only: bool = False, slots: bool = True) -> Any:
+def value_class(
+    cls: Any = None, /, *, eq: bool = True, kw_only: bool = False, repr: bool = True, slots: bool = True
+) -> Any:
     """Define a class as ``dataclass(frozen=True, slots=True)`` does, in a fourth of its time.
 
     `dataclass` compiles the methods of each class. Here `__init__` is compiled; all classes share the others.
@@ -40,7 +44,7 @@ def value_class(cls: Any = None, /, *, eq: bool = True, kw_only: bool = False, s
         made.__setattr__ = made.__delattr__ = _refuse
         if slots:
             made.__getstate__, made.__setstate__ = _state, _set_state
-        if made.__repr__ is object.__repr__:
+        if repr and made.__repr__ is object.__repr__:
             made.__repr__ = _repr
         if eq:
             made._compared = tuple(own.name for own in fields(made) if own.compare)

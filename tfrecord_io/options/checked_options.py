@@ -112,7 +112,7 @@ class Configured:
         raise NotImplementedError
 
 
-@value_class(eq=False)
+@value_class(eq=False, repr=False)
 class DatasetValue:
     """What users have of something `Configured`, whose own names are not theirs: a dataset, or a piece of one."""
 

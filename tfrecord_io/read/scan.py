@@ -104,7 +104,7 @@ class _Compiled:
         return self._settings
 
 
-@value_class(eq=False)
+@value_class(eq=False, repr=False)
 class Scan(Configured):
     """What is read, and under which schema; it holds no open file, thread or lock.
 

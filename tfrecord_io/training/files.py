@@ -36,7 +36,7 @@ _SHARED_SEED = 0
 _SAMPLE_BYTES = 16 * MIB
 
 
-@value_class(slots=False)
+@value_class(repr=False, slots=False)
 class Files(RowSource):
     """The rows of a scan."""
 

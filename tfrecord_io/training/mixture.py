@@ -124,7 +124,7 @@ _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has 
 _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
 
-@value_class(slots=False)
+@value_class(repr=False, slots=False)
 class Mixture(RowSource):
     """What is mixed, and how; see `tfrecord_io.mix`."""
 

@@ -112,7 +112,7 @@ def _joined(values: pa.Array, taken: pa.Array, length: int) -> pa.Array:
 # ---- in training
 
 
-@value_class(slots=False)
+@value_class(repr=False, slots=False)
 class Windows(RowSource):
     """The windows of the episodes of a scan; see `tfrecord_io.windows`."""
 

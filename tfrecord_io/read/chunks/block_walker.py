@@ -16,13 +16,13 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, FaultCo
 from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
 from tfrecord_io.options import FrameOptions
-from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage import system
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, SPARE, Block, BlockReader, Bytes
 from tfrecord_io.storage.read.source import OpenPlainFile, PlainFileReader, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.compression.recovering_stream import Gap, RecoveringStream
+    from tfrecord_io.progress import ProgressMeter
     from tfrecord_io.storage.read.read_ahead import ReadAhead
 
 _BLOCKS_AHEAD = 16  # 64 MiB

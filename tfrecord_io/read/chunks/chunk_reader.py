@@ -17,7 +17,6 @@ from tfrecord_io.errors import FeatureTypeError, TFRecordError
 from tfrecord_io.format.feature_types import Layout, Text
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.options import LIMITS, ReadOptions
-from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import (
     BatchLimit,
@@ -39,6 +38,7 @@ from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
 
 if TYPE_CHECKING:  # a read of a small file needs no segments
     from tfrecord_io.background import WorkerPool
+    from tfrecord_io.progress import ProgressMeter
     from tfrecord_io.read.chunks.parallel_file_decoder import FileDecoder, Position
     from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
 
@@ -86,6 +86,8 @@ class ChunkReader:
         self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=reads_on(options))
         self._progress = progress
         if progress is None and options.progress:
+            from tfrecord_io.progress import ProgressMeter
+
             self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
         self.recovery = recovery or recovery_of(options.on_error, sources)  # goes on behind damage, if that is allowed
         self._walker = BlockWalker(

@@ -43,6 +43,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NoReturn
 
+from tfrecord_io.background import Task, WorkerPool, ordered
 from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.log import logger
 from tfrecord_io.options import LIMITS
@@ -498,8 +499,6 @@ class Manifests:
 
         In a bucket each is read as soon as it is listed, while folders are listed: both take requests.
         """
-        from tfrecord_io.background import Task, WorkerPool, ordered  # a read of a file lists nothing
-
         is_local, found = isinstance(self.fs, LocalFileSystem), []
         with WorkerPool(_MOST_READERS, "manifests") as pool:
             for entry in list_files():
