@@ -429,6 +429,29 @@ def test_dtypes_of_tensors(tmp_path: Path, dtype: str) -> None:
     assert (tfr.dataset(tmp_path / "a.tfrecord").to_torch_map()[1]["x"].numpy() == values[1]).all()
 
 
+def test_a_batch_of_a_worker_is_a_dict_of_tensors_in_one_memory(tmp_path: Path) -> None:
+    columns = {
+        "b": np.array([True, False, True]),
+        "name": np.array(["x", "y", "z"]),
+        "a": np.arange(6, dtype=np.int16).reshape(3, 2),
+        "none": np.zeros((3, 0), np.float32),
+        "c": np.array([1 + 2j, 3, 4], np.complex64),
+    }
+    tfr.write_tfrecord(columns, tmp_path / "x.tfrecord")
+    stream = tfr.dataset(tmp_path / "x.tfrecord").to_torch(batch_size=2)
+    expected = list(stream)
+    got = list(DataLoader(stream, batch_size=None, num_workers=1, multiprocessing_context="fork"))
+    assert len(got) == len(expected) == 2
+    for batch, other in zip(got, expected, strict=True):
+        assert type(batch) is dict
+        assert list(batch) == list(other)
+        assert batch.pop("name") == other.pop("name")
+        assert all(batch[name].dtype == other[name].dtype and torch.equal(batch[name], other[name]) for name in batch)
+        assert len({tensor.untyped_storage().data_ptr() for tensor in batch.values()}) == 1
+        batch["b"][:] = False
+        assert torch.equal(batch["a"], other["a"])
+
+
 def test_bfloat16(tmp_path: Path) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     tfr.write_tfrecord({"x": np.array([[1.5, 2], [3, -1]], ml_dtypes.bfloat16)}, tmp_path / "a.tfrecord")

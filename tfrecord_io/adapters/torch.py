@@ -33,6 +33,8 @@ from tfrecord_io.value_class import value_class
 if TYPE_CHECKING:
     import torch
 
+_ALIGNMENT = 64
+_JOINED_BYTES = 1 << 20  # of a tensor: a larger one is better sent as shared memory
 _SEED_BITS = 48
 _EPOCH_SLOTS = 1024
 _BITS = 32
@@ -201,6 +203,54 @@ def _tensor(array: Array) -> torch.Tensor | list[Any]:
     return torch.from_numpy(array)
 
 
+_TensorForm = tuple[int, int, Any, Any]  # begin and bytes in a buffer, dtype and shape
+
+
+class _WorkerBatch(dict[str, Any]):
+    """A batch of a worker, whose tensors the process of the DataLoader gets as views of one buffer.
+
+    By itself, torch sends each tensor as a file of shared memory, which takes longer than to copy so many bytes.
+    """
+
+    def __copy__(self) -> Self:  # default_convert of torch makes one
+        return type(self)(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        forms, size = dict[str, _TensorForm](), 0
+        for name, value in self.items():
+            if _is_joined(value):
+                forms[name] = size, value.nbytes, value.dtype, value.shape
+                size += -(-value.nbytes // _ALIGNMENT) * _ALIGNMENT
+        if not forms:
+            return dict, (dict(self),)
+        content = bytearray(size or 1)  # torch refuses an empty buffer
+        for name, tensor in _views(content, forms).items():
+            tensor.copy_(self[name])
+        return _received, (list(self), content, forms, {name: self[name] for name in self if name not in forms})
+
+
+def _is_joined(value: Any) -> bool:
+    import torch
+
+    is_own = type(value) is torch.Tensor and value.layout is torch.strided and not value.requires_grad
+    return is_own and value.device.type == "cpu" and value.nbytes <= _JOINED_BYTES
+
+
+def _views(content: bytearray, forms: Mapping[str, _TensorForm]) -> dict[str, Any]:
+    import torch
+
+    block = torch.frombuffer(content, dtype=torch.uint8)
+    return {
+        name: block[begin : begin + size].view(dtype).view(shape) for name, (begin, size, dtype, shape) in forms.items()
+    }
+
+
+def _received(names: list[str], content: bytearray, forms: Mapping[str, _TensorForm], others: Any) -> dict[str, Any]:
+    """The dict that a `_WorkerBatch` was."""
+    values = _views(content, forms) | others
+    return {name: values[name] for name in names}
+
+
 def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
     """One row of a batch."""
     return {name: values[row] for name, values in tensors.items()}
@@ -283,6 +333,7 @@ class _TensorIterator:
             self._changes["threads"] = 1  # the processes share the processors already
         self._slot, self._epoch = self._epochs.begin(info)
         self._may_change = info is None  # workers begin at once, and have to agree
+        self._batch: type[dict[str, Any]] = dict if info is None else _WorkerBatch
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
 
     def _begin(self, **changes: Any) -> ArrayIterator:
@@ -301,7 +352,7 @@ class _TensorIterator:
                 self._slot, self._epoch = self._epochs.begin(None)
                 self._arrays = self._begin(seed=self._seed)
         tensors = _tensors(next(self._arrays))
-        return _row(tensors, 0) if self._by_row else tensors
+        return _row(tensors, 0) if self._by_row else self._batch(tensors)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch or row, as numbers and text."""
