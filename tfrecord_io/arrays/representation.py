@@ -128,6 +128,7 @@ class ColumnRepresentation:
 
     def __init__(self, field: pa.Field, options: RepresentationOptions, complete: bool, length: int | None) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
+        self.may_lack = not complete and field.nullable  # other batches may have rows without a value
         self.decoder = ImageDecoder.for_field(field)
         has_layout = options.has_layouts and (varies(field.type) or self.decoder is not None)
         self.layout = options.layout_of(field.name) if has_layout else _PLAIN
@@ -178,7 +179,7 @@ class ColumnRepresentation:
             reason = "one of its steps has no value, which an array cannot represent"
             advice = "read it with read_table, which returns null" | say("exclude it with {columns=}")
             raise self._fault(row, reason, "a value", advice=advice, error=DecodeError)
-        rows = to_rows(array, self.field)
+        rows = to_rows(array, self.field, missing=self.may_lack)
         if isinstance(rows, Ragged) and self.layout.max_length is not None:
             rows = rows.truncated(self.layout.max_length, from_left=self.layout.from_left)
         return rows
@@ -211,7 +212,7 @@ class ColumnRepresentation:
         kind = rows.values.dtype.kind
         if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
             rows = Dense(stack_equal(rows.values))
-        if is_text_dtype(rows.values.dtype) and not self.complete and self.field.nullable:
+        if self.may_lack and is_text_dtype(rows.values.dtype) and rows.values.dtype != text_dtype(missing=True):
             rows = Dense(rows.values.astype(text_dtype(missing=True)))
         if kind in "OT":
             return ColumnArrays(name, rows, None, False)

@@ -46,12 +46,13 @@ def _kernel() -> Any:
     return _load("tfrecord_io._native._kernel") if get_engine().name == "native" else None
 
 
-def text(data: Array, offsets: Array, valid: Array | None) -> Array:
+def text(data: Array, offsets: Array, valid: Array | None, *, missing: bool = False) -> Array:
     """An array of `text_dtype`: slot i is the UTF-8 of ``data[offsets[i]:offsets[i + 1]]``.
 
-    `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has no None.
+    `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has None only if
+    `missing`.
     """
-    dtype = text_dtype(missing=valid is not None)
+    dtype = text_dtype(missing=missing or valid is not None)
     if (kernel := _kernel()) is None:
         content, slots = bytes(data), enumerate(pairwise(offsets.tolist()))
         return np.array([content[i:j].decode() if valid is None or valid[at] else None for at, (i, j) in slots], dtype)

@@ -15,6 +15,7 @@ from arrow_tables import LEAVES
 from rounds import rounds
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.tensor_values import from_ndarray
+from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.testing.tensor_encoding_suite import tensor_column
 
 law = settings(max_examples=rounds(200))
@@ -118,3 +119,10 @@ def test_a_view_where_memory_has_the_same_form() -> None:
     array = pa.array(np.arange(5.0))
     rows = to_rows(array, pa.field("x", array.type))
     assert rows.values.ctypes.data == array.buffers()[1].address
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_text_that_may_miss_some_later(missing: bool) -> None:
+    rows = to_rows(pa.array(["a", "bc" * 20]), pa.field("x", pa.string()), missing=missing)
+    assert rows.values.dtype == text_dtype(missing=missing)
+    assert rows.values.tolist() == ["a", "bc" * 20]

@@ -304,8 +304,8 @@ class Dense:
 Rows = Dense | Ragged
 
 
-def to_rows(array: pa.Array, field: pa.Field) -> Rows:
-    """The rows of a column.
+def to_rows(array: pa.Array, field: pa.Field, *, missing: bool = False) -> Rows:
+    """The rows of a column; with `missing`, an array of text has a dtype with None even if no row is missing.
 
     Examples
     --------
@@ -336,7 +336,7 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         values = _items(array.flatten(), _value_field(field))
         present, shape = counts if valid is None else counts[valid], declared_shape(field)
         return Ragged.of_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
-    return _scalars(array)
+    return _scalars(array, missing)
 
 
 def _number_lists(array: pa.Array, field: pa.Field) -> Ragged | None:
@@ -442,14 +442,14 @@ def _blank(values: Array, valid: Array | None) -> Array:
     return np.where(present, values, np.zeros((), values.dtype))
 
 
-def _scalars(array: pa.Array) -> Dense:
+def _scalars(array: pa.Array, missing: bool) -> Dense:
     if t.is_dictionary(array.type):
         array = array.dictionary_decode()
     type_ = array.type
     if t.is_null(type_):
         return Dense(np.full(len(array), None, object))
     if t.is_string(type_) or t.is_large_string(type_):
-        return Dense(text(*_slots(array)))
+        return Dense(text(*_slots(array), missing=missing))
     if t.is_boolean(type_):
         return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), _valid(array))
     dtype = numpy_dtype(type_)
