@@ -218,8 +218,10 @@ build/bench/benchmarks:
 speed-guard: $(VENV)/.test require-kernel | build/bench/benchmarks
 	$(BENCHMARKS) $(VENV)/bin/python -m benchmarks.guard
 
-bench: $(BENCH)/.installed | build/bench/benchmarks
-	$(BENCHMARKS) $(BENCH)/bin/python -m benchmarks $(BENCH_ARGS)
+# With --training in an environment of its own, which has the other libraries.
+BENCH_VENV := $(if $(findstring --training,$(BENCH_ARGS)),.venv-training,$(BENCH))
+bench: $(BENCH_VENV)/.installed | build/bench/benchmarks
+	$(BENCHMARKS) $(BENCH_VENV)/bin/python -m benchmarks $(BENCH_ARGS)
 
 # Two files of results, from make bench BENCH_ARGS="--json FILE": make bench-compare A=before.json B=after.json
 bench-compare: | build/bench/benchmarks
@@ -415,6 +417,15 @@ build/uv/.installed:
 .venv-docs/.installed: mkdocs.yml
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.8' 'mkdocs-llmstxt>=0.5'
+	touch $@
+
+# mosaicml-streaming comes bare: it wants a version of transformers that datasets does not work with.
+.venv-training/.installed: $(WHEELS)/.built
+	$(PYTHON) -m venv .venv-training
+	-$(call install,.venv-training,,torch==2.13.0+cpu)
+	$(call replace,.venv-training)
+	$(call install,.venv-training,,tensorflow-cpu torch webdataset grain array_record datasets pillow zstd Brotli python-snappy)
+	$(call bare,.venv-training,mosaicml-streaming catalogue)
 	touch $@
 
 .venv-%/.installed: $(WHEELS)/.built

@@ -31,7 +31,7 @@ SPECIAL = {  # module: what it measures
     "remote": "an object store behind a slow link (needs s3fs)",
     "streams": "compressed files, and one in a bucket, with 1, 2, 4 and 8 threads",
     "tensors": "tensors as raw bytes, to and from NumPy",
-    "training": "shuffled batches of arrays",
+    "training": "shuffled batches of arrays, beside tf.data, webdataset, Grain, HF datasets and mosaicml-streaming",
 }
 
 OWN_NAMES = ("tensors", "training")  # of features that belong together by their names

@@ -44,10 +44,11 @@ def ensure(names: list[str]) -> None:
     """Write the files that do not exist yet."""
     for name in names:
         workload = WORKLOADS[name]
-        _make(workload.path, lambda path, w=workload: (compress if w.compression else write)(w, path))
+        make(workload.path, lambda path, w=workload: (compress if w.compression else write)(w, path))
 
 
-def _make(path: Path, write_to: Callable[[Path], None]) -> None:
+def make(path: Path, write_to: Callable[[Path], None]) -> None:
+    """Write a file or folder that does not exist yet, under another name until it is complete."""
     if path.exists():
         return
     path.parent.mkdir(exist_ok=True, parents=True)
@@ -83,7 +84,7 @@ def repeated(rows: int) -> Path:
                 file.write(data)
             file.writelines(records(tutorial.path, rows - whole * tutorial.rows))
 
-    _make(path, write_to)
+    make(path, write_to)
     return path
 
 
@@ -102,7 +103,7 @@ def small_files(count: int) -> Path:
             frame = b"".join(frames[(i * RECORDS_OF_A_FILE + j) % len(frames)] for j in range(RECORDS_OF_A_FILE))
             (partial / f"part-{i:05}.tfrecord").write_bytes(frame)
 
-    _make(folder, write_to)
+    make(folder, write_to)
     return folder
 
 

@@ -1,30 +1,36 @@
-"""Shuffled batches for training, in comparison with tf.data: ``make bench BENCH_ARGS=--training``.
+"""Shuffled batches for training, beside the libraries that make such: ``make bench BENCH_ARGS=--training``.
 
-The records are those of Fashion-MNIST as tutorials write them: ``image``, 28 × 28 × 1 float32, and ``label``, 10
-float64, both as raw bytes; and texts of 16 to 511 tokens, int64, which are padded to the longest of their batch. All
-contenders shuffle through a buffer (of 500 images, 2,000 texts), return batches (of 16, 128) as NumPy arrays and
-check every CRC; tf.data with the best of four settings. They run in alternating processes, as in `benchmarks.contest`,
-and the best time counts. The exit code is 1 if tf.data takes less than five times as long for images, or less than
-twice as long for texts.
+The records: images of Fashion-MNIST's size as tutorials write them, ``image``, 28 × 28 × 1 float32, and ``label``, 10
+float64, both as raw bytes; 16 to 511 tokens, int64, padded to the longest of their batch; 40 columns, of which 8 have
+words; 12 texts of a log; and 768 floats. Contenders shuffle through a buffer of 500 images, else 2,000 records, or all
+records, and return dicts of NumPy arrays, or of tensors from a DataLoader. Each has its own format, written once by its
+own writer (`benchmarks.special.training_peers`). They run in alternating processes, as in `benchmarks.contest`, and the
+best time counts; slow ones get a tenth of the records, and ten times their time counts. The exit code is 1 if tf.data
+takes less than `MIN_RATIO` times as long, or one worker of a DataLoader less than `MIN_WORKERS` times as long as two.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks import report
-from benchmarks.contest import Contender, contest
+from benchmarks.contest import Contender, Result, contest
 from benchmarks.readers import library
 from benchmarks.workload_files import ensure
 from benchmarks.workloads import WORKLOADS, Workload
 
 ROWS = 60_000
-BATCH, BUFFER = 16, 500
-TOKENS_BATCH, TOKENS_BUFFER = 128, 2_000
 HERE = "benchmarks.special.training"
+PEERS = "benchmarks.special.training_peers"
+MIN_RATIO, MIN_WORKERS = 2.5, 1.8
+PACKAGES = (
+    *("tfrecord_io", "numpy", "pyarrow", "tensorflow-cpu", "torch"),
+    *("webdataset", "grain", "array_record", "datasets", "mosaicml-streaming"),
+)
 
 
 def _records(rows: int) -> pa.Table:
@@ -42,122 +48,112 @@ def _texts(rows: int) -> pa.Table:
     return pa.table({"tokens": pa.ListArray.from_arrays(offsets, rng.integers(0, 50_000, offsets[-1]))})
 
 
-TRAINING = Workload("training", "60 k × 28 × 28 float32 + 10 float64, shuffled", ROWS, _records)
-TOKENS = Workload("training-tokens", "60 k × 16 to 511 int64, shuffled, padded", ROWS, _texts)
-MIN_RATIO = {TRAINING.name: 5.0, TOKENS.name: 2.0}
-for added in (TRAINING, TOKENS):
-    WORKLOADS.setdefault(added.name, added)
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """What contenders make of a workload."""
+
+    workload: Workload
+    size: int = 128
+    buffer: int = 2_000
+    tensors: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)  # dtype and shape of raw bytes
+
+    @property
+    def padded(self) -> list[str]:
+        """Columns of lists of different lengths."""
+        lists = [field.name for field in self.workload.table(8).schema if pa.types.is_list(field.type)]
+        return [name for name in lists if name not in self.workload.fixed]
+
+
+TASKS = {
+    task.workload.name: task
+    for task in (
+        Batches(
+            Workload("training", "images and labels", ROWS, _records),
+            *(16, 500),
+            {"image": ("float32", (28, 28, 1)), "label": ("float64", (10,))},
+        ),
+        Batches(Workload("training-tokens", "padded tokens", ROWS, _texts)),
+        Batches(WORKLOADS["wide"]),
+        Batches(WORKLOADS["log"]),
+        Batches(WORKLOADS["vectors"]),
+    )
+}
+for added in TASKS.values():
+    WORKLOADS.setdefault(added.workload.name, added.workload)
 
 
 class TfrecordIo:
     """``iter_arrays``."""
 
-    name = "tfrecord_io"
+    name = "tfrecord_io, iter_arrays"
     share = 1.0
     settings: Any = ((),)
 
     def __init__(self, workload: Workload, threads: int) -> None:
-        self.tfr, self.path, self.threads = library(), str(workload.path), threads
-        self.schema = {"image": self.tfr.tensor("float32", (28, 28, 1)), "label": self.tfr.tensor("float64", (10,))}
+        self.tfr, self.task = library(), TASKS[workload.name]
+        schema = {name: self.tfr.tensor(*of_raw) for name, of_raw in self.task.tensors.items()}
+        self.data = self.tfr.dataset(str(workload.path), schema=schema or None, threads=threads)
+        self.options = {"shuffle_buffer": self.task.buffer, "seed": 0, "ragged": "pad" if self.task.padded else None}
 
     def run(self, setting: tuple[()]) -> int:
-        batches = self.tfr.iter_arrays(
-            self.tfr.dataset(self.path, threads=self.threads),
-            batch_size=BATCH,
-            shuffle_buffer=BUFFER,
-            seed=0,
-            schema=self.schema,
-        )
-        return sum(len(batch["image"]) for batch in batches)
+        batches = self.data.iter_arrays(batch_size=self.task.size, **self.options)
+        return sum(len(next(iter(batch.values()))) for batch in batches)
 
     @staticmethod
     def count(result: int) -> int:
         return result
 
 
-class TfData:
-    """TFRecordDataset → shuffle → batch → parse_example, decode_raw → as_numpy_iterator."""
+class ToTorch(TfrecordIo):
+    """``to_torch`` in a DataLoader, whose workers have been started."""
 
-    name = "tf.data"
-    share = 1.0
-    settings = (("serial",), ("parallel",), ("serial", "prefetch"), ("parallel", "prefetch"))
+    name = "tfrecord_io, to_torch"
 
-    def __init__(self, workload: Workload) -> None:
-        import tensorflow as tf
+    def __init__(self, workload: Workload, workers: int) -> None:
+        super().__init__(workload, 1)
+        from torch.utils.data import DataLoader
 
-        self.tf = tf
-        self.path = str(workload.path)
-        self.features: Any = {name: tf.io.FixedLenFeature([], tf.string) for name in ("image", "label")}
-        self.buffer, self.batch = BUFFER, BATCH
-
-    def _parse(self, records: Any) -> tuple[Any, Any]:
-        parsed = self.tf.io.parse_example(records, self.features)
-        image = self.tf.reshape(self.tf.io.decode_raw(parsed["image"], self.tf.float32), [-1, 28, 28, 1])
-        return image, self.tf.io.decode_raw(parsed["label"], self.tf.float64)
-
-    def run(self, setting: tuple[str, ...]) -> int:
-        records = (
-            self.tf.data.TFRecordDataset(self.path, buffer_size=8 << 20).shuffle(self.buffer, seed=0).batch(self.batch)
-        )
-        batches = records.map(self._parse, -1 if "parallel" in setting else None)
-        batches = batches.prefetch(-1) if "prefetch" in setting else batches
-        return sum(len(first) for first, _ in batches.as_numpy_iterator())
-
-    @staticmethod
-    def count(result: int) -> int:
-        return result
-
-
-class PaddedTokens(TfrecordIo):
-    """``iter_arrays(ragged="pad")``."""
-
-    def __init__(self, workload: Workload, threads: int) -> None:
-        super().__init__(workload, threads)
-        self.schema = {"tokens": self.tfr.list_("int64")}
+        stream = self.data.to_torch(batch_size=self.task.size, workers=workers, **self.options)
+        self.batches = DataLoader(stream, batch_size=None, num_workers=workers, persistent_workers=True)
+        self.run(())
 
     def run(self, setting: tuple[()]) -> int:
-        batches = self.tfr.iter_arrays(
-            self.tfr.dataset(self.path, threads=self.threads),
-            batch_size=TOKENS_BATCH,
-            shuffle_buffer=TOKENS_BUFFER,
-            seed=0,
-            ragged="pad",
-            schema=self.schema,
-        )
-        return sum(len(batch["tokens"]) for batch in batches)
+        return sum(len(next(iter(batch.values()))) for batch in self.batches)
 
 
-class TfPaddedTokens(TfData):
-    """TFRecordDataset → shuffle → batch → parse_example, to_tensor → as_numpy_iterator."""
-
-    def __init__(self, workload: Workload) -> None:
-        super().__init__(workload)
-        self.features = {"tokens": self.tf.io.RaggedFeature(self.tf.int64)}
-        self.buffer, self.batch = TOKENS_BUFFER, TOKENS_BATCH
-
-    def _parse(self, records: Any) -> tuple[Any, Any]:
-        tokens = self.tf.io.parse_example(records, self.features)["tokens"]
-        return tokens.to_tensor(), tokens.row_lengths()
-
-
-def measure(repeat: int = 7, budget: float = 15.0) -> tuple[str, bool]:
-    """Run all; return the table, and whether tf.data takes as many times as long as it should."""
-    images, passed = _compared(TRAINING, "TfrecordIo", "TfData", repeat, budget)
-    tokens, tokens_passed = _compared(TOKENS, "PaddedTokens", "TfPaddedTokens", repeat, budget)
-    return f"{images}\n\n{tokens}", passed and tokens_passed
+def measure(repeat: int = 7, budget: float = 3.0) -> tuple[str, bool]:
+    """Run all; return the table, and whether tf.data and one worker take as many times as long as they should."""
+    columns, passed = list[list[str]](), True
+    for task in TASKS.values():
+        results = _results(task.workload, repeat, budget)
+        fastest = min(result.seconds for result in results[:2])
+        columns.append([_cell(result, fastest, task.workload.rows) for result in results])
+        passed &= _passed(results)
+    titles = [f"{task.workload.title}, batches of {task.size}" for task in TASKS.values()]
+    rows = [[result.name, *cells] for result, *cells in zip(results, *columns, strict=True)]
+    note = "µs a record, and in brackets how many times as long as the faster `iter_arrays`."
+    return f"{report.table(['', *titles], rows)}\n\n{note}", passed
 
 
-def _compared(workload: Workload, own: str, other: str, repeat: int, budget: float) -> tuple[str, bool]:
+def _results(workload: Workload, repeat: int, budget: float) -> list[Result]:
+    """Of all contenders: first `iter_arrays`, then `to_torch`, then others, of which tf.data is the first."""
     ensure([workload.name])
-    contenders = [Contender.of(f"{HERE}:{own}", threads=number) for number in (1, 2)]
-    results = contest([*contenders, Contender.of(f"{HERE}:{other}")], workload, repeat, budget)
-    tf_data = results[-1]
-    rows = []
-    for result in results:
-        ratio = "–" if result.error or tf_data.error else f"{tf_data.seconds / result.seconds:.1f}×"
-        time = result.error or f"{result.seconds:.3f} s"
-        rows.append([result.name, result.setting, time, f"{result.seconds / ROWS * 1e6:.1f} µs", ratio])
-    table = report.table([workload.title, "setting", "time", "per record", "tf.data ÷ this"], rows)
-    passed = not any(result.error for result in results)
-    fastest = min(result.seconds for result in results[:-1])
-    return table, passed and tf_data.seconds / fastest >= MIN_RATIO[workload.name]
+    arrays = [Contender.of(f"{HERE}:TfrecordIo", threads=number) for number in (1, 2)]
+    torch = [
+        Contender(f"{HERE}:ToTorch", f"{ToTorch.name}, {number} worker{'s' * (number > 1)}", {"workers": number})
+        for number in (1, 2)
+    ]
+    peers = [Contender.of(f"{PEERS}:{name}") for name in ("TfData", "WebDataset", "Grain", "HfDatasets", "Streaming")]
+    return contest([*arrays, *torch, *peers], workload, repeat, budget)
+
+
+def _cell(result: Result, fastest: float, rows: int) -> str:
+    if result.error:
+        return f"failed: {result.error}"
+    return f"{result.seconds / rows * 1e6:.1f} ({result.seconds / fastest:.1f}×)"
+
+
+def _passed(results: list[Result]) -> bool:
+    one, two, torch_one, torch_two, tf_data, *_ = (result.seconds for result in results)
+    failed = any(result.error for result in results)
+    return not failed and tf_data >= MIN_RATIO * min(one, two) and torch_one >= MIN_WORKERS * torch_two
