@@ -13,9 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from pyarrow import feather, orc
 
 import tfrecord_io as tfr
+from rounds import rounds
 from tfrecord_io.file_formats.convert import open_format
 from tfrecord_io.file_formats.tables.columnar_files import OrcWriter
 from tfrecord_io.format.format_registry import FORMATS
@@ -204,3 +207,45 @@ def test_the_first_version_of_feather_is_named(tmp_path: Path) -> None:
         tfr.convert(path, tmp_path / "a.tfrecord")
     feather.write_feather(feather.read_table(path), target)  # the advice
     assert tfr.convert(target, tmp_path / "a.tfrecord").records == 2
+
+
+def _written(path: Path, parts: list[pa.Table]) -> None:
+    schema = parts[0].schema
+    if path.suffix == ".parquet":
+        with pq.ParquetWriter(path, schema) as parquet:
+            for part in parts:
+                parquet.write_table(part)
+        return
+    with pa.ipc.new_stream(path, schema) as stream:  # a file has one dictionary for all batches
+        for part in parts:
+            stream.write_table(part)
+
+
+CATEGORIES = st.lists(st.lists(st.one_of(st.none(), st.sampled_from("abcdef"))), min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@settings(max_examples=rounds(15))
+@given(files=st.lists(CATEGORIES, min_size=1, max_size=2), size=st.sampled_from([pa.int8(), pa.uint32()]))
+def test_each_part_may_have_categories_of_its_own(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, files: list[Any], size: pa.DataType
+) -> None:
+    folder, values = tmp_path_factory.mktemp("categories"), []
+    for number, parts in enumerate(files):
+        columns = [pa.array(part, pa.string()).dictionary_encode() for part in parts]
+        tables = [pa.table({"c": column.cast(pa.dictionary(size, pa.string()))}) for column in columns]
+        _written(folder / f"{number}{suffix}", tables)
+        values += [value for part in parts for value in part]
+    assume(values)  # without rows, a file has no schema
+    tfr.convert(folder / f"*{suffix}", folder / "a.tfrecord")
+    table = tfr.read_table(folder / "a.tfrecord")
+    assert table["c"].type == pa.dictionary(size, pa.string())
+    assert table["c"].to_pylist() == values
+
+
+def test_more_categories_than_their_integers_number(tmp_path: Path) -> None:
+    texts = [[f"{part}-{row}" for row in range(100)] for part in range(2)]
+    columns = [pa.array(part).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())) for part in texts]
+    _written(tmp_path / "a.parquet", [pa.table({"c": column}) for column in columns])
+    with pytest.raises(tfr.errors.EncodeError, match="cast them to plain values"):
+        tfr.convert(tmp_path / "a.parquet", tmp_path / "a.tfrecord")

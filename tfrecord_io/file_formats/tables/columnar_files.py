@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import cache
 from typing import Any, Self
 
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import empty_table
+from tfrecord_io.arrow.casts import can_unify, one_dictionary
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.tables.table_files import (
     SourceOptions,
@@ -65,10 +67,24 @@ def _source(paths: list[str], format: Format, options: SourceOptions, open: Call
     with opened(first) as (schema, _, _):
         names = files.selected(schema.names)
 
+    @cache
+    def categories() -> dict[str, pa.Array]:
+        """Of the columns of categories, those of all files: a row group or a batch may have others than the next."""
+        by_name: dict[str, pa.Array] = {}
+        known = [] if any(not source.can_be_read_again for source in files.sources) else _categorical(schema, names)
+        for source in files.sources if known else ():
+            with opened(source) as (own, _, parts):
+                check_schema(own, schema, source.path, first.path)
+                for batch in _batches(parts, known, source.path, format.title):
+                    for name in known:
+                        by_name[name] = _united(by_name.get(name), batch.column(name))
+        return {name: each for name, each in by_name.items() if len(each) <= _most_categories(schema.field(name).type)}
+
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         with opened(source) as (own, rows, parts):
             check_schema(own, schema, source.path, first.path)
-            yield from metered(_batches(parts, names, source.path, format.title), rows, source.size, meter)
+            for batch in metered(_batches(parts, names, source.path, format.title), rows, source.size, meter):
+                yield _with_categories(batch, categories())
 
     return TableSource(files, schema, batches)
 
@@ -82,6 +98,38 @@ def _batches(parts: Any, names: list[str] | None, path: str, title: str) -> Iter
         if batch is None:
             return
         yield batch
+
+
+def _categorical(schema: pa.Schema, names: list[str] | None) -> list[str]:
+    """The columns of categories in no order, which are those of the writer's choice."""
+    fields = (field for field in schema if t.is_dictionary(field.type) and not field.type.ordered)
+    wanted = (field for field in fields if can_unify(field.type) and schema.names.count(field.name) == 1)
+    return [field.name for field in wanted if names is None or field.name in names]
+
+
+def _most_categories(type_: pa.DictionaryType) -> int:
+    return int(2 ** (type_.index_type.bit_width - t.is_signed_integer(type_.index_type)))
+
+
+def _united(categories: pa.Array | None, column: pa.DictionaryArray) -> pa.Array:
+    """The categories with those of a column that are not among them."""
+    if categories is None or column.dictionary.equals(categories):
+        return column.dictionary
+    none = pa.array([], pa.int64())
+    parts = [pa.DictionaryArray.from_arrays(none, each) for each in (categories, column.dictionary)]
+    return one_dictionary(pa.chunked_array(parts)).chunk(0).dictionary
+
+
+def _with_categories(batch: pa.RecordBatch, by_name: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The batch with these categories of its columns."""
+    for name, categories in by_name.items():
+        column = batch.column(name)
+        if not column.dictionary.equals(categories):
+            none = pa.array([], column.type.index_type)
+            parts = [pa.DictionaryArray.from_arrays(none, categories), column]
+            own = one_dictionary(pa.chunked_array(parts)).chunk(1)
+            batch = batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), own)
+    return batch
 
 
 def _parquet(file: Any) -> Opened:
