@@ -10,6 +10,7 @@ from functools import reduce
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import printable, say
@@ -100,9 +101,9 @@ def _is_in(field: pc.Expression, values: pa.Array | pa.ChunkedArray) -> pc.Expre
 
 
 def _scalar(column: str, symbol: str, value: Any) -> pa.Scalar:
+    value = _storable(value)
     if isinstance(value, pa.Scalar):
         return value
-    value = _storable(value)
     with suppress(*_NO_VALUE):
         scalar = pa.scalar(value)
         return _array([value])[0] if pa.types.is_temporal(scalar.type) else scalar
@@ -156,5 +157,21 @@ def _has_nanoseconds(value: Any) -> bool:
 
 
 def _storable(value: Any) -> Any:
-    """The value; an integer of more than 64 bits, which only decimals of Arrow hold, as a decimal."""
+    """The value; as Arrow takes it, if that is an integer of more than 64 bits, a time of NumPy, or NaT of pandas."""
+    if type(value).__name__ == "NaTType":
+        return None
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return _numpy_time(value)
     return Decimal(value) if isinstance(value, int) and not _MIN <= value <= _MAX else value
+
+
+_SAME = {unit: unit for unit in ("s", "ms", "us", "ns")}
+_UNITS = {"M": dict.fromkeys("YMWD", "D") | dict.fromkeys("hm", "s") | _SAME, "m": dict.fromkeys("WDhm", "s") | _SAME}
+
+
+def _numpy_time(value: np.datetime64 | np.timedelta64) -> Any:
+    """The time in a unit that Arrow has; the value itself if there is none, and None for NaT."""
+    if np.isnat(value):
+        return None
+    unit = _UNITS[value.dtype.kind].get(np.datetime_data(value.dtype)[0])
+    return value if unit is None else pa.array(np.array([value], f"{value.dtype.kind}8[{unit}]"))[0]
