@@ -200,6 +200,9 @@ def _fitting(values: pa.Array, type_: pa.DataType) -> pa.Array:
     return times.filter(pc.equal(times.cast(values.type), values).fill_null(True))
 
 
+_COMPARED = (("times", "text"), ("numbers", "bools"))  # without a schema, flags are integers
+
+
 def _family(type_: pa.DataType) -> str | None:
     """What its values can be compared with; None: that is left to pyarrow."""
     if _is_number(type_) or t.is_boolean(type_):
@@ -223,7 +226,7 @@ def _converted(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
         refused = "the filter compares dates with a time in a time zone", "write a date, such as 2024-01-31"
     elif value.is_valid and (t.is_nested(field.type) or is_any_tensor(field.type)):
         refused = f"a filter cannot compare values of {kind}", "name a column of single values"
-    elif value.is_valid and None not in (own, other) and own != other and (own, other) != ("times", "text"):
+    elif value.is_valid and None not in (own, other) and own != other and (own, other) not in _COMPARED:
         refused = f"the filter compares {kind} with {value.type}", "write values of the type of the column"
     if refused is not None:
         raise SchemaError(refused[0], feature=field.name, expected=field.type, got=value.type, advice=refused[1])
