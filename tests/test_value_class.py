@@ -57,6 +57,14 @@ class Shown:
         return "shown"
 
 
+@value_class
+class OddNames:
+    missing: int = 1
+    a: list[int] = field(default_factory=list)
+    set_a: int = 2
+    make_a: int = 3
+
+
 class Named:
     def __repr__(self) -> str:
         return "named"
@@ -141,3 +149,7 @@ def test_what_a_class_defines_itself_stays() -> None:
 
 def test_a_class_without_a_repr_leaves_it_to_others() -> None:
     assert repr(Both(1)) == "named"
+
+
+def test_names_of_fields_are_those_of_no_function() -> None:
+    assert repr(OddNames()) == "OddNames(missing=1, a=[], set_a=2, make_a=3)"

@@ -57,19 +57,19 @@ def value_class(
 def _init(made: Any, slots: bool) -> Any:
     """The `__init__` of the class: it calls the setters of the slots, which are not refused."""
     parameters, keywords, body = ["self"], list[str](), list[str]()
-    scope: dict[str, Any] = {"missing": MISSING}
+    scope: dict[str, Any] = {"__none": MISSING}  # with names that no field has, which are parameters
     for own in fields(made):
         name = value = own.name
-        has_factory = own.default_factory is not MISSING
-        default = MISSING if has_factory else own.default
-        scope[f"default_{name}"], scope[f"make_{name}"] = default, own.default_factory
-        has_default = has_factory or own.default is not MISSING
-        (keywords if own.kw_only else parameters).append(f"{name}=default_{name}" if has_default else name)
-        if has_factory:
-            value = f"make_{name}() if {name} is missing else {name}"
+        parameter = name
+        if own.default_factory is not MISSING:
+            parameter, scope[f"__make_{name}"] = f"{name}=__none", own.default_factory
+            value = f"__make_{name}() if {name} is __none else {name}"
+        elif own.default is not MISSING:
+            parameter, scope[f"__default_{name}"] = f"{name}=__default_{name}", own.default
+        (keywords if own.kw_only else parameters).append(parameter)
         if slots:
-            scope[f"set_{name}"] = getattr(made, name).__set__
-        body.append(f"set_{name}(self, {value})" if slots else f"self.__dict__[{name!r}] = {value}")
+            scope[f"__set_{name}"] = getattr(made, name).__set__
+        body.append(f"__set_{name}(self, {value})" if slots else f"self.__dict__[{name!r}] = {value}")
     if hasattr(made, "__post_init__"):
         body.append("self.__post_init__()")
     star = ["*"] if keywords else []
