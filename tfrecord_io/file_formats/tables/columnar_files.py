@@ -113,23 +113,26 @@ def _most_categories(type_: pa.DictionaryType) -> int:
 
 def _united(categories: pa.Array | None, column: pa.DictionaryArray) -> pa.Array:
     """The categories with those of a column that are not among them."""
-    if categories is None or column.dictionary.equals(categories):
+    if categories is None:
         return column.dictionary
-    none = pa.array([], pa.int64())
-    parts = [pa.DictionaryArray.from_arrays(none, each) for each in (categories, column.dictionary)]
-    return one_dictionary(pa.chunked_array(parts)).chunk(0).dictionary
+    none = pa.array([], pa.int64())  # which number more categories than the integers of a column may
+    return _beginning_with(categories, pa.DictionaryArray.from_arrays(none, column.dictionary)).dictionary
 
 
 def _with_categories(batch: pa.RecordBatch, by_name: Mapping[str, pa.Array]) -> pa.RecordBatch:
     """The batch with these categories of its columns."""
     for name, categories in by_name.items():
-        column = batch.column(name)
-        if not column.dictionary.equals(categories):
-            none = pa.array([], column.type.index_type)
-            parts = [pa.DictionaryArray.from_arrays(none, categories), column]
-            own = one_dictionary(pa.chunked_array(parts)).chunk(1)
-            batch = batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), own)
+        column = _beginning_with(categories, batch.column(name))
+        batch = batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), column)
     return batch
+
+
+def _beginning_with(categories: pa.Array, column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The column with these categories, and then its own."""
+    if column.dictionary.equals(categories):
+        return column
+    first = pa.DictionaryArray.from_arrays(pa.array([], column.type.index_type), categories)
+    return one_dictionary(pa.chunked_array([first, column])).chunk(1)
 
 
 def _parquet(file: Any) -> Opened:
