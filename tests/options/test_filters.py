@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -42,7 +43,7 @@ def test_a_unit_that_arrow_does_not_have_is_refused() -> None:
         condition_of([("t", "==", np.timedelta64(1, "Y"))])
 
 
-def test_days_of_numpy_in_a_read(tmp_path) -> None:
+def test_days_of_numpy_in_a_read(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     times = pa.array([0, 86_400_000_000, None], pa.timestamp("us"))
     tfr.write_tfrecord(pa.table({"d": times.cast(pa.date32()), "t": times}), path)

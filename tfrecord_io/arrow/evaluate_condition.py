@@ -167,12 +167,12 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
     if t.is_null(values.type) or t.is_null(field.type):  # a column without values has no other member than null
         members = pa.nulls(values.null_count, field.type)
     elif t.is_timestamp(field.type) and (t.is_string(values.type) or t.is_date(values.type)):
-        times = [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
+        times = _converted_each(values, field)
         found = [time if time.type == field.type else exact_members(time, field.type) for time in times]
         members = pa.concat_arrays([*found, pa.nulls(values.null_count, field.type)])
     elif t.is_time(field.type) and t.is_string(values.type):
-        times = [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
-        members = _fitting(pa.concat_arrays([*times, pa.nulls(values.null_count, pa.time64("ns"))]), field.type)
+        missing = pa.nulls(values.null_count, pa.time64("ns"))
+        members = _fitting(pa.concat_arrays([*_converted_each(values, field), missing]), field.type)
     elif (t.is_date(field.type) and t.is_timestamp(values.type)) or (t.is_time(field.type) and t.is_time(values.type)):
         members = _fitting(values, field.type)
     else:
@@ -192,6 +192,11 @@ def _typed_members(part: Condition, field: pa.Field) -> Condition:
     )
 
 
+def _converted_each(values: pa.Array, field: pa.Field) -> list[pa.Array]:
+    """Those of the values that are not null, each as `_converted`, in an array of its own."""
+    return [pa.repeat(_converted(value, field), 1) for value in values.drop_null()]
+
+
 def _fitting(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Those of the times that a column of `type_` can have; a cast alone would shorten the others."""
     import pyarrow.compute as pc
@@ -205,8 +210,10 @@ _COMPARED = (("times", "text"), ("numbers", "bools"))  # without a schema, flags
 
 def _family(type_: pa.DataType) -> str | None:
     """What its values can be compared with; None: that is left to pyarrow."""
-    if _is_number(type_) or t.is_boolean(type_):
-        return "bools" if t.is_boolean(type_) else "numbers"
+    if t.is_boolean(type_):
+        return "bools"
+    if _is_number(type_):
+        return "numbers"
     if is_text(type_) or is_bytes(type_):
         return "text"
     return "times" if t.is_temporal(type_) else None
