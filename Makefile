@@ -65,7 +65,11 @@ hf_EXAMPLES := howto/hf or Hugging or Lance
 grain_PACKAGES := jax pillow
 grain_EXAMPLES := jax
 daft_PACKAGES := 'ray[data]<2.60' moto[server] s3fs
-WITHOUT_EXTRA := tf
+# The libraries of --training: mosaicml-streaming wants a version of transformers that datasets does not work with.
+training_SMALL := $(torch_SMALL)
+training_PACKAGES := tensorflow-cpu torch webdataset grain array_record datasets pillow zstd Brotli python-snappy
+training_BARE := mosaicml-streaming catalogue
+WITHOUT_EXTRA := tf training
 
 WHEELS := build/wheel
 UV := build/uv/bin/uv
@@ -419,20 +423,12 @@ build/uv/.installed:
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.8' 'mkdocs-llmstxt>=0.5'
 	touch $@
 
-# mosaicml-streaming comes bare: it wants a version of transformers that datasets does not work with.
-.venv-training/.installed: $(WHEELS)/.built
-	$(PYTHON) -m venv .venv-training
-	-$(call install,.venv-training,,torch==2.13.0+cpu)
-	$(call replace,.venv-training)
-	$(call install,.venv-training,,tensorflow-cpu torch webdataset grain array_record datasets pillow zstd Brotli python-snappy)
-	$(call bare,.venv-training,mosaicml-streaming catalogue)
-	touch $@
-
 .venv-%/.installed: $(WHEELS)/.built
 	$(PYTHON) -m venv .venv-$*
 	-$(if $($*_SMALL),$(call install,.venv-$*,,$($*_SMALL)))
 	$(call replace,.venv-$*)
 	$(call install,.venv-$*,$(if $(filter $*,$(WITHOUT_EXTRA)),,[$*]),pytest pytest-timeout hypothesis crc32c $($*_PACKAGES))
+	$(if $($*_BARE),$(call bare,.venv-$*,$($*_BARE)))
 	touch $@
 
 $(BENCH)/.installed: $(WHEELS)/.built | $(BENCH)/bin/python
