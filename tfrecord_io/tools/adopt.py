@@ -161,7 +161,7 @@ def _check_unnamed(sources: Sequence[Source]) -> None:
             text = f"'{source.shard.manifest.path}' names this file already, so it is part of a dataset; delete that"
             text += " manifest if it no longer describes the files, and adopt them again"
             raise FileExistsError(errno.EEXIST, text, source.path)
-        if source.pipe is not None:
+        if source.is_pipe:
             raise ValueError(f"{printable(source.path)}: a dataset has regular files, and this is a pipe")
 
 

@@ -126,7 +126,7 @@ def _files(sources: Iterable[Source]) -> list[Source]:
     """The regular files among some sources: a pipe is refused, and a dataset without rows may have none."""
     files = [source for source in sources if not source.has_no_file]
     for source in files:
-        if source.pipe is not None:
+        if source.is_pipe:
             reason = "an index is for a regular file, and this is a pipe: save it to a file first"
             raise ValueError(f"{printable(source.path)}: {reason}")
     return files

@@ -175,7 +175,7 @@ def delete(
         raise TypeError(say("{filters=None}: expected the condition of the rows to remove"))
     sources = resolve_inputs(path, options.storage)
     is_alone = len(sources) == 1 and sources[0].shard is None
-    if is_alone and sources[0].pipe is not None:
+    if is_alone and sources[0].is_pipe:
         raise ValueError(f"{printable(sources[0].path)}: delete replaces a regular file, and this is a pipe")
     replacement = None
     if is_alone:

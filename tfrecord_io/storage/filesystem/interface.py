@@ -157,9 +157,9 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
-def is_dangling(entry: Entry) -> bool:
-    """Whether a local entry is a link to a file that does not exist, or to itself."""
-    return entry.size is None and os.path.islink(entry.name) and not os.path.exists(entry.name)
+def is_dangling(name: str) -> bool:
+    """Whether a local name is that of a link to a file that does not exist, or to itself."""
+    return os.path.islink(name) and not os.path.exists(name)
 
 
 class LocalFileSystem:

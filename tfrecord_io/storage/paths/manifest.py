@@ -559,7 +559,7 @@ class Manifests:
         self.shards.update(self._shards(dataset, {name: file for name, file in stated.items() if name in existing}))
         is_local = isinstance(self.fs, LocalFileSystem)
         for name in stated:
-            if name in existing and not (is_local and is_dangling(existing[name])):
+            if name in existing and not (is_local and existing[name].size is None and is_dangling(name)):
                 self._check_size(existing[name], self.shards[name])
             elif not complete:
                 self.missing.append(name)

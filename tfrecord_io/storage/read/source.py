@@ -326,6 +326,11 @@ class Source:
         return not self.is_file_object and self.size is not None
 
     @property
+    def is_pipe(self) -> bool:
+        """Whether it is neither a regular file nor a link that leads nowhere, which has no size, either."""
+        return self.pipe is not None and not is_dangling(self.path)
+
+    @property
     def is_file_object(self) -> bool:
         return self._file is not None
 
@@ -434,8 +439,7 @@ def source_of(
     told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
     if is_remote(fs):
         return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, _info=entry.info, **told)
-    may_block = entry.size is None and not is_dangling(entry)
-    return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if may_block else None, **told)
+    return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
 
 
 def open_raw(path: str) -> io.FileIO:
