@@ -10,6 +10,7 @@ import runpy
 import subprocess
 import sys
 import types
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,15 @@ def test_stub_and_run_time_agree(tmp_path: Path) -> None:
 # ---- editors: jedi completes in IPython, Jupyter and several editors
 
 needs_jedi = needs("jedi")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache_of_jedi(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each process of the tests has a cache of its own: jedi reads files of its cache that another one just writes."""
+    with suppress(ImportError):
+        import jedi
+
+        jedi.settings.cache_directory = str(tmp_path_factory.mktemp("jedi"))
 
 
 def script(code: str) -> Any:

@@ -101,13 +101,13 @@ def ftp(tmp_path: Path) -> Iterator[str]:
     pytest.importorskip("pyftpdlib")
     from pyftpdlib.authorizers import DummyAuthorizer
     from pyftpdlib.handlers import FTPHandler
-    from pyftpdlib.servers import ThreadedFTPServer
+    from pyftpdlib.servers import FTPServer
 
     logging.getLogger("pyftpdlib").setLevel(logging.ERROR)
     authorizer = DummyAuthorizer()
     authorizer.add_user("user", "word", str(tmp_path), perm="elradfmwMT")
     handler = type("Handler", (FTPHandler,), {"authorizer": authorizer})
-    server = ThreadedFTPServer(("127.0.0.1", 0), handler)
+    server = FTPServer(("127.0.0.1", 0), handler)
     Thread(target=server.serve_forever, daemon=True).start()
     host, port = server.address
     for _ in range(20):  # it may refuse those that come while it starts
