@@ -131,6 +131,7 @@ bool Buffer::grow_in_arena(size_t wanted, size_t used) {
 }
 
 bool Buffer::grow_mapped(size_t least, size_t wanted, size_t used) {
+  least = round_up(std::max(least, wanted / 4 * 3), kHugePage);  // forecasts are a little too large
   wanted = round_up(wanted, kHugePage);
   uint8_t* fresh = mapped_ ? resize_pages(data_, capacity_, wanted) : nullptr;
   if (fresh != nullptr) {
@@ -138,7 +139,6 @@ bool Buffer::grow_mapped(size_t least, size_t wanted, size_t used) {
     capacity_ = wanted;
     return true;
   }
-  least = round_up(std::max(least, wanted / 4 * 3), kHugePage);  // forecasts are a little too large
   Pages pages = take_whole_pages(least, wanted);
   if (pages.data == nullptr) return false;
   replace(pages.data, pages.bytes, used, nullptr);
