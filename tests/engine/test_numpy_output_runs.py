@@ -1,4 +1,4 @@
-"""`copy_runs`, `padded_rows` and `first_fit`: alike in both engines, and like a plain loop."""
+"""`copy_runs`, `gather_runs`, `padded_rows` and `first_fit`: alike in both engines, and like a plain loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine.numpy_output import copy_runs, first_fit, padded_rows
+from tfrecord_io.engine.numpy_output import copy_runs, first_fit, gather_runs, padded_rows
 from tfrecord_io.engine.select import get_engine
 
 TEXT = ["T"] if hasattr(np.dtypes, "StringDType") else []
@@ -45,6 +45,33 @@ def test_a_run_outside_of_the_arrays_is_refused(begin: int, length: int, place: 
     out = np.zeros(5, np.int64)
     with pytest.raises(IndexError, match="not within"):
         copy_runs(np.arange(3), *(np.array([n]) for n in (begin, length)), out, np.array([place]))
+    assert not out.any()
+
+
+@pytest.mark.usefixtures("engine")
+@given(
+    sizes=st.lists(st.integers(0, 5), min_size=1, max_size=4), dtype=st.sampled_from(["i8", "f4", "u1"]), data=st.data()
+)
+def test_gathered_runs_are_slices_one_after_the_other(sizes: list[int], dtype: str, data: st.DataObject) -> None:
+    values = [np.arange(at * 10, at * 10 + size).astype(dtype) for at, size in enumerate(sizes)]
+    owners = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=20))
+    bounds = [sorted(data.draw(st.tuples(*[st.integers(0, sizes[at])] * 2))) for at in owners]
+    begins, lengths = np.array([[begin, end - begin] for begin, end in bounds], np.int64).reshape(-1, 2).T.copy()
+    expected = np.concatenate([np.empty(0), *(values[at][slice(*own)] for at, own in zip(owners, bounds, strict=True))])
+    out = np.empty(len(expected), dtype)
+    gather_runs(values, None if len(values) == 1 else np.array(owners, np.int64), begins, lengths, out)
+    assert out.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("owner", "begin", "length"), [(2, 0, 1), (-1, 0, 1), (0, 2, 1), (1, -1, 1), (1, 0, -1), (1, 0, 3)]
+)
+def test_a_gathered_run_outside_of_the_arrays_is_refused(owner: int, begin: int, length: int) -> None:
+    if get_engine().name != "native":
+        pytest.skip("the kernel checks what it copies")
+    out, numbers = np.zeros(2, np.int64), (np.array([n]) for n in (owner, begin, length))
+    with pytest.raises(IndexError, match="not within"):
+        gather_runs([np.ones(2, np.int64), np.ones(3, np.int64)], *numbers, out)
     assert not out.any()
 
 

@@ -269,7 +269,7 @@ def test_threads_that_share_an_iterator_get_batches_of_their_own(tmp_path: Path)
         got: list[int] = []
 
         def take(batches: Any = batches, got: list[int] = got) -> None:
-            got.extend(x for batch in batches for x in batch["x"].tolist())
+            got.extend(x for batch in iter(lambda: next(batches, None), None) for x in batch["x"].tolist())
 
         takers = [threading.Thread(target=take) for _ in range(4)]
         for taker in takers:

@@ -23,6 +23,21 @@ size_t copy_runs(const u8* values, size_t value_count, const int64_t* begins, co
   return count;
 }
 
+size_t gather_runs(const std::vector<Items>& values, const int64_t* owners, const int64_t* begins,
+                   const int64_t* lengths, size_t count, size_t item, u8* out, size_t out_count) {
+  size_t done = 0;
+  for (size_t i = 0; i < count; ++i) {
+    size_t owner = owners == nullptr ? 0 : static_cast<size_t>(owners[i]);
+    if (owner >= values.size() || !is_within(begins[i], lengths[i], values[owner].count)) return i;
+    size_t length = static_cast<size_t>(lengths[i]);
+    if (length > out_count - done) return i;
+    if (length == 0) continue;  // there may be no memory at all
+    std::memcpy(out + done * item, values[owner].data + static_cast<size_t>(begins[i]) * item, length * item);
+    done += length;
+  }
+  return count;
+}
+
 size_t pad_rows(const u8* values, size_t value_count, const int64_t* offsets, size_t rows, size_t item, const u8* fill,
                 u8* out, size_t length) {
   bool is_one_byte = std::memcmp(fill, fill + 1, item - 1) == 0;  // as zeros and −1 are

@@ -94,6 +94,22 @@ def copy_runs(values: Array, begins: Array, lengths: Array, out: Array, places: 
     out[np.repeat(places, lengths) + within] = values[np.repeat(begins, lengths) + within]
 
 
+def gather_runs(values: Sequence[Array], owners: Array | None, begins: Array, lengths: Array, out: Array) -> None:
+    """Copy runs of numbers to `out`, one after the other: run i is ``values[owners[i]][begins[i]:][:lengths[i]]``.
+
+    All arrays have one dtype and one dimension, and are contiguous; begins, lengths and owners are int64. Without
+    `owners`, all runs are of the first array.
+    """
+    if (kernel := _kernel()) is not None:
+        sources = list(map(_bytes_of, values))
+        kernel.gather_runs(sources, owners, begins, lengths, out.dtype.itemsize, _bytes_of(out))
+        return
+    places = np.cumsum(lengths) - lengths
+    for number, own in enumerate(values):
+        runs = slice(None) if owners is None else np.flatnonzero(owners == number)
+        copy_runs(own, begins[runs], lengths[runs], out, places[runs])
+
+
 def padded_rows(values: Array, offsets: Array, length: int, fill: Any) -> Array:
     """Rows of `length` items: row i is ``values[offsets[i]:offsets[i + 1]]``, and then items of `fill`.
 

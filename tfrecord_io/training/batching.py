@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +145,7 @@ def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
 # A buffer is copied each time that it is drawn from: a large one once 1/4 of its size has been read, others later.
 _REFILL, _MOST_REFILL, _REFILL_BYTES = 4, 4, 16 * MIB
 _IMAGES = 64  # rows decoded at a time
+_PIECE_BYTES = 8 * MIB  # copied at a time: less than caches hold, in memory that is used again
 
 
 @dataclass(slots=True)
@@ -214,13 +215,25 @@ class ArrayChunk:
         return replace(self.state.position(drawn), held=held)
 
 
-class Drawn(NamedTuple):
+@dataclass(slots=True)
+class Drawn:
     """Rows in the order of delivery, and whether the epoch ends with them; `batches` where these differ in size."""
 
-    pool: NumberedBatch
+    pool: NumberedBatch | JoinedBatches
     state: DrawState
     ends_epoch: bool = False
     batches: Batches | None = None
+    order: Array | None = None  # int64: the rows of joined batches that are drawn, copied a few at a time
+
+    def __len__(self) -> int:
+        return len(self.pool if self.order is None else self.order)
+
+    def rows(self, begin: int, end: int) -> NumberedBatch:
+        """The rows [begin, end)."""
+        if isinstance(self.pool, NumberedBatch):
+            return self.pool.slice(begin, end)
+        assert self.order is not None
+        return self.pool.take(self.order[begin:end])
 
 
 class Batching:
@@ -248,7 +261,7 @@ class Batching:
             self.reader = rows = self.epochs.open(position)
             try:
                 for drawn in self._drawn(rows, position):
-                    for chunk in self._represented(rows, *drawn):
+                    for chunk in self._represented(rows, drawn):
                         count += chunk.rows if chunk.kept is None else len(chunk.kept)
                         yield chunk
                         if chunk.error is not None:
@@ -284,19 +297,19 @@ class Batching:
         """The same rows in batches of their own sizes."""
         count = position.delivered
         for arrived in drawn:
-            count += len(arrived.pool)
-            pool, waiting = NumberedBatch.concat([*held, arrived.pool]), sum(map(len, held))
+            pool, waiting = NumberedBatch.concat([*held, arrived.rows(0, len(arrived))]), sum(map(len, held))
+            count += len(arrived)
             batches = arrange(pool.rows, False)
             batches.waiting, batches.numbers = waiting, pool.numbers
             if len(batches.order):
-                yield Drawn(pool.take(batches.order), arrived.state, False, batches)
+                yield Drawn(JoinedBatches([pool]), arrived.state, False, batches, batches.order)
             held = [pool.take(batches.rest)] if len(batches.rest) else []
         for pool in held:
             batches = arrange(pool.rows, True)
             batches.waiting, batches.numbers = len(pool), pool.numbers
             if len(batches.order):
                 state = DrawState(position.epoch, count, pool.numbers[:0], rows.next)
-                yield Drawn(pool.take(batches.order), state, not rows.failed, batches)
+                yield Drawn(JoinedBatches([pool]), state, not rows.failed, batches, batches.order)
 
     def _in_order(self, rows: EpochReader, position: IteratorPosition) -> Iterator[Drawn]:
         epoch, delivered = position.epoch, position.delivered
@@ -338,7 +351,7 @@ class Batching:
             draws = random.random(ready)
             drawn, buffer = exchange(draws, size)
             state = DrawState(position.epoch, delivered, pool.numbers, rows.next, size, draws)
-            yield Drawn(pool.take(drawn), state)
+            yield Drawn(pool, state, order=drawn)
             held.append(pool.take(np.concatenate([buffer, np.arange(size + ready, count)])))
             del pool
             delivered, count = delivered + ready, count - ready
@@ -352,22 +365,28 @@ class Batching:
             if self._drop_last:
                 drawn = drawn[: count // self._batch_size * self._batch_size]
             state = DrawState(position.epoch, delivered, pool.numbers, rows.next, size, draws, drain_draws)
-            last = pool.take(drawn)
-            del pool
-            yield Drawn(last, state, not rows.failed)
+            yield Drawn(pool, state, not rows.failed, order=drawn)
 
-    def _represented(
-        self, rows: EpochReader, pool: NumberedBatch, state: DrawState, ends_epoch: bool, batches: Batches | None
-    ) -> Iterator[ArrayChunk]:
-        """The rows as arrays; those with images, which grow when decoded, a few at a time."""
-        ends = [len(pool)]
-        size = self._batch_size if batches is None else batches.most_rows
+    def _ends(self, drawn: Drawn) -> list[int]:
+        """Where the whole batches end that become arrays at a time."""
+        count, size, most = len(drawn), self._batch_size, len(drawn)
         if self._representation.images:
-            step = max(1, _IMAGES // size) * size
-            every = range(step, len(pool), step)
-            ends = [*(every if batches is None else batches.ends[batches.ends < len(pool)].tolist()), len(pool)]
-        for begin, end in pairwise([0, *ends]):
-            part = pool.slice(begin, end)
+            most = _IMAGES
+        elif isinstance(drawn.pool, JoinedBatches):
+            most = drawn.pool.rows_of(_PIECE_BYTES)
+        of_one_size = np.minimum(np.arange(size, count + size, size), count)
+        batches = of_one_size if drawn.batches is None else drawn.batches.ends
+        ends = [0]
+        while ends[-1] < count:
+            fitting, following = batches.searchsorted([ends[-1] + most, ends[-1]], side="right").tolist()
+            ends.append(int(batches[max(fitting - 1, following)]))
+        return ends[1:] or ends
+
+    def _represented(self, rows: EpochReader, drawn: Drawn) -> Iterator[ArrayChunk]:
+        """The rows as arrays, a few at a time where they are copied, or are images, which grow when decoded."""
+        size = self._batch_size if drawn.batches is None else drawn.batches.most_rows
+        for begin, end in pairwise([0, *self._ends(drawn)]):
+            part = drawn.rows(begin, end)
             error: Exception | None = None
             kept: Array | None = None
             while True:
@@ -384,9 +403,9 @@ class Batching:
                         error = rows.row_error(failure.at(int(part.numbers[failure.row])))
                         part = part.slice(0, failure.row)
                         kept = None if kept is None else kept[kept < failure.row]
-            is_last = begin + len(part) == len(pool)
-            is_end = ends_epoch and is_last and error is None
-            yield ArrayChunk(len(part), columns, state, begin, error, is_end, kept, batches)
+            is_last = begin + len(part) == len(drawn)
+            is_end = drawn.ends_epoch and is_last and error is None
+            yield ArrayChunk(len(part), columns, drawn.state, begin, error, is_end, kept, drawn.batches)
             if error is not None:
                 return
 

@@ -103,7 +103,7 @@ class ArrayIterator(Closing, Shared):
         self._stop()
         self._batching = None
         self._beginning = position
-        self._position = position  # before the current chunk
+        self._position: Callable[[], IteratorPosition] = lambda: position  # before the current chunk
         self._chunk: ArrayChunk | None = None
         self._delivered = 0  # rows of the chunk
         self._error: Exception | None = None
@@ -138,7 +138,7 @@ class ArrayIterator(Closing, Shared):
         in the shuffle buffer, and what `restore` needs to recognize the files and options.
         """
         with self._lock:
-            return self._identity.state(self.seed, self._current_position())
+            return self._identity.state(self.seed, self._current_position()())
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue with the batch after the one at which a state was taken.
@@ -155,9 +155,11 @@ class ArrayIterator(Closing, Shared):
             self._begin(position)
             self.seed = seed
 
-    def _current_position(self) -> IteratorPosition:
-        chunk = self._chunk
-        return self._position if chunk is None or not self._delivered else chunk.position(self._delivered)
+    def _current_position(self) -> Callable[[], IteratorPosition]:
+        """What makes the position, when it is asked for: it takes as long as to draw the rows again."""
+        if self._chunk is None or not self._delivered:
+            return self._position
+        return partial(replace(self._chunk, columns=[]).position, self._delivered)
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         if self._closed and self._error is None:
@@ -214,7 +216,7 @@ class ArrayIterator(Closing, Shared):
                 self._rewind(*before)
             raise
 
-    def _rewind(self, position: IteratorPosition, chunk: ArrayChunk | None, delivered: int) -> None:
+    def _rewind(self, position: Callable[[], IteratorPosition], chunk: ArrayChunk | None, delivered: int) -> None:
         with self._lock:
             self._stop()
             self._position, self._chunk, self._delivered = position, chunk, delivered
@@ -276,7 +278,7 @@ class ArrayIterator(Closing, Shared):
         if self._chunks is None:
             epochs = self._source.epochs(self.options, self.seed, self._counts)
             self._batching = Batching(epochs, self._representation, self.options, self.seed)
-            make = partial(self._batching.chunks, self._current_position())
+            make = partial(self._batching.chunks, self._current_position()())
             self._chunks = make() if self.options.thread_count == 1 else BackgroundGenerator(make, _READY)
         return self._chunks
 
