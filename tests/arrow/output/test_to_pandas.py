@@ -131,6 +131,17 @@ def test_dtypes_of_nested_arrow_types_come_back(array: pa.Array) -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "dtype"), [(["a", None], "large_string[pyarrow]"), ([b"a"], "large_binary[pyarrow]")]
+)
+def test_large_dtypes_come_back_from_files(values: list[str | bytes | None], dtype: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": pd.array(values, dtype=dtype), "y": 1})
+    for at, written in enumerate((frame, frame.set_index("x"))):
+        tfr.write_tfrecord(written, tmp_path / f"{at}.tfrecord")
+        assert tfr.read_table(tmp_path / f"{at}.tfrecord").schema.field("x").type in (pa.string(), pa.binary())
+        pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / f"{at}.tfrecord"), written)
+
+
+@pytest.mark.parametrize(
     "index",
     [
         pd.RangeIndex(3, 7, 2, name="r"),

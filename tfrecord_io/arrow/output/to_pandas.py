@@ -34,7 +34,7 @@ from tfrecord_io.schema.pandas_metadata import (
     stored_index,
 )
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
-from tfrecord_io.schema.types import is_bool8, is_list_like, uncommon
+from tfrecord_io.schema.types import is_bool8, is_list_like, is_text_or_bytes, restored_type, uncommon
 from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
@@ -543,7 +543,8 @@ def _restores(stated: str, type_: pa.DataType) -> bool:
     except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return False
     if isinstance(dtype, pd.ArrowDtype):
-        return bool(dtype.pyarrow_dtype == type_)
+        own = dtype.pyarrow_dtype  # files have no large types, which pandas then makes again
+        return bool(own == type_ or (is_text_or_bytes(own) and restored_type(own) == type_))
     if isinstance(dtype, pd.StringDtype):
         return bool(t.is_string(type_) or t.is_large_string(type_))
     if not isinstance(dtype, pd.api.extensions.ExtensionDtype) or not hasattr(dtype, "__from_arrow__"):
