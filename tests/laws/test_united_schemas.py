@@ -33,6 +33,7 @@ GROUPS = [
     [pa.bool_()],
     [pa.timestamp("us")],
 ]
+NULLS = [pa.null(), pa.dictionary(pa.int8(), pa.null())]  # which are in each group
 SAMPLES: list[Callable[[int], Any]] = [
     lambda row: row,
     lambda row: row / 2,
@@ -47,8 +48,8 @@ SAMPLES: list[Callable[[int], Any]] = [
 
 def column(group: int, type_: pa.DataType, rows: int) -> pa.Array:
     values = [None if row % 4 == 3 else SAMPLES[group](row) for row in range(rows)]
-    if pa.types.is_null(type_):
-        return pa.nulls(rows)
+    if type_ in NULLS:
+        return pa.nulls(rows).cast(type_)
     if pa.types.is_float16(type_):
         return pa.array([None if value is None else np.float16(value) for value in values], type_)
     if pa.types.is_struct(type_):
@@ -69,7 +70,7 @@ def datasets(draw: st.DrawFn) -> list[pa.Table]:
         rows = draw(st.integers(1, 6))
         columns = {"id": pa.array(range(rows))}
         for group in draw(st.lists(st.integers(0, len(GROUPS) - 1), unique=True)):
-            type_ = draw(st.sampled_from([*GROUPS[group], pa.null()]))
+            type_ = draw(st.sampled_from([*GROUPS[group], *NULLS]))
             columns[f"c{group}"] = column(group, type_, rows)
         tables.append(pa.table(columns))
     return tables
@@ -185,7 +186,7 @@ def test_integers_and_floats_are_read_as_a_declared_float(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("group", range(len(GROUPS)))
 def test_common_types_do_not_depend_on_the_order(group: int) -> None:
-    fields = [pa.field("x", type_) for type_ in [*GROUPS[group], pa.null()]]
+    fields = [pa.field("x", type_) for type_ in [*GROUPS[group], *NULLS]]
     for a in fields:
         for b in fields:
             ab, ba = common_field(a, b), common_field(b, a)

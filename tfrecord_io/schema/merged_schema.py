@@ -166,7 +166,7 @@ def lacks_only_values(own: pa.DataType, type_: pa.DataType) -> bool:
     >>> lacks_only_values(pa.int32(), pa.int64())
     False
     """
-    if t.is_null(own) or own.equals(type_):
+    if _is_of_nulls(own) or own.equals(type_):
         return True
     if t.is_struct(own) and t.is_struct(type_) and own.num_fields == type_.num_fields:
         pairs = zip(own, type_, strict=True)
@@ -181,7 +181,12 @@ def lacks_type(type_: pa.DataType) -> bool:
     """Whether a column of this type is null throughout, or has fields or items that are."""
     if is_list_like(type_):
         return lacks_type(type_.value_type)
-    return t.is_null(type_) or (t.is_struct(type_) and any(lacks_type(child.type) for child in type_))
+    return _is_of_nulls(type_) or (t.is_struct(type_) and any(lacks_type(child.type) for child in type_))
+
+
+def _is_of_nulls(type_: pa.DataType) -> bool:
+    """Whether all values are null; of categories, pandas has the type then, if those of an object column are."""
+    return bool(t.is_null(type_.value_type if t.is_dictionary(type_) else type_))
 
 
 def with_types_of(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
@@ -288,11 +293,10 @@ def _with_common_parts(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
 def _common_dictionary(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
     """Categories of both; plain values, where one has no categories or the order of categories counts in one only."""
     values = [type_.value_type if t.is_dictionary(type_) else type_ for type_ in (x, y)]
-    value = _common_type(*(pa.field("", type_) for type_ in values))
-    if not (t.is_dictionary(x) and t.is_dictionary(y)) or x.ordered != y.ordered:
-        return value
-    index = _common_integer(x.index_type, y.index_type)
-    return None if value is None else pa.dictionary(index, value, x.ordered)
+    value = common_field(*(pa.field("", type_) for type_ in values))
+    if value is None or not (t.is_dictionary(x) and t.is_dictionary(y)) or x.ordered != y.ordered:
+        return None if value is None else value.type
+    return pa.dictionary(_common_integer(x.index_type, y.index_type), value.type, x.ordered)
 
 
 def _common_struct(x: pa.StructType, y: pa.StructType) -> pa.DataType | None:

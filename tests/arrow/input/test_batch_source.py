@@ -222,9 +222,14 @@ def test_items_of_another_schema_are_refused(other: dict[str, Any], message: str
         list(source)
 
 
-def test_a_column_of_nulls_fits_any_type() -> None:
-    frames = [pd.DataFrame({"a": ["x"]}), pd.DataFrame({"a": pd.Series([None, None], dtype=object)})]
+@pytest.mark.parametrize("of_nulls", ["object", "category"])
+@pytest.mark.parametrize("dtype", ["object", "category"])
+def test_a_column_of_nulls_fits_any_type(dtype: str, of_nulls: str) -> None:
+    columns = [pd.Series(["x"], dtype=dtype), pd.Series([None, None], dtype=object).astype(of_nulls)]
+    frames = [pd.DataFrame({"a": column}) for column in columns]
     assert table(open_input(iter(frames)))["a"].to_pylist() == ["x", None, None]
+    with pytest.raises(SchemaError, match="declare the type of all in advance"):
+        list(open_input(reversed(frames)))
 
 
 @pytest.mark.parametrize(

@@ -540,7 +540,7 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
             return say(
                 "declare the type of all in advance: {schema=}", schema=Written(f"{{'{a.name}': {declared}, ...}}")
             )
-    if pa.types.is_null(b.type):
+    if lacks_type(b.type):
         return say("declare the type of all in advance with {schema=}: {}", logical_name(a.type, a.metadata))
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
