@@ -285,6 +285,18 @@ def test_index_files_are_made_anew(tmp_path: Path) -> None:
         assert records.select([("t", "==", "b")]).to_table()["x"].to_pylist() == [3, 5, 7, 9]
 
 
+def test_index_files_of_columns_that_a_file_lacks_are_made_anew(tmp_path: Path) -> None:
+    data, alone = f"{tmp_path}/data/", tmp_path / "alone.tfrecord"
+    tfr.write_tfrecord({"x": [1, 2], "t": [7, 8]}, data, mode="append", write_index=["x", "t"])
+    tfr.write_tfrecord({"x": [3, 4]}, data, mode="append")  # with an index of the same columns
+    tfr.delete(data, filters=[("x", "==", 3)])
+    assert str(tfr.dataset(data).filter([("t", "==", 7)]).explain()).startswith("reads 1 of 2 files")
+    tfr.write_tfrecord({"x": [5, 6]}, alone)
+    tfr.build_index([data, alone], columns=["x", "t"])
+    tfr.delete(alone, filters=[("x", "==", 5)])
+    assert len([*tmp_path.rglob("*.column_index")]) == 3
+
+
 def test_damage_is_an_error_before_anything_is_changed(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": range(300)}, f"{tmp_path}/", shards=3)
     path = sorted(tmp_path.glob("part-*"))[1]

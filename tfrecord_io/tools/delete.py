@@ -405,9 +405,10 @@ class _Deletion:
         for sink, names in zip(sinks, columns, strict=True):
             if names is not None and sink.records:
                 paths.setdefault(names, []).append(sink.path)
-        for names, files in paths.items():
-            options = replace(self._options, on_error="raise", progress=False)
-            index_columns(resolve_sources(files, options), names, options)
+        options = replace(self._options, on_error="raise", progress=False)
+        files = {source.path: source for source in resolve_sources(self._path, options)} if paths else {}
+        for names, own in paths.items():  # a column may be in other files of the dataset only
+            index_columns([files[path] for path in own if path in files], names, options, is_optional=True)
 
     def report(self) -> DeleteReport:
         """What was done, or would be."""
