@@ -261,8 +261,9 @@ NPY = Format(
 NPZ = Format(
     *("npz", ".npz", "arrays of equal length, or a folder of archives, one record each"),
     suffixes=(".npz",),
-    open=f"{_CODE}array_files.from_numpy_files:open_npz",
+    open=f"{_CODE}array_files.from_numpy_files:stream_of_npz",
     several=True,
+    projects=True,
     write=f"{_CODE}array_files.to_numpy_files:to_npz",
     writes=frozenset({"mode", "compressed"}),
     looks=("a zip archive (such as .npz)",),

@@ -143,6 +143,26 @@ def test_objects_and_pickles_are_never_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(54)
+def test_arrays_of_an_archive_are_excluded_by_columns(tmp_path: Path) -> None:
+    """Such as a number beside the arrays, which is common, and objects; in a folder, also those that not all have."""
+    others = {"epoch": np.array(5), "names": np.array(["a", None], object), "short": np.arange(2)}
+    path, target = tmp_path / "a.npz", tmp_path / "a.tfrecord"
+    np.savez(path, x=np.arange(3), pair=np.ones(3, [("a", "i4"), ("b", "f4")]), **others)
+    with pytest.raises(tfr.errors.EncodeError, match=r"a single value: .*exclude it with columns="):
+        tfr.convert(path, target, columns=["!names"])
+    with pytest.raises(tfr.errors.DecodeError, match="objects"):
+        tfr.convert(path, target, columns=["x", "names"])
+    tfr.convert(path, target, columns=["b"], filters=[("x", ">", 0)])
+    assert tfr.read_table(target).to_pydict() == {"b": [1.0, 1.0]}
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="nonsense"):
+        tfr.convert(path, target, columns=["nonsense"])
+    (tmp_path / "folder").mkdir()
+    np.savez(tmp_path / "folder/1.npz", x=np.arange(3), **others)
+    np.savez(tmp_path / "folder/2.npz", x=np.arange(2))
+    tfr.convert(tmp_path / "folder", target, columns=["x"], source_format="npz", mode="overwrite")
+    assert tfr.read_table(target).to_pydict() == {"x": [[0, 1, 2], [0, 1]]}
+
+
 def test_damaged_archives_raise(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(b"PK nonsense")
     with pytest.raises(tfr.errors.DecodeError, match=r"not an \.npz archive"):

@@ -23,6 +23,8 @@ from tfrecord_io.schema.type_names import short_type_name
 _MAX_ROWS = 65_536
 
 Batches = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+Project = Callable[[Sequence[str]], Projection]
+"""Takes the names of all columns, and returns the selection of those that are needed."""
 Values: TypeAlias = Array | pa.Array | Mapping[str, Any]
 """Rows of an array; of several columns by name, those of a structured array."""
 
@@ -154,6 +156,16 @@ def stream_of(
     return ArrayStream(
         *encoded({}, Projection(None)), rows, files.pop_all().close, num_files=num_files, encoded=encoded
     )
+
+
+def needed_arrays(dtypes: Mapping[str, np.dtype[Any]], project: Project) -> list[str]:
+    """The names of the arrays with columns that are needed, or of the first one: without columns, there are rows.
+
+    The fields of a structured array are columns.
+    """
+    columns = {name: [*fields_of(np.empty(0, dtype))] or [name] for name, dtype in dtypes.items()}
+    projection = project([column for fields in columns.values() for column in fields])
+    return [name for name, fields in columns.items() if any(map(projection, fields))] or list(dtypes)[:1]
 
 
 def _source(arrays: Mapping[str, Values], encodings: Mapping[str, str]) -> BatchSource:

@@ -6,20 +6,18 @@ https://cfconventions.org: ``scale_factor``, ``add_offset`` and ``_FillValue`` o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.arrow.input.from_xarray import record_dimension
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable, say
-from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, needed_arrays, stream_of
 from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredArray, library_errors, text_column
-from tfrecord_io.schema.column_selection import Projection
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 FILLS = ("_FillValue", "missing_value")
@@ -33,9 +31,6 @@ class Label:
 
     dims: tuple[str, ...] | None = None  # None: they have no names
     attributes: dict[str, Any] = field(default_factory=dict)
-
-
-Project = Callable[[Sequence[str]], Projection]
 
 
 def stream_of_group(
@@ -54,14 +49,13 @@ def stream_of_group(
     Parameters
     ----------
     names : mapping of str to dtype
-        Of all arrays; the fields of a structured array are columns.
+        Of all arrays.
     open : callable
         Opens one of them.
     files : ExitStack
         Closed with the stream.
     path : str
     project : callable
-        Takes the names of all columns, and returns the selection of those that are needed.
     labels : mapping of str to Label
         Dimensions and attributes of all arrays, and of groups.
     record_dim : str, optional
@@ -71,10 +65,7 @@ def stream_of_group(
     """
     if not names:
         raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")
-    columns = {name: [*fields_of(np.empty(0, dtype))] or [name] for name, dtype in names.items()}
-    projection = project([column for fields in columns.values() for column in fields])
-    needed = [name for name, fields in columns.items() if any(map(projection, fields))] or list(names)[:1]
-    arrays = placed({name: open(name) for name in needed}, labels, record_dim, open)
+    arrays = placed({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
     for name, array in arrays.items():
         if decode_cf:
             arrays[name] = decoded(name, array, labels)

@@ -16,8 +16,8 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.tensor_values import TensorValues, element_of_dtype, tensor_array
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, say
-from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of
+from tfrecord_io.errors import EncodeError, TFRecordError, say
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, needed_arrays, stream_of
 from tfrecord_io.file_formats.array_files.open_array import (
     BLOCK_BYTES,
     Archive,
@@ -29,6 +29,7 @@ from tfrecord_io.file_formats.array_files.open_array import (
     npy_array,
     open_array,
 )
+from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE
 from tfrecord_io.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.format_registry import NPY, NPZ
@@ -181,16 +182,20 @@ def open_npz(path: Path, *, storage_options: StorageLike | None = None) -> Array
         Several archives, as a list or from a glob.
     FileNotFoundError
     """
-    storage = Options.of_call(open_npz, locals()).storage
+    return stream_of_npz(path, storage_options=Options.of_call(open_npz, locals()).storage.given)
+
+
+def stream_of_npz(path: Any, *, project: Project | None = None, **keywords: Any) -> ArrayStream:
+    """`open_npz` of the arrays that are needed: others may be single values, of another length, or objects."""
+    storage = Options.from_keywords(keywords).storage
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"open_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
     files = find_files(path, NPZ.suffixes, storage)
     if files.is_directory:
-        return stream_of_objects(files.sources, _members)
+        return stream_of_objects(files.sources, partial(_members, project=project))
     with ExitStack() as opened:
-        archive = opened.enter_context(closing(Archive(files.single(_ARCHIVES))))
-        arrays = {name: opened.enter_context(closing(archive.open(name))) for name in archive.members}
-        return stream_of(arrays, opened, num_files=1)
+        arrays = opened.enter_context(_members(files.single(_ARCHIVES), project))
+        return stream_of(arrays, opened, num_files=1, advice=None if project is None else EXCLUDE)
 
 
 @contextmanager
@@ -200,9 +205,22 @@ def _array(source: Source, name: str) -> Iterator[dict[str, ArrayFile]]:
 
 
 @contextmanager
-def _members(source: Source) -> Iterator[dict[str, ArrayFile]]:
-    with closing(Archive(source)) as archive:
-        yield {name: archive.open(name) for name in archive.members}
+def _members(source: Source, project: Project | None) -> Iterator[dict[str, ArrayFile]]:
+    found: dict[str, ArrayFile] = {}
+    faults: dict[str, TFRecordError] = {}
+    with ExitStack() as opened:
+        archive = opened.enter_context(closing(Archive(source)))
+        for name in archive.members:
+            try:
+                found[name] = opened.enter_context(closing(archive.open(name)))
+            except TFRecordError as error:
+                faults[name] = error
+        dtypes = {name: found[name].dtype if name in found else np.dtype(object) for name in archive.members}
+        needed = list(dtypes) if project is None else needed_arrays(dtypes, project)
+        for name in needed:
+            if name in faults:
+                raise faults[name]
+        yield {name: found[name] for name in needed}
 
 
 def _by_name(paths: Sequence[Path]) -> dict[str, Path]:

@@ -18,14 +18,8 @@ from tfrecord_io.arrow.input.from_arrays import fields_of
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import DecodeError, EncodeError, printable, say
-from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values
-from tfrecord_io.file_formats.array_files.cf_conventions import (
-    PACKING,
-    Label,
-    Project,
-    plain_attribute,
-    stream_of_group,
-)
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, Values
+from tfrecord_io.file_formats.array_files.cf_conventions import PACKING, Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.file_formats.array_files.stored_arrays import (
     StoredArray,

@@ -14,8 +14,8 @@ import numpy as np
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable, say
-from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.array_files.cf_conventions import FILLS, Label, Project, plain_attribute, stream_of_group
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project
+from tfrecord_io.file_formats.array_files.cf_conventions import FILLS, Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.hdf5_files import (
     RESERVED,
     SINGLE,

@@ -19,8 +19,8 @@ import numpy as np
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import DecodeError, EncodeError, printable, say
-from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Values
-from tfrecord_io.file_formats.array_files.cf_conventions import Label, Project, plain_attribute, stream_of_group
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, Values
+from tfrecord_io.file_formats.array_files.cf_conventions import Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.stored_arrays import (
     StoredArray,
     bytes_column,
