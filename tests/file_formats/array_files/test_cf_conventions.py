@@ -126,6 +126,33 @@ def test_each_value_is_that_of_xarray(
         )
 
 
+@pytest.mark.parametrize("kind", ["netcdf4", "h5netcdf", "zarr2"])
+def test_text_that_stands_for_a_missing_one_is_missing(tmp_path: Path, kind: str) -> None:
+    text = np.array([["a", "NA"], ["", "b"]], object)
+    given = xr.Dataset({"one": ("t", text[0]), "two": (("t", "x"), text)})
+    path = stored(given, tmp_path, kind, {name: {"_FillValue": "NA"} for name in given})
+    convert_flat(path, tmp_path / "a.tfrecord")
+    found = tfr.read_table(tmp_path / "a.tfrecord").to_pydict()
+    assert found == {"one": ["a", None], "two": [["a", None], ["", "b"]]}
+    convert_flat(path, tmp_path / "a.tfrecord", source_options={"decode_cf": False}, mode="overwrite")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["one"].to_pylist() == ["a", "NA"]
+
+
+@pytest.mark.parametrize("encoding", [None, "utf-8"])
+@pytest.mark.parametrize("format", ["NETCDF3_CLASSIC", "NETCDF4"])
+def test_characters_that_stand_for_missing_ones(tmp_path: Path, format: str, encoding: str | None) -> None:
+    with pytest.importorskip("netCDF4").Dataset(tmp_path / "a.nc", "w", format=format) as file:
+        file.createDimension("t", 3)
+        file.createDimension("letters", 1)
+        flag = file.createVariable("flag", "S1", ("t", "letters"), fill_value="-")
+        flag[:] = np.array([[b"A"], [b"-"], [b"B"]])
+        if encoding:
+            flag._Encoding = encoding
+    tfr.convert(tmp_path / "a.nc", tmp_path / "a.tfrecord")
+    expected = ["A", None, "B"] if encoding else [b"A", None, b"B"]
+    assert tfr.read_table(tmp_path / "a.tfrecord")["flag"].to_pylist() == expected
+
+
 def test_groups(tmp_path: Path) -> None:
     for kind in ("netcdf4", "h5netcdf"):
         if pytest.importorskip({"netcdf4": "netCDF4"}.get(kind, kind)):

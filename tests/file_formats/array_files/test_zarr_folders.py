@@ -209,3 +209,13 @@ def test_codecs_may_raise_anything(tmp_path: Path) -> None:
     chunk.write_bytes(content)
     with pytest.raises(tfr.errors.DecodeError, match=r"a\.zarr: x.*damaged"):
         tfr.convert(tmp_path / "a.zarr", tmp_path / "a.tfrecord")
+
+
+def test_empty_text_is_not_missing_where_zarr_fills_with_it(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    for name, dtype, values in [("text", str, ["a", ""]), ("bytes", "S1", [b"a", b""])]:
+        array = group.create_array(name, shape=(2,), dtype=dtype, chunks=(2,))
+        array[:] = np.array(values, object)
+        array.attrs["_ARRAY_DIMENSIONS"] = ["t"]
+    tfr.convert(tmp_path / "a.zarr", tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"bytes": [b"a", b""], "text": ["a", ""]}

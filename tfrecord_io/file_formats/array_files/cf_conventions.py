@@ -12,12 +12,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tfrecord_io.arrow.input.from_xarray import record_dimension
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, needed_arrays, stream_of
-from tfrecord_io.file_formats.array_files.stored_arrays import EXCLUDE, StoredArray, library_errors, text_column
+from tfrecord_io.file_formats.array_files.stored_arrays import (
+    EXCLUDE,
+    StoredArray,
+    bytes_column,
+    library_errors,
+    text_column,
+)
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 FILLS = ("_FillValue", "missing_value")
@@ -144,6 +152,11 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> Store
         Its dates are of a calendar that no type has.
     """
     attributes = {**_of_bounds(name, labels), **labels[name].attributes}
+    missing = _missing_texts(attributes) if array.dtype.kind in "OSTU" else []
+    if missing:  # xarray does not find bytes that stand for missing text, or text for bytes
+        attributes = {key: value for key, value in attributes.items() if key not in FILLS}
+        stored = array.convert
+        array = replace(array, convert=lambda values: _masked(stored(values), missing))
     reason = _encoding(attributes, array.dtype, len(array.shape))
     if reason is None:
         return replace(array, attributes=_kept(attributes))
@@ -176,9 +189,29 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> Store
         if result.dtype != sample.dtype and is_time:
             what = f"its times ({reason}) are {sample.dtype} at both ends and {result.dtype} between"
             raise DecodeError(what, path=array.path, feature=name, advice=_RAW)
-        return text_column(result) if result.dtype.kind == "O" else result
+        return _masked(text_column(result) if result.dtype.kind == "O" else result, missing)
 
     return replace(array, convert=convert, attributes=_kept(sample.attrs))
+
+
+def _missing_texts(attributes: Mapping[str, Any]) -> list[str]:
+    """The texts that stand for missing ones."""
+    values = [attributes.get(key) for key in FILLS]
+    flat = [each for value in values for each in (value if isinstance(value, list | np.ndarray) else [value])]
+    return [each for each in flat if isinstance(each, str)]
+
+
+def _masked(values: Any, missing: list[str]) -> Any:
+    """A column of text or bytes, or of lists of these, with nulls instead of values that stand for missing ones."""
+    if not missing:
+        return values
+    if isinstance(values, np.ndarray):
+        values = bytes_column(values) if values.dtype.kind == "S" else text_column(values)
+    if pa.types.is_list(values.type):
+        return pa.ListArray.from_arrays(values.offsets, _masked(values.values, missing))
+    if not pa.types.is_string(values.type) and not pa.types.is_binary(values.type):
+        return values
+    return pc.if_else(pc.is_in(values, pa.array(missing).cast(values.type)), None, values)
 
 
 def _kept(attributes: Mapping[str, Any]) -> dict[str, Any]:

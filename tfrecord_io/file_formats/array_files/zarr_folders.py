@@ -105,7 +105,7 @@ def _label(array: zarr.Array[Any]) -> Label:
             attributes["_FillValue"] = float(np.frombuffer(base64.standard_b64decode(fill), "<f8")[0])
     else:
         dims = attributes.pop(DIMENSIONS, None)
-        if dims is not None and array.fill_value is not None:
+        if dims is not None and array.fill_value not in (None, "", b""):  # zarr fills with no text, unless told
             attributes.setdefault("_FillValue", array.fill_value)
     named = dims if isinstance(dims, list | tuple) and all(isinstance(dim, str) for dim in dims) else []
     own = tuple(named) if len(named) == array.ndim == len({*named}) else None
