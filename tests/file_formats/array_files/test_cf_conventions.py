@@ -153,6 +153,18 @@ def test_characters_that_stand_for_missing_ones(tmp_path: Path, format: str, enc
     assert tfr.read_table(tmp_path / "a.tfrecord")["flag"].to_pylist() == expected
 
 
+def test_text_coordinates_of_classic_files(tmp_path: Path) -> None:
+    """In these, a text has a dimension of characters, which is none of the values that xarray reads."""
+    given = xr.Dataset({"a": (("t", "x"), np.arange(6).reshape(3, 2))}, {"x": ["p", "qq"], "t": ["u", "v", "w"]})
+    found = arrays(stored(given, tmp_path, "scipy"))
+    assert found["a"].dims == ("record", "x")
+    np.testing.assert_array_equal(found["a"], given["a"])
+    assert found["t"].values.tolist() == ["u", "v", "w"]
+    assert [list(row) for row in found["x"].values] == [["p", "qq"]] * 3
+    found = arrays(stored(given, tmp_path, "scipy"), source_options={"record_dim": "x"})
+    assert found["x"].values.tolist() == ["p", "qq"]
+
+
 def test_groups(tmp_path: Path) -> None:
     for kind in ("netcdf4", "h5netcdf"):
         if pytest.importorskip({"netcdf4": "netCDF4"}.get(kind, kind)):

@@ -73,6 +73,9 @@ def stream_of_group(
     """
     if not names:
         raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")
+    if decode_cf:  # the last dimension of characters is that of a text
+        texts = [name for name, dtype in names.items() if _is_characters(dtype, len(labels[name].dims or ()))]
+        labels = {**labels, **{name: replace(labels[name], dims=(labels[name].dims or ())[:-1]) for name in texts}}
     arrays = placed({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
     for name, array in arrays.items():
         if decode_cf:
@@ -238,7 +241,7 @@ def _is_time(attributes: Mapping[str, Any]) -> bool:
 
 def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any], axes: int) -> str | None:
     """Why the stored values are not those that are meant; None if they are."""
-    if dtype == np.dtype("S1") and axes > 1:
+    if _is_characters(dtype, axes):
         return "characters"
     if dtype.kind not in "iuf":
         return None
@@ -248,6 +251,10 @@ def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any], axes: int) ->
         return f"dtype {meant}"
     found = [key for key in PACKING if key in attributes and not (key in FILLS and _is_nan(attributes[key]))]
     return ", ".join(found) or None
+
+
+def _is_characters(dtype: np.dtype[Any], axes: int) -> bool:
+    return dtype == np.dtype("S1") and axes > 1
 
 
 def _is_nan(value: Any) -> bool:
