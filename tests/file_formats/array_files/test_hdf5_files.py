@@ -254,8 +254,30 @@ def test_links_in_a_circle(tmp_path: Path) -> None:
         file["g/again"] = file["g"]
         file["root"] = file["/"]
         file["twice"] = file["g/x"]
-        file["soft"], file["dangling"] = h5py.SoftLink("/g/x"), h5py.SoftLink("/none")
+        file["circle"], file["g/circle"] = h5py.SoftLink("/g/circle"), h5py.SoftLink("../circle/x")
     assert tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord").columns == ("twice", "g/x")
+
+
+def test_soft_links_are_names_of_datasets(tmp_path: Path) -> None:
+    """But not those of groups, those that lead nowhere, and those that lead to another file."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/x"] = [1, 2]
+        links = {
+            "soft": "/g//./x",
+            "g/near": "x",
+            "group": "g",
+            "far": "group/near",
+            "nowhere": "/none",
+            "out": "other/x",
+        }
+        for name, path in links.items():
+            file[name] = h5py.SoftLink(path)
+        file["other"] = h5py.ExternalLink("b.h5", "/")
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["x"] = [3, 4]
+    tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns="!other")
+    expected = {name: [1, 2] for name in ["g/x", "far", "g/near", "soft"]}
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == expected
 
 
 def test_hard_links_are_names_of_equal_rank(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _BYTES = "tfrecord_io.bytes"  # attribute of datasets with lists of uint8 that are bytes: HDF5 has no such type
 _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
+_SOFT_LINKS = 16  # which are followed one after the other, as HDF5 does
 SINGLE = "convert them one by one"
 _COPY = "copy it into the file" | say("exclude it with {columns=}")
 _NONE = np.dtype(object)  # instead of a dtype that is not known
@@ -92,7 +94,7 @@ def stream_of_file(
         if not source.local:
             gc.collect()
         file = opened.enter_context(h5py.File(raw, "r"))
-        found = dict(_datasets(file))
+        found = _datasets(file)
         labels = _labels(file, found)
         dtypes = {name: _NONE if isinstance(each, str) else each.dtype for name, each in found.items()}
     size = raw.seek(0, 2)
@@ -107,11 +109,29 @@ def stream_of_file(
     return stream_of_group(dtypes, open, opened, source.path, project, labels, **labelled)
 
 
-def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
-    """All datasets by their path from the root, or why one is not read: by all names that hard links give them.
+def _datasets(file: h5py.File) -> dict[str, h5py.Dataset | str]:
+    """All datasets by their path from the root, or why one is not read: by all names that links give them.
 
-    Soft links, and further names of groups, are left out.
+    Further names of groups, and links that lead nowhere, are left out.
     """
+    soft: dict[str, str] = {}
+    found = dict(_by_hard_links(file, soft))
+    paths = {name: _followed(name, soft) for name in soft}
+    return found | {name: found[path] for name, path in paths.items() if path in found}
+
+
+def _followed(path: str, soft: Mapping[str, str]) -> str:
+    """The path that soft links lead to, by name: HDF5 itself would follow a link to another file on the way."""
+    for _ in range(_SOFT_LINKS):
+        link = next((part for part in accumulate(path.split("/"), "{}/{}".format) if part in soft), None)
+        if link is None:
+            break
+        path = soft[link] + path[len(link) :]
+    return path
+
+
+def _by_hard_links(file: h5py.File, soft: dict[str, str]) -> Iterator[tuple[str, h5py.Dataset | str]]:
+    """The datasets that hard links lead to; adds the targets of soft links to `soft`."""
     import h5py
 
     groups, seen = [(file, "")], {h5py.h5o.get_info(file.id).addr}
@@ -126,6 +146,9 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | str]]:
                 link = None
             if (reason := _refused_link(link)) is not None:
                 yield full, reason
+            if isinstance(link, h5py.SoftLink):
+                target = link.path if link.path.startswith("/") else prefix + link.path
+                soft[full] = "/".join(part for part in target.split("/") if part not in ("", "."))
             if not isinstance(link, h5py.HardLink):
                 continue
             object_id = h5py.h5o.open(group.id, group._e(name))
