@@ -248,6 +248,22 @@ def layout(path: str) -> Any:
     return made
 
 
+@pytest.mark.parametrize("items", [">i2", "<i2"])
+def test_lists_in_another_byte_order_are_refused(tmp_path: Path, items: str) -> None:
+    """h5py returns their bytes as numbers of this machine."""
+    lists = h5py.vlen_dtype(items)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (1,), lists)[0] = np.array([1, 2])
+        file.create_dataset("pair", (1,), [("list", lists), ("n", ">i2")])[0] = (np.array([1, 2]), 3)
+    for name in ("x", "list"):
+        if np.dtype(items).isnative:
+            tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name], mode="overwrite")
+            assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {name: [[1, 2]]}
+        else:
+            with pytest.raises(tfr.errors.EncodeError, match=r"lists of >i2, .*exclude it with columns="):
+                tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name])
+
+
 def test_links_in_a_circle(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["g/x"] = [1, 2]

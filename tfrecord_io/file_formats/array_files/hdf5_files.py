@@ -23,6 +23,7 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Proje
 from tfrecord_io.file_formats.array_files.cf_conventions import PACKING, Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.file_formats.array_files.stored_arrays import (
+    EXCLUDE,
     StoredArray,
     bytes_column,
     library_errors,
@@ -330,6 +331,8 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
             return text.length is None, text_column
         return False, lambda values: values
     if (items := h5py.check_vlen_dtype(dtype)) is not None and not np.dtype(items).hasobject:
+        if not np.dtype(items).isnative:  # their bytes would be those of other numbers
+            raise EncodeError(f"lists of {np.dtype(items)}, whose byte order h5py does not observe", advice=EXCLUDE)
         return True, bytes_column if is_bytes else lambda values: lists_column(values, np.dtype(items))
     if dtype.names:
         if not dtype.hasobject:
