@@ -248,6 +248,18 @@ def layout(path: str) -> Any:
     return made
 
 
+def test_values_that_are_arrays(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (5,), np.dtype((">i4", (2, 3))), chunks=(2,))[:] = np.arange(30).reshape(5, 2, 3)
+        file.create_dataset("y", (5, 1), np.dtype((h5py.string_dtype(), (2,))))[3, 0] = ["é", "b"]
+        file.create_dataset("single", (), np.dtype(("i4", (5,))))
+    tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=["x"])
+    np.testing.assert_array_equal(tfr.read_arrays(tmp_path / "a.tfrecord")["x"], np.arange(30).reshape(5, 2, 3))
+    for name, reason in [("y", "3 axes"), ("single", "single values")]:
+        with pytest.raises(tfr.errors.EncodeError, match=reason):
+            tfr.convert(tmp_path / "a.h5", tmp_path / "a.tfrecord", columns=[name])
+
+
 @pytest.mark.parametrize("items", [">i2", "<i2"])
 def test_lists_in_another_byte_order_are_refused(tmp_path: Path, items: str) -> None:
     """h5py returns their bytes as numbers of this machine."""

@@ -271,9 +271,12 @@ def _array(dataset: h5py.Dataset, path: str, file_bytes: int, max_expansion: int
     chunks = dataset.chunks
     if chunks is not None and int(np.prod([float(n) for n in chunks])) * dataset.dtype.itemsize > MAX_RECORD_BYTES:
         raise DecodeError(f"a chunk of the shape {chunks} is too large", path=path, expected=MAX_RECORD_BYTES)
-    has_sizes, convert = _conversion(dataset.dtype, is_bytes=_BYTES in dataset.attrs)
+    dtype, inner = dataset.dtype, ()
+    if dataset.shape and dtype.subdtype is not None:  # each value is an array
+        dtype, inner = dtype.subdtype
+    has_sizes, convert = _conversion(dtype, is_bytes=_BYTES in dataset.attrs)
     array = StoredArray(
-        *(path, dataset.dtype, dataset.shape, False, None),
+        *(path, dtype, dataset.shape + inner, False, None),
         read_rows=partial(_rows, dataset, path, file_bytes) if has_sizes else lambda begin, end: dataset[begin:end],
         read_part=None if has_sizes and dataset.shape else dataset.__getitem__,
         chunks=() if has_sizes or not chunks else chunks,
