@@ -149,7 +149,7 @@ def test_shards_keep_their_names_and_get_a_manifest(dataset: Path, tmp_path: Pat
     flip(dataset / "train-00001-of-00004", -1)
     report = salvage(dataset, tmp_path / "out/")
     assert report.missing == (str(dataset / "train-00002-of-00004"),)
-    assert "the shard is missing" in str(report)
+    assert "the file is missing" in str(report)
     assert sorted(os.listdir(tmp_path / "out")) == [
         "_MANIFEST-train.json",
         *(f"train-0000{i}-of-00004" for i in (0, 1, 3)),
@@ -367,7 +367,33 @@ def test_the_shards_that_names_state_are_looked_for_once(tmp_path: Path, monkeyp
     monkeypatch.setattr(ShardName, "sibling", lambda self, index: calls.append(index) or sibling(self, index))
     sources = resolve_inputs(tmp_path, allow_missing_shards=True)
     assert missing_shards(sources, tmp_path) == [str(tmp_path / f"t-{i:05d}-of-100") for i in range(90, 100)]
-    assert len(calls) == 90 + 100
+    assert len(calls) == 10
+
+
+def test_shards_of_several_compressions_are_one_dataset(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    for name in ("t-00000-of-00004.tfrecord", "t-00001-of-00004.tfrecord.gz", "t-00003-of-00004.tfrecord"):
+        tfr.write_tfrecord({"x": [1]}, tmp_path / "src" / name)
+    report = salvage(tmp_path / "src", tmp_path / "dst/")
+    assert (report.ok, report.records) == (False, 3)
+    assert report.missing == (str(tmp_path / "src/t-00002-of-00004.tfrecord"),)
+
+
+@pytest.mark.parametrize("name", ["b.tfrecord", "t-00001-of-00002.tfrecord"])
+def test_a_link_that_leads_nowhere_is_a_missing_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / "src").mkdir()
+    for other in ("a.tfrecord", "c.tfrecord", "t-00000-of-00002.tfrecord"):
+        tfr.write_tfrecord({"x": [1]}, tmp_path / "src" / other)
+    (tmp_path / "src" / name).symlink_to("nowhere")
+    missing = [str(tmp_path / "src" / each) for each in {name, "t-00001-of-00002.tfrecord"}]
+    report = salvage(tmp_path / "src", tmp_path / "dst/")
+    assert (report.ok, report.records, sorted(report.missing)) == (False, 3, sorted(missing))
+    assert "the file is missing" in str(report)
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone/b.tfrecord").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match=r"b\.tfrecord"):
+        salvage(tmp_path / "alone", tmp_path / "none/")
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_name_that_states_more_shards_than_any_dataset_has(tmp_path: Path) -> None:

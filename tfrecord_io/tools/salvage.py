@@ -15,6 +15,7 @@ from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.recovery import SkippedRegion
 from tfrecord_io.read.sources import whole_files
+from tfrecord_io.storage.filesystem.interface import is_dangling
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import check_outside
 from tfrecord_io.storage.read.source import total
@@ -97,14 +98,14 @@ class SalvageReport(Report):
         return f"{counted(len(self.files), 'file')}: {counted(self.records, 'record')} {state}, {lost}"
 
     def loss_lines(self) -> list[str]:
-        """A line for each region, missing shard and manifest that could not be used."""
+        """A line for each region, missing file and manifest that could not be used."""
         lines = []
         for file in self.files:
             lines += [_region_line(region) for region in file.regions]
             if file.region_count > len(file.regions):
                 more = file.region_count - len(file.regions)
                 lines.append(f"{printable(file.path)}: {counted(more, 'more region')}")
-        lines += [f"{printable(path)}: the shard is missing" for path in self.missing]
+        lines += [f"{printable(path)}: the file is missing" for path in self.missing]
         return [*lines, *(printable(text, LINE_WIDTH) for text in self.manifests)]
 
     def _summary(self) -> Summary:
@@ -194,6 +195,11 @@ def salvage(
     if (empty := next((source for source in sources if source.has_no_file), None)) is not None:
         raise FileNotFoundError(errno.ENOENT, "the dataset has no rows: its manifest names no file", empty.path)
     missing += missing_shards(sources, src)
+    links = (each.path for each in sources if each.local and each.size is None and is_dangling(each.path))
+    nowhere = dict.fromkeys(links)
+    if len(nowhere) < len(sources):  # else opening one is an error
+        missing += nowhere
+        sources = [each for each in sources if each.path not in nowhere]
     check_outside(src, options.source, dst, options.target, sources)
     targets = plan_targets(sources, dst, options.target, report)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:

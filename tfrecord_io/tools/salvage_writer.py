@@ -276,20 +276,20 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
     given = src if isinstance(src, list | tuple) else [src]
     named = {os.fspath(item) for item in given if isinstance(item, str | os.PathLike)}
     sources = [source for source in sources if source.path not in named]
-    present = {source.path for source in sources}
-    families: dict[str, tuple[str, ShardName, int]] = {}  # by the name of the first shard
+    families: dict[tuple[Any, ...], tuple[str, ShardName, int, set[int]]] = {}  # as shards may differ in compression
     for source in sources:
         directory, slash, base = source.path.rpartition("/")
         shard = parse_shard(base)
         if source.shard is None and shard is not None and shard.count is not None:
-            families.setdefault(directory + slash + shard.sibling(0), (directory + slash, shard, shard.count))
-    missing: dict[str, None] = {}
-    for first, (folder, shard, count) in families.items():
+            family = directory, *shard.family, shard.count
+            families.setdefault(family, (directory + slash, shard, shard.count, set()))[-1].add(shard.index)
+    missing: list[str] = []
+    for folder, shard, count, present in families.values():
         if count > _MOST_SHARDS:
             text = f"the name states {count} shards, expected at most {_MOST_SHARDS:,}; name the files one by one"
-            raise ValueError(f"'{printable(first)}': {text}")
-        missing.update((folder + shard.sibling(i), None) for i in range(count))
-    return [path for path in missing if path not in present]
+            raise ValueError(f"'{printable(folder + shard.sibling(0))}': {text}")
+        missing += [folder + shard.sibling(i) for i in range(count) if i not in present]
+    return missing
 
 
 @dataclass(frozen=True, slots=True)
