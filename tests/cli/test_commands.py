@@ -353,6 +353,7 @@ def test_other_names_of_standard_output_keep_the_summary_out_of_the_data(words: 
     ("arguments", "message"),
     [
         (["count", "-", "-"], "only once"),
+        (["diff", "-", "-"], "Invalid value for 'B': - is standard input, which can be read only once"),
         (["index", "-"], "next to its file"),
         (["get", "-", 3], "standard input is read in order only"),
         (["convert", "--shards", 2, "x.parquet", "-"], "need a path"),

@@ -17,6 +17,7 @@ from tfrecord_io.cli.command_group import (
     tfr,
 )
 from tfrecord_io.cli.common_options import (
+    STDIN,
     file_modes,
     inspection,
     options,
@@ -30,7 +31,8 @@ from tfrecord_io.cli.common_options import (
 
 
 def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
-    return with_stdin(ctx, argument, (path,))[0]
+    before = ["-" for other in ctx.params.values() if other == STDIN]
+    return with_stdin(ctx, argument, (path, *before))[0]
 
 
 @inspection(plain_record_type, "compression", "max_decompression_ratio", "threads", section="Check and repair")
