@@ -188,11 +188,13 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     if not entry.directory:
         return TFRECORD
     listing = listings[path] = list_directory(fs, entry.name)
-    names = sorted({child.basename for child in listing})
+    present = {child.basename for child in listing}
+    names = sorted(present)
     if files in FOLDERS and not any(map(is_record_file, names)):
         return FORMATS[FOLDERS[files]]
-    if of_folders := next((row for row in FORMATS if row.folders and {*row.folders} <= set(names)), None):
-        return of_folders
+    of_folders = (row for row in FORMATS if row.folders and all(present & {*each.split("|")} for each in row.folders))
+    if (of_folder := next(of_folders, None)) is not None:
+        return of_folder
     if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):

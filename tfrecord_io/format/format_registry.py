@@ -46,7 +46,7 @@ class Format:
     aliases: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()  # of its paths, in lower case
     pattern: str = ""  # of file names, instead of suffixes
-    folders: tuple[str, ...] = ()  # a folder with all of these is of this format
+    folders: tuple[str, ...] = ()  # a folder with all of these is of this format; ``a|b`` is either
     open: Code | None = None
     several: bool = False  # `open` takes a list of paths, too
     projects: bool = False  # `open` takes ``project=``, a function of all names that selects those which are needed
@@ -301,7 +301,7 @@ NETCDF = Format(
 ZARR = Format(
     *("zarr", "Zarr", "a folder with arrays of equal length, which become columns, those in groups as ``group/name``"),
     suffixes=(".zarr",),
-    folders=(".zgroup",),
+    folders=(".zgroup|.zarray|zarr.json",),
     open=f"{_CODE}array_files.zarr_folders:open_zarr",
     projects=True,
     write=f"{_CODE}array_files.zarr_folders:to_zarr",

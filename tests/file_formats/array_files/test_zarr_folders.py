@@ -219,3 +219,13 @@ def test_empty_text_is_not_missing_where_zarr_fills_with_it(tmp_path: Path) -> N
         array.attrs["_ARRAY_DIMENSIONS"] = ["t"]
     tfr.convert(tmp_path / "a.zarr", tmp_path / "a.tfrecord")
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"bytes": [b"a", b""], "text": ["a", ""]}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_folder_of_any_name_is_known_by_its_metadata(tmp_path: Path, version: int) -> None:
+    """Else the JSON of version 3 would be a table with one row."""
+    zarr.open_group(tmp_path / "group", mode="w", zarr_format=version)["x"] = np.arange(3)
+    zarr.create_array(tmp_path / "x", data=np.arange(3), zarr_format=version)
+    for name in ("group", "x"):
+        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", mode="overwrite")
+        assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"x": [0, 1, 2]}
