@@ -52,6 +52,8 @@ def test_one_file_one_column(tmp_path: Path) -> None:
         assert (stream.schema.names, stream.num_rows) == (["x"], 10)
         tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
     assert equal(tfr.read_arrays(tmp_path / "x.tfrecord")["x"], array)
+    (tmp_path / "x.npy").rename(tmp_path / "X.NPY")
+    assert tfr.formats.open_npy(tmp_path / "X.NPY").schema.names == ["X"]
 
 
 def test_files_are_zipped_by_their_leading_axis(tmp_path: Path) -> None:

@@ -335,4 +335,5 @@ def array_name(path: str) -> str:
     ('features', 'train-images-idx3-ubyte')
     """
     name = without_query(path).rstrip("/").replace(os.sep, "/").rpartition("/")[2]
-    return CODECS.without_suffix(name).removesuffix(".npy").removesuffix(".npz")
+    stem, suffix = os.path.splitext(plain := CODECS.without_suffix(name))
+    return stem if suffix.lower() in (".npy", ".npz") else plain
