@@ -465,6 +465,15 @@ def test_labels_without_names_and_names_without_labels(tmp_path: Path) -> None:
         assert read(tmp_path / f"{format}2", format)[f"{OBJECT}class/text"].to_pylist() == [["class 2"], ["class 1"]]
 
 
+def test_categories_of_coco_without_objects_are_those_of_class_names(tmp_path: Path) -> None:
+    path = write(tmp_path, image("a.jpg", WHOLE, label=2), image("b.jpg", WHOLE, label=18))
+    names = ["person", "class 2", "class 18", "cat"]
+    tfr.convert(path, tmp_path / "out", target_format="coco", target_options={"class_names": names})
+    categories = json.loads((tmp_path / "out/instances.json").read_bytes())["categories"]
+    expected = {1: "person", 2: "class 2", 4: "cat", 18: "class 18"}
+    assert categories == [{"id": id_, "name": name} for id_, name in expected.items()]
+
+
 @pytest.mark.parametrize("format", TARGETS)
 def test_filters_and_limits(tmp_path: Path, format: str) -> None:
     path = write(tmp_path, *(image(f"{n}.jpg", WHOLE, label=n, n=n) for n in (3, 1, 2)))

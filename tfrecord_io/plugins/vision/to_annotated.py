@@ -285,7 +285,11 @@ class _Coco(_Target):
     def finish(self) -> None:
         self._flush()
         categories: list[str] = []
-        for id_, name in sorted(self._names.seen.items()):
+        names = self._names.seen
+        for id_, name in enumerate(self._names.given or (), 1):  # those of no object, too
+            if name not in names.values():
+                names.setdefault(id_, name)
+        for id_, name in sorted(names.items()):
             points = {"keypoints": self._keypoints[id_], "skeleton": []} if id_ in self._keypoints else {}
             group = {"supercategory": self._groups[id_]} if id_ in self._groups else {}
             categories.append(json.dumps({"id": id_, "name": name, **group, **points}))
