@@ -35,6 +35,7 @@ from servers import (  # noqa: F401
     s3_endpoint,
     web,
 )
+from shared_collection import SharedCollection
 from suites.resumed_datasets import written  # noqa: F401
 
 ENGINES = ("native", "reference_engine")
@@ -52,12 +53,19 @@ settings.load_profile("tfrecord_io")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(border, "border")
+    if hasattr(config, "workerinput"):  # one process of several
+        config.pluginmanager.register(SharedCollection(config.workerinput["workerid"]))
 
 
-def pytest_collection_finish() -> None:
-    """What is loaded now stays: a test that collects garbage need not go through it, which takes 0.4 s."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is loaded now stays: nothing looks for garbage in it, while it grows and when a test collects some."""
+    gc.disable()
+    result = yield
     gc.collect()
     gc.freeze()
+    gc.enable()
+    return result
 
 
 def pytest_unconfigure() -> None:
