@@ -44,7 +44,7 @@ class FaultyProcess:
         if shim is not None:
             environment["LD_PRELOAD"] = os.pathsep.join(filter(None, [str(shim), environment.get("LD_PRELOAD")]))
         start = f"import sys; sys.path.insert(0, {str(HERE.parent)!r}); from faulty_calls import worker"
-        command = [sys.executable, "-c", f"{start}; worker.main({str(folder)!r})"]
+        command = [sys.executable, "-c", f"{start}; worker.main()", str(folder)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )

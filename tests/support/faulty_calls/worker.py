@@ -13,6 +13,7 @@ import random
 import resource
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,6 +178,53 @@ def within(room: int, way: str, path: str, target: str) -> dict[str, Any]:
     return {**limited, "target": content[:3].decode("latin-1"), "afterwards": armed({}, tasks[way])}
 
 
+# ---- what a file is expanded to
+
+EXPANDED: dict[str, Callable[[str], Any]] = {
+    "read_table": lambda path: tfr.read_table(path),
+    "read_tfrecord": lambda path: tfr.read_tfrecord(path),
+    "read_arrays": lambda path: tfr.read_arrays(path),
+    "read_metadata": lambda path: tfr.read_metadata(path),
+    "one thread": lambda path: tfr.read_table(tfr.dataset(path, threads=1)),
+    "open_reader": lambda path: sum(map(len, tfr.open_reader(path))),
+    "open_random": lambda path: tfr.open_random(path)[0],
+    "iter_arrays": lambda path: list(tfr.iter_arrays(path, batch_size=10)),
+    "padded": lambda path: tfr.read_arrays(path, ragged="pad"),
+    "padded batches": lambda path: list(tfr.iter_arrays(path, batch_size=50_000, ragged="pad")),
+    "masked": lambda path: tfr.read_arrays(path, missing="mask"),
+    "masked batches": lambda path: list(tfr.iter_arrays(path, batch_size=50_000, missing="mask")),
+    "tensors": lambda path: tfr.read_table(path, schema={"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}),
+    "parse_tensor": lambda path: tfr.io.parse_tensor(Path(path).read_bytes()),
+    "verify": verified,
+    "write_npy": lambda path: tfr.formats.write_npy(path, f"{path}.npy"),
+    "write_npz": lambda path: tfr.formats.write_npz(path, f"{path}.npz"),
+    "parse_example": lambda path: tfr.io.parse_example(
+        list(tfr.RecordReader(path)), {"x": tfr.io.FixedLenSequenceFeature([], "int64", allow_missing=True)}
+    ),
+    "text": lambda path: tfr.read_table(path, schema={"x": tfr.list_("string", encoding="tensor_proto")}),
+}
+
+
+def peak() -> int:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def expanded(path: str, calls: list[str]) -> dict[str, Any]:
+    """The error of each call, or None, and the memory that the calls took at most."""
+    results: dict[str, Any] = {}
+    import_all()  # a forked process has the pages of libraries that it has used
+    before = peak()
+    warnings.simplefilter("ignore")
+    for call in calls:
+        try:
+            EXPANDED[call](path)
+            results[call] = None
+        except tfr.TFRecordError as error:
+            results[call] = [str(error), error.feature, error.record]
+    return {"results": results, "memory": peak() - before}
+
+
 # ---- jobs
 
 
@@ -225,7 +273,7 @@ def described(error: BaseException) -> dict[str, Any]:
     }
 
 
-JOBS: dict[str, Callable[..., dict[str, Any]]] = {"write": write, "read": read, "within": within}
+JOBS: dict[str, Callable[..., dict[str, Any]]] = {"write": write, "read": read, "within": within, "expanded": expanded}
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
@@ -249,18 +297,18 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     return {"killed": status == -9, "status": status, **(json.loads(content) if content else {})}
 
 
-def import_all(folder: Path) -> None:
+def import_all() -> None:
     """Write and read once, so that all that is imported late is there when processes are forked; without threads."""
-    path = str(folder / "a.tfrecord")
+    path = f"{sys.argv[1]}/a.tfrecord"
     write_file(path, 0, threads=1)
     tfr.read_table(tfr.dataset(path, threads=1)).to_pydict()
     taken(tfr.RecordReader(path))
 
 
-def main(folder: str) -> None:
+def main() -> None:
     """Answer each line of standard input, until it ends."""
     for line in sys.stdin:
         request = json.loads(line)
         if not request:
-            import_all(Path(folder))
+            import_all()
         print(json.dumps(run(request) if request else {}), flush=True)
