@@ -119,7 +119,7 @@ def test_a_read_from_a_bucket_that_gives_no_answer(
     s3: Bucket, chaos: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     set_limits(monkeypatch, stream_range_bytes=1 << 16, largest_range_bytes=1 << 16)
-    tfr.write_tfrecord({"x": [bytes(1000)] * 20_000}, tmp_path / "a")
+    tfr.write_tfrecord({"x": [bytes(1000)] * 4000}, tmp_path / "a")
     s3.fs.put_file(str(tmp_path / "a"), f"{s3.name}/a")
     options = {**s3.storage_options, "endpoint_url": chaos.endpoint}
 
@@ -128,7 +128,7 @@ def test_a_read_from_a_bucket_that_gives_no_answer(
 
         def work() -> None:
             source = tfr.dataset(s3.url("a"), threads=threads, storage_options=options)
-            with tfr.open_reader(source, batch_size=1000) as reader:
+            with tfr.open_reader(source, batch_size=100) as reader:
                 next(reader)
                 chaos.stalled = "GET"
                 for _ in reader:
