@@ -60,6 +60,10 @@ class TestTsv(TestCsv):
     name = "tsv"
     row_of_five = b"1\t2\t3\t4\t5\n"
 
+    @pytest.mark.complete  # as with commas
+    def test_standard_input_and_output(self, records: Path, tmp_path: Path) -> None:
+        super().test_standard_input_and_output(records, tmp_path)
+
     def test_another_program_writes_and_reads_it(self, path: Path, tmp_path: Path) -> None:
         assert (
             csv.read_csv(pa.BufferReader(path.read_bytes()), parse_options=csv.ParseOptions(delimiter="\t")).to_pylist()

@@ -228,7 +228,7 @@ def test_on_the_disk(form: str, steps: dict[int, str], has_old: bool, threads: i
 
 
 @pytest.mark.parametrize("way", ["to a bucket", "from a bucket", "within a bucket"])
-@settings(max_examples=rounds(30, 3), suppress_health_check=IN_A_BUCKET)
+@settings(max_examples=rounds(30, 2), suppress_health_check=IN_A_BUCKET)
 @given(form=st.sampled_from(list(FORMS)), steps=STEPS, has_old=st.booleans(), threads=st.integers(1, 3))
 def test_with_a_bucket(bucket: Bucket, way: str, form: str, steps: dict[int, str], has_old: bool, threads: int) -> None:
     source, target = None if way == "to a bucket" else bucket, None if way == "from a bucket" else bucket
@@ -238,7 +238,7 @@ def test_with_a_bucket(bucket: Bucket, way: str, form: str, steps: dict[int, str
 @pytest.mark.parametrize(
     ("source", "target"), [("s3", "google"), ("google", "s3"), ("s3", "azure"), ("azure", "google")]
 )
-@settings(max_examples=rounds(30, 3), suppress_health_check=IN_A_BUCKET)
+@settings(max_examples=rounds(30, 2), suppress_health_check=IN_A_BUCKET)
 @given(form=st.sampled_from(list(FORMS)), steps=STEPS, has_old=st.booleans(), threads=st.integers(1, 3))
 def test_between_stores(
     request: pytest.FixtureRequest,

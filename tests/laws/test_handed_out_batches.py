@@ -124,7 +124,7 @@ STOPS = st.sampled_from(["first", "all", "never"])
 
 
 @pytest.mark.parametrize("kind", ["dataset", "filter", "windows", "balanced", "mix", "skewed mix", "mix of one"])
-@settings(max_examples=rounds(100))
+@settings(max_examples=rounds(100, 5))
 @given(options=ARRAYS, stop=STOPS, threads=st.sampled_from([1, 2]))
 @example(options={"batch_size": 8, "epochs": 1}, stop="never", threads=1)
 def test_arrays(folder: Path, kind: str, options: dict[str, Any], stop: str, threads: int) -> None:

@@ -239,6 +239,7 @@ def test_what_cannot_be_decoded(tmp_path: Path) -> None:
         assert arrays(tmp_path / "a.h5", decode_cf=False)["t"].values.tolist() == [1, 2]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("calendar", "since"),
     [

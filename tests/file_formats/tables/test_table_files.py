@@ -71,6 +71,7 @@ def converted(source: Any, **keywords: Any) -> pa.Table:
         return tfr.read_table(f"{folder}/x.tfrecord")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("form", ["{}", "{}/", "{}/**/part-*", "{}/*=*/*/part-*"])
 def test_columns_of_folders_are_those_of_reading(root: Path, form: str) -> None:
     expected = tfr.read_table(form.format(root.parent / "records"))
@@ -78,6 +79,7 @@ def test_columns_of_folders_are_those_of_reading(root: Path, form: str) -> None:
     assert expected.column_names[-2:] == ["label", "year"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "keywords",
     [
