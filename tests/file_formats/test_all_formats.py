@@ -199,7 +199,7 @@ class TestIdx(Format):
         return [b"", content[:-1], content[:6], content + b"x", b"nonsense" * 20]
 
 
-class TestWebDataset(FormatSuite):
+class TestWebDataset(Format):
     name = "tar"
     rows = pa.table(
         {
