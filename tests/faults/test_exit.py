@@ -167,7 +167,7 @@ def test_abandoned_readers_leave_no_threads_and_descriptors(
     abandon(path)  # what is imported and opened once
     gc.collect()
     descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-    for _ in range(rounds(200)):
+    for _ in range(rounds(200, 10)):
         abandon(path)
     collect_garbage()
     for thread in running():
@@ -271,7 +271,7 @@ def test_abandoned_writers_leave_no_files_and_descriptors(
     tfr.open_writer(target / name).write({"x": range(1000)})  # what is imported and opened once
     gc.collect()
     descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-    for _ in range(rounds(200)):
+    for _ in range(rounds(200, 10)):
         tfr.open_writer(target / name, threads=2).write({"x": range(1000)})
     gc.collect()
     assert not os.listdir(target)

@@ -150,6 +150,7 @@ def test_in_a_bucket(conditional: Bucket, read: str, folders: bool, begun: int, 
     growing.read(READERS[read], steps)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("read", READERS)
 def test_a_reader_that_begins_while_rows_are_appended_never_fails(conditional: Bucket, read: str) -> None:
     """Each listing is older than the manifest that is read after it, however often they are looked up."""
@@ -160,6 +161,7 @@ def test_a_reader_that_begins_while_rows_are_appended_never_fails(conditional: B
     assert len(growing.versions) > 2
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("folders", [False, True])
 def test_tables_and_frames_look_again_and_a_dataset_is_refreshed(
     conditional: Bucket, tmp_path: Path, folders: bool

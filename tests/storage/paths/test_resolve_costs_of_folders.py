@@ -76,7 +76,8 @@ def test_work_is_in_proportion_to_the_folders(datasets: dict[int, str], use: str
     few, many = datasets[count], datasets[10 * count]
     act(few)  # what is imported and cached
     # Which thread takes a task changes the calls of a run by a few percent.
-    assert min(calls(lambda: act(many)) for _ in range(2)) < 11 * max(calls(lambda: act(few)) for _ in range(2))
+    most = 11 * max(calls(lambda: act(few)) for _ in range(2))
+    assert any(calls(lambda: act(many)) < most for _ in range(2))
 
 
 ON_DAY_7 = [("day", "==", 7)]
@@ -105,6 +106,7 @@ def of_folders(s3_endpoint: str) -> Bucket:
     return bucket
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("use", REQUESTS)
 @pytest.mark.parametrize("slash", ["/", ""])
 def test_requests_but_for_the_content_do_not_depend_on_the_folders(

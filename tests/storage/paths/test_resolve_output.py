@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from reading import read_by
+from rounds import COMPLETE
 from tfrecord_io.compression import CODECS
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import StorageOptions
@@ -138,11 +139,14 @@ FORMS = [
 def test_what_a_path_writes_it_reads(tmp_path, form, split):
     names = [(front, suffix, "infer") for front in FRONTS for suffix in ("", ".tfrecord.gz")]
     names += [("train", suffix, compression) for suffix in SUFFIXES for compression in (None, "gzip")]
+    if not COMPLETE:  # half of the names with each form, the other half with the next one
+        names = names[FORMS.index((form, split)) % 2 :: 2]
     for number, (front, suffix, compression) in enumerate(names):
         (tmp_path / str(number)).mkdir()
         round_trip(f"{tmp_path}/{number}/{front}{suffix}{form}", {}, **split, compression=compression)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("form", "split"), FORMS, ids=str)
 def test_what_a_url_writes_it_reads(s3, form, split):
     for name in ("train", "a[1].tfrecord.gz"):
