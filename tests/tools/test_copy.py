@@ -22,6 +22,7 @@ import tfrecord_io as tfr
 from gcs_server import GcsServer
 from limited import set_limits
 from messages import published_by
+from rounds import COMPLETE
 from servers import Bucket, Web
 from tfrecord_io.options import MIB
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
@@ -36,7 +37,9 @@ TABLE = pa.table(
     {"x": range(1000), "day": [at % 3 for at in range(1000)], "text": ["a" * (at % 50) for at in range(1000)]}
 )
 STORES = ["disk", "s3", "gcs", "azure"]
-PAIRS = [(a, b) for a in STORES for b in STORES if {"gcs", "azure"} != {a, b}]
+# Otherwise: within each store, from and to the disk, and between two stores; tests/laws/test_copy_laws.py has others.
+SOME = [*((store, store) for store in STORES), ("disk", "s3"), ("s3", "disk"), ("s3", "gcs"), ("azure", "s3")]
+PAIRS = [(a, b) for a in STORES for b in STORES if {"gcs", "azure"} != {a, b}] if COMPLETE else SOME
 
 
 class Store:

@@ -44,6 +44,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("way", WAYS)
 def test_a_manifest_that_is_too_large_is_found_before_a_file_is_moved(
     folder: tuple[str, dict[str, Any]], way: str, monkeypatch: pytest.MonkeyPatch

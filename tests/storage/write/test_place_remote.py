@@ -16,7 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tfrecord_io as tfr
 from appending_writer import appenders
 from limited import set_limits
-from rounds import COMPLETE, each_step
+from rounds import each_step
 from servers import Bucket
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths import manifest
@@ -236,13 +236,14 @@ def test_an_append_after_the_manifest_was_looked_up(bucket: Bucket, monkeypatch:
     assert left == [3], "what was appended was not listed, so it is looked up by the name that the manifest has"
 
 
+@pytest.mark.complete  # tests/tools/test_compact.py has two writers, beside one that compacts
 @pytest.mark.storm
 @pytest.mark.parametrize("kind", ["s3", "gcs", "azure"])
 def test_writers_at_the_same_time_are_all_in_or_get_an_error(
     kind: str, request: pytest.FixtureRequest, record_property: Any
 ) -> None:
     bucket: Bucket = request.getfixturevalue(kind)
-    races = 65 if COMPLETE else 1
+    races = 65
     for race in range(races):
         writers = 2 + race % 5
         target, storage = bucket.url(f"{race}/"), bucket.storage_options

@@ -68,6 +68,7 @@ def act_after(patch: pytest.MonkeyPatch, at: int, act: Callable[[], None]) -> li
     return asked
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("name", "shards"), [("d/", 5), ("d/train@{}", 1)], ids=["directory", "named"])
 def test_two_overwriters(store: tuple[str, dict[str, Any]], name: str, shards: int) -> None:
     """The second one publishes as a whole after any step of the first, which has three shards."""

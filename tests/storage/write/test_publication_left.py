@@ -81,6 +81,7 @@ def place(
     return bucket.url("d"), {"storage_options": bucket.storage_options}, remote
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("action", ["always", "error"])
 def test_what_is_left_is_a_warning_that_the_new_dataset_is_published(
