@@ -86,9 +86,9 @@ def rows_of_piece(pickled: bytes) -> list[dict[str, Any]]:
     return rows
 
 
-def part_of_task(pickled: bytes, task: int) -> bytes:
-    """What a task of a pickled DistributedWriter wrote, pickled."""
-    return pickle.dumps(pickle.loads(pickled).write_part(task, [{"n": [task]}, {"n": [task]}]))
+def parts_of_tasks(pickled: bytes, tasks: range) -> list[bytes]:
+    """What some tasks of a pickled DistributedWriter wrote, each pickled."""
+    return [pickle.dumps(pickle.loads(pickled).write_part(task, [{"n": [task]}, {"n": [task]}])) for task in tasks]
 
 
 def die_in_task(pickled: bytes, task: int) -> None:
