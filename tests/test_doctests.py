@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
-import pkgutil
 import re
 from pathlib import Path
 
@@ -16,9 +15,11 @@ import tfrecord_io
 from border import PUBLIC, public
 from tfrecord_io.adapters.libraries import ADAPTERS
 
-MODULES = [
-    "tfrecord_io",
-    *(m.name for m in pkgutil.walk_packages(tfrecord_io.__path__, "tfrecord_io.") if not m.name.endswith("._kernel")),
+PACKAGE = Path(tfrecord_io.__file__).parent
+MODULES = [  # with an example; another one has no docstring but its own
+    ".".join(("tfrecord_io", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
 ]
 
 # Those of large libraries are run by make test-adapters.
