@@ -206,6 +206,7 @@ class Cancelled(Exception):
 
 
 @pytest.mark.matrix
+@pytest.mark.matrix
 @pytest.mark.parametrize("error", [Cancelled, BrokenPipeError, tfr.errors.CorruptRecordError, KeyboardInterrupt])
 @pytest.mark.parametrize("name", CALLS)
 def test_its_error_ends_the_call_and_nothing_is_published(folder: Path, name: str, error: Any) -> None:
