@@ -178,6 +178,38 @@ def within(room: int, way: str, path: str, target: str) -> dict[str, Any]:
     return {**limited, "target": content[:3].decode("latin-1"), "afterwards": armed({}, tasks[way])}
 
 
+# ---- the memory of reads
+
+READ: dict[str, Callable[[Any], Any]] = {
+    "read_table": tfr.read_table,
+    "stream": lambda source: streamed(tfr.open_reader(tfr.dataset(source, sample=100))),
+    "arrays": lambda source: streamed(tfr.iter_arrays(source, batch_size=8, ragged="object")),
+    "kept": lambda source: taken(tfr.open_reader(source, batch_size=8))[-1],
+}
+
+
+def streamed(batches: Any) -> None:
+    """Read all batches, of which none is kept."""
+    with batches:
+        for batch in batches:
+            del batch
+
+
+def status_of(name: str) -> int:
+    """A number of bytes that Linux has about this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def peak(work: str, path: str, small: str, threads: int) -> dict[str, Any]:
+    """The bytes at the peak of a read beyond those before it, after one of a small file; those of what it returns."""
+    READ[work](tfr.dataset(small, threads=threads))
+    Path("/proc/self/clear_refs").write_text("5")
+    before = status_of("VmRSS")
+    result = READ[work](tfr.dataset(path, threads=threads))
+    return {"used": status_of("VmHWM") - before, "size": 0 if result is None else result.nbytes}
+
+
 # ---- what a file is expanded to
 
 EXPANDED: dict[str, Callable[[str], Any]] = {
@@ -205,7 +237,7 @@ EXPANDED: dict[str, Callable[[str], Any]] = {
 }
 
 
-def peak() -> int:
+def most() -> int:
     """The most memory that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
@@ -214,7 +246,7 @@ def expanded(path: str, calls: list[str]) -> dict[str, Any]:
     """The error of each call, or None, and the memory that the calls took at most."""
     results: dict[str, Any] = {}
     import_all()  # a forked process has the pages of libraries that it has used
-    before = peak()
+    before = most()
     warnings.simplefilter("ignore")
     for call in calls:
         try:
@@ -222,7 +254,7 @@ def expanded(path: str, calls: list[str]) -> dict[str, Any]:
             results[call] = None
         except tfr.TFRecordError as error:
             results[call] = [str(error), error.feature, error.record]
-    return {"results": results, "memory": peak() - before}
+    return {"results": results, "memory": most() - before}
 
 
 # ---- jobs
@@ -273,7 +305,13 @@ def described(error: BaseException) -> dict[str, Any]:
     }
 
 
-JOBS: dict[str, Callable[..., dict[str, Any]]] = {"write": write, "read": read, "within": within, "expanded": expanded}
+JOBS: dict[str, Callable[..., dict[str, Any]]] = {
+    "write": write,
+    "read": read,
+    "within": within,
+    "peak": peak,
+    "expanded": expanded,
+}
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
