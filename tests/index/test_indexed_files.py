@@ -200,6 +200,7 @@ def made(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]
     return counts
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kept_open", [128, 2])
 @pytest.mark.parametrize("form", ["d/", "d/train-*-of-*", "files"])
 def test_each_small_file_and_index_is_read_once(
