@@ -8,6 +8,7 @@ accepted.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -49,6 +50,22 @@ class ReadReport(Report):
     stopped: str | None = None
     skipped: SkippedRegions = field(default_factory=SkippedRegions)
     unknown_fields: Mapping[str, int] = field(default_factory=dict)
+
+    def add(self, other: ReadReport) -> None:
+        """Count what another one counts, too."""
+        self.records += other.records
+        self.bytes += other.bytes
+        self.files += other.files
+        self.stopped = self.stopped or other.stopped
+        self.skipped.add_all(other.skipped)
+        self.unknown_fields = Counter(self.unknown_fields) + Counter(other.unknown_fields)
+
+    def restart(self) -> None:
+        """Count from zero again."""
+        self.records = self.bytes = self.files = 0
+        self.stopped = None
+        self.skipped.clear()
+        self.unknown_fields = {}
 
     def _summary(self) -> Summary:
         amounts = f"{counted(self.records, 'record')} of {counted(self.files, 'file')}, {byte_size(self.bytes)}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -400,7 +401,7 @@ class Batching:
                     elif rows.goes_on:
                         kept, failure = self._fitting(rows, part, size)
                     if failure is not None:  # again, with the rows before it
-                        error = rows.row_error(failure.at(int(part.numbers[failure.row])))
+                        error = rows.row_error(part, failure)
                         part = part.slice(0, failure.row)
                         kept = None if kept is None else kept[kept < failure.row]
             is_last = begin + len(part) == len(drawn)
@@ -425,11 +426,8 @@ class Batching:
                 return fault
             return places
 
-        def passes(fault: RowFault) -> bool:
-            return rows.leave_out(fault.at(int(part.numbers[fault.row])))
-
         kept = [np.empty(0, np.int64)]
-        for _, _, places in fitting_parts(len(part), make, passes):
+        for _, _, places in fitting_parts(len(part), make, partial(rows.leave_out, part)):
             if isinstance(places, RowFault):
                 return np.concatenate(kept), places
             kept.append(places)

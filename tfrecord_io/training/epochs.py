@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import gather_runs
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.schema.types import with_fields
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.value_class import value_class
+
+_MOST_READERS = 64  # of the rows of a mixture, before those without a row are let go
 
 
 @value_class
@@ -101,17 +102,21 @@ class EpochReader(ABC):
     def reports(self) -> list[ReadReport]:
         """What was read, of each read of files."""
 
-    @abstractmethod
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         """What has read the row with the number ``fault.row``, and the fault of the row as that counts it."""
+        raise NotImplementedError  # rows of a mixture have `NumberedBatch.origins` instead
+
+    def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
+        """The same of the row ``fault.row`` of some that were read here."""
+        return self.origin(fault.at(int(pool.numbers[fault.row])))
 
     def readers(self) -> Iterable[Any]:
-        """What has read the rows so far, if it may leave out some."""
+        """What reads the rows, if it may leave out some."""
         return ()
 
-    def row_error(self, fault: RowFault) -> TFRecordError:
-        """The error of the row with the number ``fault.row``."""
-        reader, own = self.origin(fault)
+    def row_error(self, pool: NumberedBatch, fault: RowFault) -> TFRecordError:
+        """The error of the row ``fault.row`` of some that were read here."""
+        reader, own = self.origin_in(pool, fault)
         error: TFRecordError = reader.row_error(own)
         return error
 
@@ -120,9 +125,9 @@ class EpochReader(ABC):
         """Whether rows that arrays cannot hold may be left out."""
         return any(reader.goes_on for reader in self.readers())
 
-    def leave_out(self, fault: RowFault) -> bool:
-        """Whether the row with the number ``fault.row`` may be left out; it counts as skipped."""
-        reader, own = self.origin(fault)
+    def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
+        """Whether the row ``fault.row`` of some that were read here may be left out; it counts as skipped."""
+        reader, own = self.origin_in(pool, fault)
         left_out: bool = reader.leave_out(own)
         return left_out
 
@@ -178,12 +183,10 @@ class EpochReader(ABC):
         reports = self.reports()
         if len(reports) == 1:
             return reports[0]
-        records, size, files = (sum(getattr(r, name) for r in reports) for name in ("records", "bytes", "files"))
-        source, skipped = reports[0].schema_source if reports else ReadReport.schema_source, SkippedRegions()
-        for number, report in enumerate(reports):
-            for region in report.skipped:
-                skipped.add(region, number)
-        return ReadReport(records, size, files, source, skipped=skipped)
+        joined = ReadReport(schema_source=reports[0].schema_source if reports else ReadReport.schema_source)
+        for report in reports:
+            joined.add(report)
+        return joined
 
 
 @dataclass(slots=True)
@@ -193,6 +196,9 @@ class NumberedBatch:
     numbers: Array  # int64: number of each row in the order of the epoch's files
     rows: pa.RecordBatch
     row_bytes: Array  # float64: the bytes that each row was read from: the mean of its batch
+    # Of a mixture. int64: the id of what has read each row, in `readers`; int64: the number of the row there.
+    origins: tuple[Array, ...] = ()
+    readers: dict[int, EpochReader] = field(default_factory=dict)
 
     @classmethod
     def concat(cls, pools: list[NumberedBatch]) -> NumberedBatch:
@@ -200,8 +206,8 @@ class NumberedBatch:
         if len(pools) == 1:
             return pools[0]
         batches = [_gatherable(pool.rows) for pool in pools]
-        numbers = np.concatenate([pool.numbers for pool in pools])
-        return cls(numbers, pa.concat_batches(batches), np.concatenate([pool.row_bytes for pool in pools]))
+        numbers, row_bytes, origins, readers = _joined(pools)
+        return cls(numbers, pa.concat_batches(batches), row_bytes, origins, readers)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -212,16 +218,26 @@ class NumberedBatch:
 
     def slice(self, begin: int, end: int | None = None) -> NumberedBatch:
         """The rows [begin, end), as views."""
-        numbers = self.numbers[begin:end]
-        return NumberedBatch(numbers, self.rows.slice(begin, len(numbers)), self.row_bytes[begin:end])
+        part = itemgetter(slice(begin, end))
+        numbers, origins = part(self.numbers), tuple(map(part, self.origins))
+        return NumberedBatch(numbers, self.rows.slice(begin, len(numbers)), part(self.row_bytes), origins, self.readers)
+
+
+def _joined(pools: list[NumberedBatch]) -> tuple[Array, Array, tuple[Array, ...], dict[int, EpochReader]]:
+    """What is known of the rows of pools beside their values."""
+    numbers, row_bytes = (np.concatenate(list(map(attrgetter(name), pools))) for name in ("numbers", "row_bytes"))
+    origins = tuple(map(np.concatenate, zip(*map(attrgetter("origins"), pools), strict=True)))
+    readers = dict(chain.from_iterable(map(dict.items, map(attrgetter("readers"), pools))))
+    if len(readers) > _MOST_READERS:  # many have read rows only that were delivered
+        readers = {reader: readers[reader] for reader in np.unique(origins[0]).tolist()}
+    return numbers, row_bytes, origins, readers
 
 
 class JoinedBatches:
     """The rows of pools, one after the other, of which most are joined where they are taken only."""
 
     def __init__(self, pools: list[NumberedBatch]) -> None:
-        self.numbers = np.concatenate(list(map(attrgetter("numbers"), pools)))
-        self._row_bytes = np.concatenate(list(map(attrgetter("row_bytes"), pools)))
+        self.numbers, self._row_bytes, self._origins, self._readers = _joined(pools)
         self._bounds = offsets_of(np.array(list(map(len, pools))))
         batches = list(map(_gatherable, map(attrgetter("rows"), pools)))
         self._bytes = sum(map(attrgetter("nbytes"), batches))
@@ -243,7 +259,9 @@ class JoinedBatches:
         for column in self._columns:
             columns.append(column.rows_at(indices, pools) if isinstance(column, _Runs) else column.take(places))
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        return NumberedBatch(self.numbers[indices], rows, self._row_bytes[indices])
+        chosen = itemgetter(indices)
+        origins = tuple(map(chosen, self._origins))
+        return NumberedBatch(chosen(self.numbers), rows, chosen(self._row_bytes), origins, self._readers)
 
 
 class _Runs:

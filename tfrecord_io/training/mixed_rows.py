@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -116,10 +117,10 @@ class MixedEpochs(SequenceEpochs):
     def open(self, position: IteratorPosition) -> MixedReader:
         return MixedReader(self, position.epoch, position.begin)
 
-    def part(self, number: int, epoch: int, begin: int) -> _Part:
+    def part(self, number: int, epoch: int, begin: int, ended: ReadReport) -> _Part:
         """The rows of a part from its row `begin` on."""
         whole = None if self._whole is None else self._whole[number]
-        return _Part(self._parts[number], whole, self.members[number], epoch, begin, self.mixture.stop)
+        return _Part(self._parts[number], whole, self.members[number], epoch, begin, self.mixture.stop, ended)
 
     def _length(self) -> int:
         lengths = [epochs.count() for epochs in self._parts]
@@ -137,13 +138,14 @@ class MixedReader(SequenceReader):
         self._epochs, self._epoch = epochs, epoch
         self._parts: list[_Part] = []
         self._used: list[_Part] = []  # of all runs
+        self._ended = ReadReport(schema_source=epochs.mixture.schema_source)  # of the passes that have ended
         self._stopped = False  # early, because of on_error="stop"
         self._mean = 0.0  # bytes of a row
 
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
         """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
         epochs, choices = self._epochs, self._epochs.choices
-        self._parts = [epochs.part(i, self._epoch, int(n)) for i, n in enumerate(choices.counts(at))]
+        self._parts = [epochs.part(i, self._epoch, int(n), self._ended) for i, n in enumerate(choices.counts(at))]
         self._used += self._parts
         stream, is_over, begin = choices.stream(at), False, at
         while not is_over and (end is None or at < end):
@@ -200,12 +202,12 @@ class MixedReader(SequenceReader):
             pool = pool if len(mine) == count else pool.take(mine)
             source = [] if mixture.source_column is None else [pa.array(np.full(len(pool), number, np.int64))]
             rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=mixture.schema)
-            pools.append(NumberedBatch(pool.numbers, rows, pool.row_bytes))
+            pools.append(replace(pool, rows=rows))
             places.append(own_places[mine])
         place = np.concatenate(places)
         order = np.argsort(place)
         pool = NumberedBatch.concat(pools).take(order)  # a copy, also of one: callers write to it, and parts keep it
-        return NumberedBatch(place[order] + (at + shift), pool.rows, pool.row_bytes)
+        return replace(pool, numbers=place[order] + (at + shift))
 
     # What the parts say --------------------------------------------------------------------------------------------
 
@@ -214,20 +216,21 @@ class MixedReader(SequenceReader):
         return self._error is not None or self._stopped
 
     def reports(self) -> list[ReadReport]:
-        return [rows.report for rows in dict.fromkeys(self.readers())]
+        return [self._ended, *(rows.report for rows in self.readers())]
 
-    def readers(self) -> Iterator[EpochReader]:
-        return (rows for part in self._used for _, rows, _ in part.passes)
+    def readers(self) -> list[EpochReader]:
+        return [part.rows for part in self._used]
 
-    def origin(self, fault: RowFault) -> tuple[EpochReader, RowFault]:
-        """The rows of the part that a row is from, and its fault there."""
-        position = self._position(fault.row)
-        choices = self._epochs.choices
-        chosen = int(choices.datasets(choices.stream(position).random(1))[0])
-        ordinal = int(choices.counts(position)[chosen])
-        origins = (part.origin(ordinal) for part in self._used[chosen :: choices.count])
-        rows, number = next(origin for origin in origins if origin is not None)
-        return rows, fault.at(number)
+    def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
+        reader, number = (int(values[fault.row]) for values in pool.origins)
+        return pool.readers[reader].origin(fault.at(number))
+
+    def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
+        left_out = super().leave_out(pool, fault)
+        reader = pool.readers[int(pool.origins[0][fault.row])]
+        if reader not in self.readers():
+            add_ended(reader, self._ended)
+        return left_out
 
     def close(self) -> None:
         super().close()
@@ -239,18 +242,22 @@ class _Part:
     """The rows of a part of a mixture in an epoch: unless the mixture ends with them, again and again."""
 
     def __init__(
-        self, epochs: Epochs, whole: Epochs | None, member: RowSource, epoch: int, begin: int, stop: str
+        self,
+        epochs: Epochs,
+        whole: Epochs | None,
+        member: RowSource,
+        epoch: int,
+        begin: int,
+        stop: str,
+        ended: ReadReport,
     ) -> None:
-        self._epochs, self._whole, self._epoch, self._stop = epochs, whole, epoch, stop
+        self._epochs, self._whole, self._epoch, self._stop, self._ended = epochs, whole, epoch, stop, ended
         self.total: int | None = None  # how many there are, once the first pass has ended
         self.error: Exception | None = None  # what ended them
         self.stopped = False  # they ended early, because of ``on_error="stop"``
-        # The ordinal of the first row of each, its rows, and the number of that row there.
-        self.passes: list[tuple[int, EpochReader, int]] = []
         self._held: NumberedBatch | None = None
         self._in_sequence = member.in_sequence
         self._offset = member.options.offset if self._in_sequence else 0
-        self._numbers: list[list[Array]] = []  # of the rows of each pass, if they are not in sequence
         self._pass = 0
         self.taken = 0  # how many were taken, those before the beginning included
         within = begin if self._in_sequence and stop == "first" else 0
@@ -288,18 +295,18 @@ class _Part:
 
     def _open(self, within: int) -> None:
         """Begin a pass at a row of it."""
+        self._first = self.taken  # the ordinal of the first row of the pass
         self._reads = not self._kept
         if self._kept:
-            _, rows, number = self.passes[-1]
-            self.passes.append((self.taken, rows, number))
-            self._numbers.append([])
             self._pools = iter(self._kept)
             return
-        number = self._offset + within
-        rows = self._epochs.open(IteratorPosition(self._epoch + self._pass * (not self._is_kept) * _PASS, 0, number))
-        self.passes.append((self.taken, rows, number))
-        self._numbers.append([])
-        self._pools = iter(rows)
+        epoch = self._epoch + self._pass * (not self._is_kept) * _PASS
+        self.rows = self._epochs.open(IteratorPosition(epoch, 0, self._offset + within))
+        self._pools = map(self._with_origins, self.rows)
+
+    def _with_origins(self, pool: NumberedBatch) -> NumberedBatch:
+        reader = id(self.rows)
+        return replace(pool, origins=(np.full(len(pool), reader), pool.numbers), readers={reader: self.rows})
 
     def take(self, count: int) -> list[NumberedBatch]:
         """The next rows; fewer only if they have ended."""
@@ -311,8 +318,6 @@ class _Part:
                 pool, rest = pool.slice(0, end - self.taken), pool.slice(end - self.taken)
             self._held = rest
             self.taken += len(pool)
-            if not self._in_sequence:
-                self._numbers[-1].append(pool.numbers)
             pools.append(pool)
         if self._stop == "all" and self.total is None:
             self._fill()  # to know whether the pass has ended
@@ -326,40 +331,38 @@ class _Part:
                 if self._is_kept and self._reads:
                     self._kept.append(self._held)
                 break
-            first, rows, _ = self.passes[-1]
             try:
-                rows.raise_error()
+                self.rows.raise_error()
             except Exception as error:  # raised where the mixture needs the row
                 self.error = error
                 break
-            self.stopped = rows.failed
+            self.stopped = self.rows.failed
             if self.total is None and not self.stopped:
                 self.total = self.taken
             if self._stop == "first" or self.stopped:
                 break
-            if first < self.taken:
+            if self._first < self.taken:
                 self._pass += 1
             elif self._whole is not None and not self.total:
                 self._draw_from_whole()
             else:
                 self.error = ValueError(say("{stop=}: a dataset of the mixture has no rows", stop=self._stop))
                 break
+            if not self._kept:
+                self.rows.close()
+                add_ended(self.rows, self._ended)
             self._open(0)
         return self._held is not None
 
-    def origin(self, ordinal: int) -> tuple[EpochReader, int] | None:
-        """The rows of the pass that a row is from, and its number there; None if it was not taken here."""
-        found = [at for at, (first, _, _) in enumerate(self.passes) if first <= ordinal < self.taken]
-        if not found:
-            return None
-        first, rows, number = self.passes[found[-1]]
-        if self._in_sequence:
-            return rows, number + ordinal - first
-        return rows, int(np.concatenate(self._numbers[found[-1]])[ordinal - first])
-
     def close(self) -> None:
-        for _, rows, _ in self.passes:
-            rows.close()
+        self.rows.close()
+
+
+def add_ended(rows: EpochReader, ended: ReadReport) -> None:
+    """Add what was read of a pass that has ended, and what was left out of it since."""
+    for report in rows.reports():
+        ended.add(report)
+        report.restart()
 
 
 _ORDERS = 3  # the purpose of a stream of random numbers; `shuffle_buffer` and `mixture` have others

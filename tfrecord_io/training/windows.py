@@ -292,7 +292,7 @@ class WindowReader(EpochReader):
         except RowFault as fault:
             if fault.row:
                 yield from self._windows(batch.slice(0, fault.row), shift, first, last)
-            raise self._opened[-1].row_error(fault.at(int(batch.numbers[fault.row]))) from fault.__cause__
+            raise self._opened[-1].row_error(batch, fault) from fault.__cause__
         for rows, windows, part in episodes.parts():
             if windows.max(initial=0) >> _BITS:
                 raise ValueError(say("an episode has more than {} windows: pass a larger {stride=}", 1 << _BITS))
@@ -313,10 +313,10 @@ class WindowReader(EpochReader):
     def readers(self) -> list[EpochReader]:
         return self._opened
 
-    def origin(self, fault: RowFault) -> tuple[EpochReader, RowFault]:
-        """The episodes among which a window is, and its fault as that of its episode."""
+    def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
+        """What has read the episode of a window, and its fault as that of the episode."""
         run, episode = divmod(fault.row >> _BITS, self._per_run) if self._per_run else (0, fault.row >> _BITS)
-        return self._opened[run - self._first_run], fault.at(episode)
+        return self._opened[run - self._first_run].origin(fault.at(episode))
 
     @property
     def failed(self) -> bool:

@@ -92,6 +92,10 @@ class SkippedRegions(Sequence[SkippedRegion]):
     """
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Count from zero again."""
         self.total = self.bytes = 0
         self.files: Counter[str] = Counter()
         self._kept: list[tuple[int, int, int, int, SkippedRegion]] = []
@@ -108,6 +112,17 @@ class SkippedRegions(Sequence[SkippedRegion]):
         self.files[region.path] += 1
         self._errors.add(region.error)
         self._numbers.add(file)
+
+    def add_all(self, others: SkippedRegions) -> None:
+        """Add the regions of another read, behind those of this one."""
+        after = max(self._numbers, default=-1) + 1
+        kept = [(after + file, before, begin, at, region) for file, before, begin, at, region in others._kept]
+        self._kept = [*self._kept, *kept][:MOST_REGIONS]
+        self.total += others.total
+        self.bytes += others.bytes
+        self.files += others.files
+        self._errors |= others._errors
+        self._numbers.update(after + file for file in others._numbers)
 
     def has_file(self, file: int) -> bool:
         """Whether a region of the file with this number was left out."""
