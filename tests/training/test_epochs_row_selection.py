@@ -155,12 +155,32 @@ def test_a_row_that_is_no_array_is_named_by_its_record(tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.record) == (str(path), 7)
 
 
-def test_files_that_changed_are_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("uneven", ["pad", "drop"])
+@pytest.mark.parametrize("rows", [range(-3, 6), range(12), range(8)])
+def test_files_that_changed_are_reported(tmp_path: Path, uneven: str, rows: range) -> None:
+    """Whether fewer rows fulfil the filter, or more, of which the last ones would not be read."""
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
-    batches = tfr.dataset(path).filter([("x", ">", 4)]).iter_arrays(batch_size=2, worker=(0, 2), uneven="drop")
-    written(path, [example(x=int64s(n - 3)) for n in range(9)])
-    with pytest.raises(tfr.errors.CorruptRecordError, match="has 1 records, but 4 were counted"):
-        list(batches)
+    data = tfr.dataset(path).filter([("x", ">", 3)])
+    parts = [data.iter_arrays(batch_size=2, worker=(worker, 2), uneven=uneven) for worker in range(2)]
+    written(path, [example(x=int64s(n)) for n in rows])
+    count = sum(n > 3 for n in rows)
+    for batches in parts:
+        with pytest.raises(tfr.errors.CorruptRecordError, match=f"{count} records fulfil the filter, but 5 were"):
+            list(batches)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 10])
+def test_padding_of_limited_rows_is_from_their_start(tmp_path: Path, batch_size: int) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(40)])
+    data = tfr.dataset(path, limit=17).filter([("x", ">", 3)])
+    options: dict[str, Any] = {"batch_size": batch_size, "worker": (2, 3), "uneven": "pad"}
+    with chunks_of(5):
+        whole = data.iter_arrays(**options)
+        assert joined(numbers(data.iter_arrays(**options))) == [6, 9, 12, 15, 18, 4]
+        for expected in [[6, 9, 12, 15, 18, 4][at:] for at in range(0, 6, batch_size)]:
+            again = data.iter_arrays(**options, state=json.loads(json.dumps(whole.state())))
+            assert joined(numbers(again)) == expected
+            next(whole)
 
 
 def test_keywords_of_files_belong_to_the_dataset(dataset: tfr.Dataset) -> None:

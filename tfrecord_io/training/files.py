@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -200,14 +201,16 @@ class FileEpochs(Epochs):
     def _dealt(self, epoch: int, begin: int) -> EpochReader:
         """The rows that fulfil the filter, distributed to the workers: each reads all of them, from the first on."""
         scan = self._scan.over([self._sources[i] for i in self.order(epoch)])
-        if self._counts is None:
-            limit, expected, times = self._limit, None, 1
-        else:
-            limit = expected = self._share.size(self._rows()) * self._share.workers
-            times = -(-limit // max(self._rows(), 1))  # more than once, if they are padded with rows from the start
+        limit, counted, times = self._limit, None, 1
+        if self._counts is not None:
+            counted = self._rows()
+            limit = self._share.size(counted) * self._share.workers
+            times = max(1, -(-limit // max(counted, 1)))  # more than once, if they are padded with rows from the start
         first, readers = scan.options.offset, (self._opened(scan) for _ in range(times))
         mine = self._residue, self._modulus
-        return FilesReader(self._delivered, readers, first, *mine, resumed_at=begin, limit=limit, expected=expected)
+        is_limited = counted is not None and counted == self._limit
+        reader = partial(FilesReader, self._delivered, readers, first, *mine, resumed_at=begin, limit=limit)
+        return reader(counted=counted, is_limited=is_limited)
 
     def _equal_part(self, epoch: int, begin: int) -> list[tuple[Scan, Array]]:
         """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start.
@@ -293,7 +296,10 @@ class FilesReader(EpochReader):
     resumed_at : int
         Rows with lower numbers are not delivered.
     limit : int, optional
-        At most so many rows fulfil the filter, for all workers together.
+        At most so many rows that fulfil the filter are delivered, by all workers together.
+    counted : int, optional
+        It is an error if another number of rows of a reader fulfil the filter; if `is_limited`, a reader ends with so
+        many.
     expected : int, optional
         It is an error if the rows are not as many.
     bounds : sequence of int64 ndarray, optional
@@ -310,6 +316,8 @@ class FilesReader(EpochReader):
         *,
         resumed_at: int = 0,
         limit: int | None = None,
+        counted: int | None = None,
+        is_limited: bool = False,
         expected: int | None = None,
         bounds: Sequence[Array] = (),
     ) -> None:
@@ -318,13 +326,15 @@ class FilesReader(EpochReader):
         self._opened: list[tuple[int, Reader]] = []  # with the number of the first row of each
         self._filter, self._names = scan.row_filter, scan.schema.names
         self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
-        self._limit, self._expected, self._bounds = limit, expected, bounds
-        self._passed = 0  # rows that have fulfilled the filter
+        self._limit, self._counted, self._expected, self._bounds = limit, counted, expected, bounds
+        self._is_limited = is_limited
+        self._passed = 0  # rows that have fulfilled the filter, up to the limit
+        self._found = 0  # those of the last reader, of all its rows
 
     def _read(self) -> Generator[NumberedBatch]:
         for run, reader in enumerate(self._readers):
             self._opened.append((self.next, reader))
-            size = 0
+            size = self._found = 0
             for numbers, batch in reader.numbered(self.next):
                 if self._bounds:
                     _refuse_changed_files(reader, reader.row_of(int(numbers[0])), len(batch), self._bounds[run])
@@ -334,15 +344,24 @@ class FilesReader(EpochReader):
                 numbers, batch = self._select(numbers, batch)
                 if len(batch):
                     yield NumberedBatch(numbers, batch, np.full(len(batch), row_bytes))
-                if self._limit is not None and self._passed >= self._limit:
+                if self._is_over(run):
                     break
-            self.next = reader.next_number
-            if self._expected is not None:
+            else:
+                self.next = reader.next_number
+            if self._counted is not None and run == 0 and self._found != self._counted:
+                reason = f"{self._found} records fulfil the filter, but {self._counted} were counted"
+                raise CorruptRecordError(reason, expected=self._counted, got=self._found, advice="open the files again")
+            if self._expected is not None or self._counted is not None:
                 reader.close()
-        got = self.next if self._filter is None else self._passed
-        if self._expected not in (None, got):
-            reason = f"the part of this worker has {got} records, but {self._expected} were counted"
-            raise CorruptRecordError(reason, expected=self._expected, got=got, advice="open the files again")
+        if self._expected not in (None, self.next):
+            reason = f"the part of this worker has {self.next} records, but {self._expected} were counted"
+            raise CorruptRecordError(reason, expected=self._expected, got=self.next, advice="open the files again")
+
+    def _is_over(self, run: int) -> bool:
+        """Whether no more rows of a reader are needed: all those of the first are, to count them."""
+        if self._is_limited and self._found == self._counted:
+            return True
+        return self._limit is not None and self._passed >= self._limit and (self._counted is None or run > 0)
 
     def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
         """Numbers and rows of this worker, among those of a batch."""
@@ -350,6 +369,12 @@ class FilesReader(EpochReader):
             rows, ordinals = np.arange(len(batch)), numbers
         else:
             rows = np.flatnonzero(self._filter.mask(batch).to_numpy(zero_copy_only=False))
+            if self._is_limited:
+                assert self._counted is not None
+                rows = rows[: self._counted - self._found]
+                if len(rows):  # the next reader counts on from it, wherever a batch ends
+                    self.next = int(numbers[rows[-1]]) + 1
+            self._found += len(rows)
             rows = rows if self._limit is None else rows[: self._limit - self._passed]
             ordinals = self._passed + np.arange(len(rows))
             self._passed += len(rows)
