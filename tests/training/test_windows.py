@@ -472,3 +472,53 @@ def test_windows_are_balanced_by_a_column_of_their_episodes(dataset: tfr.Dataset
     assert of_steps.filter([("kind", "==", "rare")]).count_rows() < len(rows)
     with pytest.raises(tfr.errors.SchemaError, match="classes are integers"):
         tfr.mix(windowed, balance="steps/n")
+
+
+def write_episodes(path: Path, episodes: Iterable[tuple[int, int]]) -> None:
+    """Episodes with these numbers, of so many steps."""
+    columns = {"n": [n for n, _ in episodes], "steps/x": [list(range(steps)) for _, steps in episodes]}
+    tfr.write_tfrecord(columns, path, schema={"n": "int64", "steps/x": tfr.list_("int64")}, mode="overwrite")
+
+
+@pytest.mark.parametrize("uneven", ["pad", "drop"])
+@pytest.mark.parametrize(
+    ("file", "episodes", "message"),
+    [
+        (0, [(n, 3) for n in range(13)], "more records than the 10 that were counted"),
+        (0, [(n, 3) for n in range(8)], "fewer records than the 10 that were counted"),
+        (0, [(n, 5) for n in range(10)], "the file has 40 windows, but 20 were counted"),
+        (0, [(n, 2) for n in range(10)], "the file has 10 windows, but 20 were counted"),
+        (1, [*((n, 3) for n in range(10, 19)), (19, 4)], "the file has 21 windows, but 20 were counted"),
+        (2, [(20, 1), (21, 2)], "the file has 1 windows, but 0 were counted"),
+    ],
+)
+def test_equal_parts_of_files_that_changed_are_errors(
+    tmp_path: Path, uneven: str, file: int, episodes: list[tuple[int, int]], message: str
+) -> None:
+    """Their windows would come twice or never: the files are compared by the workers that read their ends."""
+    files = [[(n, 3) for n in range(10)], [(n, 3) for n in range(10, 20)], [(20, 1), (21, 1)]]
+    for number, own in enumerate(files):
+        write_episodes(tmp_path / f"{number}.tfrecord", own)
+    windowed = tfr.windows(tfr.dataset(tmp_path / "*.tfrecord", threads=1), length=2)
+    parts = [windowed.iter_arrays(batch_size=3, worker=(worker, 2), uneven=uneven) for worker in range(2)]
+    write_episodes(tmp_path / f"{file}.tfrecord", episodes)
+    errors = []
+    for batches in parts:
+        try:
+            list(batches)
+        except tfr.errors.CorruptRecordError as error:
+            errors.append((error.path, str(error)))
+    assert any(path == str(tmp_path / f"{file}.tfrecord") and message in text for path, text in errors), errors
+
+
+def test_windows_of_files_whose_number_of_records_is_stated_wrongly(tmp_path: Path) -> None:
+    write_episodes(tmp_path / "d-train.tfrecord-00000-of-00001", [(n, 3) for n in range(13)])
+    split = {"name": "train", "shardLengths": ["10"], "numBytes": "1"}
+    info = {"name": "d", "version": "1.0.0", "splits": [split], "fileFormat": "tfrecord"}
+    (tmp_path / "dataset_info.json").write_text(json.dumps(info))
+    windowed = tfr.windows(tfr.dataset(tmp_path / "d-train.tfrecord-*"), length=2)
+    message = "more records than the 10 that were counted.*correct the number in their dataset_info.json"
+    with pytest.raises(tfr.errors.CorruptRecordError, match=message):
+        windowed.iter_arrays(batch_size=3, worker=(0, 2), uneven="drop")
+    with pytest.raises(tfr.errors.CorruptRecordError, match=message):
+        windowed.count_rows()

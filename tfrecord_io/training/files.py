@@ -155,11 +155,13 @@ class FileEpochs(Epochs):
         self._share = share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
         window = options.offset > 0 or options.limit is not None
         by_file = counts is None and share.workers > 1 and not window and len(scan.sources) >= share.workers
-        self._sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
+        self.sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
         by_range = counts is not None and self._filter is None
         self._residue, self._modulus = (0, 1) if by_file or by_range else (share.worker, share.workers)
         self._permuted = options.shuffle_buffer > 0 and not window
         self._may_be_indexed = True
+        # How many records each file has, if it is an error that one has another number.
+        self.records: Sequence[int] | None = None
 
     def open(self, position: IteratorPosition) -> EpochReader:
         begin = position.begin
@@ -174,7 +176,7 @@ class FileEpochs(Epochs):
         options = self._scan.options
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
-        sources = [self._sources[i] for i in self.order(position.epoch)]
+        sources = [self.sources[i] for i in self.order(position.epoch)]
         if not leaves_out(options.on_error):
             scan = self._scan.over(sources, offset=begin, limit=limit)
         else:  # rows that were left out have no number: they are found again only by decoding all rows
@@ -185,7 +187,10 @@ class FileEpochs(Epochs):
         opened = self._opened(scan, absent)
         residue = (self._residue + options.offset) % self._modulus
         first, modulus = scan.options.offset, self._modulus
-        return FilesReader(self._delivered, iter([opened]), first, residue, modulus, resumed_at=begin)
+        bounds = []
+        if self.records is not None and not opened.is_indexed:
+            bounds = [offsets_of(np.array([self.records[i] for i in self.order(position.epoch)], np.int64)) - first]
+        return FilesReader(self._delivered, iter([opened]), first, residue, modulus, resumed_at=begin, bounds=bounds)
 
     def _opened(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
         """Open the rows of a scan; if there is a filter, those that can fulfil it by the column indexes."""
@@ -200,7 +205,7 @@ class FileEpochs(Epochs):
 
     def _dealt(self, epoch: int, begin: int) -> EpochReader:
         """The rows that fulfil the filter, distributed to the workers: each reads all of them, from the first on."""
-        scan = self._scan.over([self._sources[i] for i in self.order(epoch)])
+        scan = self._scan.over([self.sources[i] for i in self.order(epoch)])
         limit, counted, times = self._limit, None, 1
         if self._counts is not None:
             counted = self._rows()
@@ -230,7 +235,7 @@ class FileEpochs(Epochs):
             files = range(int(ends.searchsorted(first, side="right")), int(ends.searchsorted(last)) + 1)
             # What ends with a file is read up to its end: it may have more records than were counted.
             limit = None if last == ends[files[-1]] else last - first
-            sources, offset = [self._sources[order[i]] for i in files], first - int(bounds[files[0]])
+            sources, offset = [self.sources[order[i]] for i in files], first - int(bounds[files[0]])
             of_files = bounds[files[0] : files[-1] + 2] - first
             runs.append((self._scan.over(sources, offset=offset, limit=limit), of_files))
         return runs
@@ -243,7 +248,7 @@ class FileEpochs(Epochs):
 
     def order(self, epoch: int) -> Sequence[int]:
         """The order of the files."""
-        count = len(self._sources)
+        count = len(self.sources)
         # Workers that share files may have seeds of their own, and need one order.
         seed = self._seed if self._modulus == 1 else _SHARED_SEED
         return permutation(count, seed, epoch) if self._permuted else range(count)
@@ -256,8 +261,8 @@ class FileEpochs(Epochs):
         options = self._scan.options
         total, known = 0, KnownCounts(options)
         try:
-            indexes = known.indexes(self._sources)
-            for source, index in zip(self._sources, indexes, strict=True):
+            indexes = known.indexes(self.sources)
+            for source, index in zip(self.sources, indexes, strict=True):
                 records = 0 if source.size == 0 else known.record_count(source, index)
                 if records is None:
                     advice: str = "make one with `tfr index`" | say(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
@@ -173,7 +173,9 @@ class Windows(RowSource):
         windows, ends = np.zeros(len(records), np.int64), np.cumsum(records)
         own, limits = self.episodes.only([self.form.names[0]]), self.episodes.options
         options = IterOptions(batch_size=1, offset=limits.offset, limit=limits.limit)
-        episodes = FileEpochs(own, options, 0).open(IteratorPosition(0, 0, 0))
+        epochs = FileEpochs(own, options, 0)
+        epochs.records = records
+        episodes = epochs.open(IteratorPosition(0, 0, 0))
         try:
             for batch in episodes:
                 found = self.form.counts(step_counts(batch.rows, [self.form.names[0]]))
@@ -234,22 +236,38 @@ class WindowEpochs(Epochs):
         self.warnings, self.damage = self.episodes.warnings, self.episodes.damage
         self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
         if counts is not None:
+            self.episodes.records = counts.records
             self.runs = self._share.runs(sum(counts.windows))
 
     def open(self, position: IteratorPosition) -> WindowReader:
         return WindowReader(self, position.epoch, position.begin)
 
-    def opened(self, epoch: int, episode: int, window: int) -> tuple[EpochReader, int]:
-        """The episodes from a number on, and from that of the file of a window on, and how many windows are before."""
-        before = 0
+    def ends(self, epoch: int) -> tuple[Array, Array]:
+        """The numbers of episodes and of windows before each file of an epoch, and of all; they were counted."""
+        assert self.counts is not None
+        order = self.episodes.order(epoch)
+        records, windows = (np.cumsum([0, *(of_files[i] for i in order)]) for of_files in self.counts)
+        return records, windows
+
+    def refuse(self, epoch: int, file: int, windows: int) -> NoReturn:
+        """Raise CorruptRecordError: a file of an epoch has another number of windows than were counted."""
+        assert self.counts is not None
+        at = self.episodes.order(epoch)[file]
+        counted, path = self.counts.windows[at], self.episodes.sources[at].path
+        reason = f"the file has {windows} windows, but {counted} were counted"
+        raise CorruptRecordError(reason, path=path, expected=counted, got=windows, advice="open the files again")
+
+    def opened(self, epoch: int, episode: int, window: int) -> tuple[EpochReader, int, int]:
+        """The episodes from a number on, and from that of the file of a window on; which file and window these are."""
+        before = file = 0
         if self.counts is not None:
-            order = self.episodes.order(epoch)
-            records, windows = (np.cumsum([0, *(of_files[i] for i in order)]) for of_files in self.counts)
+            records, windows = self.ends(epoch)
             file = max(
                 int(records.searchsorted(episode, side="right")), int(windows.searchsorted(window, side="right"))
             )
-            episode, before = int(records[file - 1]), int(windows[file - 1])
-        return self.episodes.open(IteratorPosition(epoch, 0, episode)), before
+            file -= 1
+            episode, before = int(records[file]), int(windows[file])
+        return self.episodes.open(IteratorPosition(epoch, 0, episode)), file, before
 
     def count(self) -> int:
         if self.counts is not None:
@@ -266,24 +284,41 @@ class WindowReader(EpochReader):
         self._opened: list[EpochReader] = []  # of each run, beginning with the one of `_first_run`
         self._per_run = 0 if epochs.counts is None else sum(epochs.counts.records)  # numbers of episodes
         self._first_run = (begin >> _BITS) // self._per_run if self._per_run else 0
+        if epochs.counts is not None:
+            self._ends = epochs.ends(epoch)
 
     def _read(self) -> Generator[NumberedBatch]:
         for run, (first, last) in enumerate(self._epochs.runs[self._first_run :], self._first_run):
             shift = run * self._per_run
             begin = max(0, (self._begin >> _BITS) - shift)
-            episodes, self._ordinal = self._epochs.opened(self._epoch, begin, first)
+            episodes, self._file, self._ordinal = self._epochs.opened(self._epoch, begin, first)
             self._opened.append(episodes)
             for batch in episodes:
                 yield from self._windows(batch, shift, first, last)
                 self.next = max(self.next, (int(batch.numbers[-1]) + shift + 1) << _BITS)
-                if last is not None and self._ordinal >= last:
+                if last is not None and self._is_read(last):
                     break
             episodes.raise_error()
             if last is not None:
                 episodes.close()
-                if (found := self._ordinal) < last:
-                    reason = f"the files have {found} windows of an epoch, but {last} were counted"
-                    raise CorruptRecordError(reason, expected=last, got=found, advice="open the files again")
+                if not self._is_read(last):
+                    self._compare(self._ends[0][-1:], np.zeros(1, np.int64))
+
+    def _is_read(self, last: int) -> bool:
+        """Whether the windows before the `last` have been read, and the files that end there compared."""
+        counted = self._ends[1]
+        at = int(counted.searchsorted(last, side="right")) - 1
+        return self._ordinal >= last and (counted[at] < last or self._file >= at)
+
+    def _compare(self, numbers: Array, windows: Array) -> None:
+        """Compare the windows of the files that end before some episodes with the count; these have so many windows."""
+        records, counted = self._ends
+        before = self._ordinal + np.cumsum([0, *windows])
+        while self._file + 1 < len(records) and records[self._file + 1] <= numbers[-1]:
+            ordinal = int(before[numbers.searchsorted(records[self._file + 1])])
+            if ordinal != counted[self._file + 1]:
+                self._epochs.refuse(self._epoch, self._file, ordinal - int(counted[self._file]))
+            self._file += 1
 
     def _windows(self, batch: NumberedBatch, shift: int, first: int, last: int | None) -> Iterator[NumberedBatch]:
         """The windows of some episodes, those from `first` to `last` of all."""
@@ -293,6 +328,8 @@ class WindowReader(EpochReader):
             if fault.row:
                 yield from self._windows(batch.slice(0, fault.row), shift, first, last)
             raise self._opened[-1].row_error(batch, fault) from fault.__cause__
+        if last is not None:
+            self._compare(batch.numbers, self._form.counts(episodes.steps))
         for rows, windows, part in episodes.parts():
             if windows.max(initial=0) >> _BITS:
                 raise ValueError(say("an episode has more than {} windows: pass a larger {stride=}", 1 << _BITS))
