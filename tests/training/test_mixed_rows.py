@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,18 @@ def test_the_report_of_a_mixture_has_all_that_was_left_out_and_what_stopped_it(t
         for _ in (batches := mixture.iter_arrays(batch_size=100, missing="mask")):
             pass
     assert "a.tfrecord" in (batches.report.stopped or "")
+
+
+def test_rows_that_go_on_by_a_wrong_number_of_records_are_an_error(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": range(13)}, tmp_path / "d-train.tfrecord-00000-of-00001")
+    split = {"name": "train", "shardLengths": ["10"], "numBytes": "1"}
+    info = {"name": "d", "version": "1.0.0", "splits": [split], "fileFormat": "tfrecord"}
+    (tmp_path / "dataset_info.json").write_text(json.dumps(info))
+    tfr.write_tfrecord({"n": range(100, 140)}, tmp_path / "other.tfrecord", write_index=True)
+    parts = [tfr.dataset(tmp_path / name, threads=1) for name in ("d-train*", "other.tfrecord")]
+    mixture = tfr.mix(parts, stop="never")
+    whole = mixture.iter_arrays(batch_size=30)
+    next(whole)
+    resumed = mixture.iter_arrays(batch_size=30, state=whole.state())
+    with pytest.raises(tfr.errors.CorruptRecordError, match="more rows than the 10 that were counted"):
+        next(resumed)

@@ -205,17 +205,28 @@ def test_equal_parts_are_runs_of_the_sequence(folder: Path, stop: str, workers: 
         assert together[size:] == whole[: len(together) - size]
 
 
-@pytest.mark.parametrize(("stop", "worker"), [("all", 1), ("first", 0)])
-def test_equal_parts_of_datasets_that_have_fewer_rows_than_were_counted(tmp_path: Path, stop: Any, worker: int) -> None:
+@pytest.mark.parametrize(("stop", "changed"), [("all", 0), ("all", 1), ("first", 1)])
+@pytest.mark.parametrize("uneven", ["pad", "drop"])
+@pytest.mark.parametrize("rows", [3, 18, 21, 30])
+def test_equal_parts_of_datasets_that_have_other_rows_than_were_counted(
+    tmp_path: Path, stop: Any, changed: int, uneven: str, rows: int
+) -> None:
+    """With seed 0, dataset 1 ends first."""
     paths = [tmp_path / name for name in ("a.tfrecord", "b.tfrecord")]
     for path in paths:
         tfr.write_tfrecord({"x": range(20)}, path)
     mixed = tfr.mix([tfr.dataset(path) for path in paths], stop=stop, seed=0)
-    batches = mixed.iter_arrays(batch_size=1, worker=(worker, 2), uneven="drop")
-    for path in paths:
-        tfr.write_tfrecord({"x": range(3)}, path, mode="overwrite")
-    with pytest.raises(tfr.errors.CorruptRecordError, match="fewer rows of the mixture than the"):
-        list(batches)
+    parts = [mixed.iter_arrays(batch_size=1, worker=(worker, 2), uneven=uneven) for worker in range(2)]
+    tfr.write_tfrecord({"x": range(rows)}, paths[changed], mode="overwrite")
+    errors = list[str]()
+    for batches in parts:
+        try:
+            list(batches)
+        except tfr.errors.CorruptRecordError as error:
+            errors.append(str(error))
+    amount = "fewer" if rows < 20 else "more"
+    expected = f"{paths[changed]}: a dataset of the mixture has {amount} rows than the 20 that were counted"
+    assert any(text.startswith(expected) for text in errors)
 
 
 def test_filters_and_columns_are_those_of_the_parts(folder: Path) -> None:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -71,9 +71,6 @@ class SequenceReader(EpochReader):
             begin = first + max(0, self.next - before)
             if last is None or begin < last:
                 yield from self._run(begin, last, before - first)
-            if last is not None and self.next < before + last - first:
-                reason = f"the datasets have fewer rows of the mixture than the {last} that were counted"
-                raise CorruptRecordError(reason, expected=last, advice="open the files again")
             before += 0 if last is None else last - first
 
     def _position(self, number: int) -> int:
@@ -100,6 +97,7 @@ class MixedEpochs(SequenceEpochs):
         self.members = mixture.members
         own = replace(options, worker=(worker, workers) if by_file else None, uneven="keep", state=None)
         self._parts = self._epochs_of(own, seed)
+        self._counts = counts if is_equal else None
         self._whole: list[Epochs] | None = None
         if by_file and mixture.stop != "first":  # for a part of which its own files have no row
             self._whole = self._epochs_of(replace(own, worker=None), seed)
@@ -120,7 +118,8 @@ class MixedEpochs(SequenceEpochs):
     def part(self, number: int, epoch: int, begin: int, ended: ReadReport) -> _Part:
         """The rows of a part from its row `begin` on."""
         whole = None if self._whole is None else self._whole[number]
-        return _Part(self._parts[number], whole, self.members[number], epoch, begin, self.mixture.stop, ended)
+        counted = None if self._counts is None else self._counts[number]
+        return _Part(self._parts[number], whole, self.members[number], epoch, begin, self.mixture.stop, ended, counted)
 
     def _length(self) -> int:
         lengths = [epochs.count() for epochs in self._parts]
@@ -250,12 +249,15 @@ class _Part:
         begin: int,
         stop: str,
         ended: ReadReport,
+        counted: int | None,
     ) -> None:
         self._epochs, self._whole, self._epoch, self._stop, self._ended = epochs, whole, epoch, stop, ended
+        self._counted = counted  # how many there are, if the rows that are taken depend on it
         self.total: int | None = None  # how many there are, once the first pass has ended
         self.error: Exception | None = None  # what ended them
         self.stopped = False  # they ended early, because of ``on_error="stop"``
         self._held: NumberedBatch | None = None
+        self._path = member.sources[0].path
         self._in_sequence = member.in_sequence
         self._offset = member.options.offset if self._in_sequence else 0
         self._pass = 0
@@ -265,6 +267,7 @@ class _Part:
         self._is_kept = stop != "first" and size is not None and size <= _KEPT_BYTES
         self._kept: list[NumberedBatch] = []  # the rows of a pass over little data, which is not read again
         if self._in_sequence and stop != "first" and begin and (count := self._known()):
+            self._counted = count
             passes, within = divmod(begin, count)
             if passes and self.total is None:
                 self.total = count
@@ -295,7 +298,8 @@ class _Part:
 
     def _open(self, within: int) -> None:
         """Begin a pass at a row of it."""
-        self._first = self.taken  # the ordinal of the first row of the pass
+        self._first = self.taken  # the ordinal of the first row that is taken of the pass
+        self._begin = self.taken - within  # and of its first row
         self._reads = not self._kept
         if self._kept:
             self._pools = iter(self._kept)
@@ -319,7 +323,7 @@ class _Part:
             self._held = rest
             self.taken += len(pool)
             pools.append(pool)
-        if self._stop == "all" and self.total is None:
+        if self.total is None and (self._stop == "all" or self.taken - self._begin == self._counted):
             self._fill()  # to know whether the pass has ended
         return pools
 
@@ -328,6 +332,8 @@ class _Part:
         while self._held is None and self.error is None and not self.stopped:
             self._held = next(self._pools, None)
             if self._held is not None:
+                if self._counted is not None and self.taken - self._begin + len(self._held) > self._counted:
+                    self._refuse("more", self._counted)
                 if self._is_kept and self._reads:
                     self._kept.append(self._held)
                 break
@@ -337,6 +343,8 @@ class _Part:
                 self.error = error
                 break
             self.stopped = self.rows.failed
+            if self._counted is not None and self.taken - self._begin < self._counted and not self.stopped:
+                self._refuse("fewer", self._counted)
             if self.total is None and not self.stopped:
                 self.total = self.taken
             if self._stop == "first" or self.stopped:
@@ -353,6 +361,12 @@ class _Part:
                 add_ended(self.rows, self._ended)
             self._open(0)
         return self._held is not None
+
+    def _refuse(self, amount: str, counted: int) -> NoReturn:
+        """Raise CorruptRecordError: there are other rows than those that were counted."""
+        reason = f"a dataset of the mixture has {amount} rows than the {counted} that were counted"
+        advice = "open the files again" | say("correct the number in their dataset_info.json")
+        raise CorruptRecordError(reason, path=self._path, expected=counted, advice=advice)
 
     def close(self) -> None:
         self.rows.close()
