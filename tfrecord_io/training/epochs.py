@@ -225,7 +225,8 @@ class NumberedBatch:
 
 def _joined(pools: list[NumberedBatch]) -> tuple[Array, Array, tuple[Array, ...], dict[int, EpochReader]]:
     """What is known of the rows of pools beside their values."""
-    numbers, row_bytes = (np.concatenate(list(map(attrgetter(name), pools))) for name in ("numbers", "row_bytes"))
+    numbers = np.concatenate(list(map(attrgetter("numbers"), pools)))
+    row_bytes = np.concatenate(list(map(attrgetter("row_bytes"), pools)))
     origins = tuple(map(np.concatenate, zip(*map(attrgetter("origins"), pools), strict=True)))
     readers = dict(chain.from_iterable(map(dict.items, map(attrgetter("readers"), pools))))
     if len(readers) > _MOST_READERS:  # many have read rows only that were delivered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -328,7 +329,8 @@ class FilesReader(EpochReader):
     ) -> None:
         super().__init__(begin)
         self._readers = readers
-        self._opened: list[tuple[int, Reader]] = []  # with the number of the first row of each
+        self._opened: list[Reader] = []
+        self._begins: list[int] = []  # the number of the first row of each
         self._filter, self._names = scan.row_filter, scan.schema.names
         self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
         self._limit, self._counted, self._expected, self._bounds = limit, counted, expected, bounds
@@ -338,7 +340,8 @@ class FilesReader(EpochReader):
 
     def _read(self) -> Generator[NumberedBatch]:
         for run, reader in enumerate(self._readers):
-            self._opened.append((self.next, reader))
+            self._opened.append(reader)
+            self._begins.append(self.next)
             size = self._found = 0
             for numbers, batch in reader.numbered(self.next):
                 if self._bounds:
@@ -392,21 +395,21 @@ class FilesReader(EpochReader):
 
     @property
     def failed(self) -> bool:
-        return self._error is not None or any(reader.report.stopped is not None for reader in self.readers())
+        return self._error is not None or any(reader.report.stopped is not None for reader in self._opened)
 
     def reports(self) -> list[ReadReport]:
-        return [reader.report for reader in self.readers()]
+        return [reader.report for reader in self._opened]
 
     def readers(self) -> list[Reader]:
-        return [reader for _, reader in self._opened]
+        return self._opened
 
     def origin(self, fault: RowFault) -> tuple[Reader, RowFault]:
-        reader = next(reader for begin, reader in reversed(self._opened) if begin <= fault.row)
+        reader = self._opened[bisect_right(self._begins, fault.row) - 1]
         return reader, fault.at(reader.row_of(fault.row))
 
     def close(self) -> None:
         super().close()
-        for reader in self.readers()[-1:]:
+        for reader in self._opened[-1:]:
             reader.close()
 
 
