@@ -178,6 +178,21 @@ def test_files_that_changed_after_they_were_counted(
         list(batches)
 
 
+@pytest.mark.parametrize("uneven", ["pad", "drop"])
+@pytest.mark.parametrize("count", [9, 12, 30])
+def test_a_last_file_that_changed_after_it_was_counted(tmp_path: Path, uneven: str, count: int) -> None:
+    """Also if the rows do not divide evenly, so that its last ones are in no part."""
+    paths = [tmp_path / f"{number}.tfrecord" for number in range(2)]
+    for path in paths:
+        tfr.write_tfrecord({"x": range(11)}, path)
+    asked: dict[str, Any] = {"batch_size": 4, "worker": (3, 4), "uneven": uneven, "threads": 1}
+    assert sum(len(batch["x"]) for batch in read_by(tfr.iter_arrays, paths, **asked)) == (6 if uneven == "pad" else 5)
+    batches = read_by(tfr.iter_arrays, paths, **asked)
+    tfr.write_tfrecord({"x": range(count)}, paths[1], mode="overwrite")
+    with pytest.raises(tfr.errors.CorruptRecordError, match="were counted"):
+        list(batches)
+
+
 def test_a_wrong_number_of_records_in_a_dataset_info(tmp_path: Path) -> None:
     for number, count in enumerate((13, 10)):
         tfr.write_tfrecord({"x": range(count)}, tmp_path / f"a-train.tfrecord-0000{number}-of-00002")

@@ -171,9 +171,9 @@ class FileEpochs(Epochs):
             return self._dealt(position.epoch, begin)
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
-            readers, expected = (open_as_it_is(scan) for scan, _ in runs), self._share.size(self._rows())
-            bounds = [of_files for _, of_files in runs]
-            return FilesReader(self._delivered, readers, begin, expected=expected, bounds=bounds)
+            readers, size = (open_as_it_is(scan) for scan, _ in runs), self._share.size(self._rows())
+            bounds, expected = [of_files for _, of_files in runs], size + self._surplus
+            return FilesReader(self._delivered, readers, begin, limit=size, expected=expected, bounds=bounds)
         options = self._scan.options
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
@@ -228,6 +228,7 @@ class FileEpochs(Epochs):
         bounds = offsets_of(np.array([self._counts[i] for i in order], np.int64))
         ends, runs = bounds[1:], []
         for first, last in self._share.runs(self._rows()):
+            last += self._surplus
             skipped = min(begin, last - first)
             first, begin = first + skipped, begin - skipped
             if first == last:
@@ -240,6 +241,13 @@ class FileEpochs(Epochs):
             of_files = bounds[files[0] : files[-1] + 2] - first
             runs.append((self._scan.over(sources, offset=offset, limit=limit), of_files))
         return runs
+
+    @property
+    def _surplus(self) -> int:
+        """How many rows that no worker delivers the last one reads, to compare the last file with the count, too."""
+        share, rows = self._share, self._rows()
+        size = share.size(rows)
+        return max(0, rows - size * share.workers) if size and share.worker == share.workers - 1 else 0
 
     def _rows(self) -> int:
         """The number of records of one epoch, of all workers together."""
@@ -302,7 +310,8 @@ class FilesReader(EpochReader):
     resumed_at : int
         Rows with lower numbers are not delivered.
     limit : int, optional
-        At most so many rows that fulfil the filter are delivered, by all workers together.
+        At most so many rows that fulfil the filter are delivered, by all workers together; without one, those with
+        lower numbers.
     counted : int, optional
         It is an error if another number of rows of a reader fulfil the filter; if `is_limited`, a reader ends with so
         many.
@@ -374,7 +383,8 @@ class FilesReader(EpochReader):
     def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
         """Numbers and rows of this worker, among those of a batch."""
         if self._filter is None:
-            rows, ordinals = np.arange(len(batch)), numbers
+            ordinals = numbers if self._limit is None else numbers[: numbers.searchsorted(self._limit)]
+            rows = np.arange(len(ordinals))
         else:
             rows = np.flatnonzero(self._filter.mask(batch).to_numpy(zero_copy_only=False))
             if self._is_limited:
