@@ -244,7 +244,7 @@ class JoinedBatches:
         self._bytes = sum(map(attrgetter("nbytes"), batches))
         self._schema = batches[0].schema
         columns = zip(*map(attrgetter("columns"), batches), strict=True)
-        self._columns = [_Runs.of(arrays) or _joined(arrays) for arrays in columns]
+        self._columns = [_Runs.of(arrays) or _one_array(arrays) for arrays in columns]
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -319,7 +319,7 @@ def _is_bytes(type_: pa.DataType) -> bool:
     return bool(t.is_large_binary(type_) or t.is_large_string(type_))
 
 
-def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
+def _one_array(arrays: Sequence[pa.Array]) -> pa.Array:
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
