@@ -24,6 +24,9 @@ FOUND = {
     "an append whose answer was lost adds a shard that an overwrite has removed": (
         "s3 grown ; append:1 | tasks_over:2 @ 4!timeout+"
     ),
+    "a removal of shards whose answer was lost, before an overwrite and clean": (
+        "s3 fixed write:5 ; delete:6 | convert | write:6 clean clean @ 10!timeout+ 47!timeout+"
+    ),
     "a copy whose files another one has stored in Google Cloud Storage": "gcs grown ; copy_in:2 | copy_in:3 @ 7>1",
     "a copy to a dataset whose manifest its writer could not make durable": (
         "disk folders ; append:1 | number | copy_in:2 @ 37!EIO+ 49>2 145>1 184p"

@@ -19,8 +19,8 @@ a digest of the conversion's keywords. One in which several such files were join
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
 files of the old dataset; afterwards, those that could not be removed. "staged_before" has the staged files of writers
 that were overtaken, without which they can change nothing: these are removed first. "replaced_ids" has the ids of the
-last writings whose shards were replaced: so a writer whose answer was lost knows that it had added them, and a copy
-that it must not use their names again.
+last writings whose shards were replaced, or that only took shards out: so a writer whose answer was lost knows that it
+had published, and a copy that it must not use their names again.
 ``"complete": false`` means that files are being replaced one by one, as in a bucket. A manifest may be hostile: it is
 plain JSON of limited size, and each name must be that of a shard of this dataset, in this directory or in folders of
 its partition columns.
