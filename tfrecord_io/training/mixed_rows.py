@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -306,11 +307,7 @@ class _Part:
             return
         epoch = self._epoch + self._pass * (not self._is_kept) * _PASS
         self.rows = self._epochs.open(IteratorPosition(epoch, 0, self._offset + within))
-        self._pools = map(self._with_origins, self.rows)
-
-    def _with_origins(self, pool: NumberedBatch) -> NumberedBatch:
-        reader = id(self.rows)
-        return replace(pool, origins=(np.full(len(pool), reader), pool.numbers), readers={reader: self.rows})
+        self._pools = map(partial(_with_origins, self.rows), self.rows)
 
     def take(self, count: int) -> list[NumberedBatch]:
         """The next rows; fewer only if they have ended."""
@@ -370,6 +367,10 @@ class _Part:
 
     def close(self) -> None:
         self.rows.close()
+
+
+def _with_origins(rows: EpochReader, pool: NumberedBatch) -> NumberedBatch:
+    return replace(pool, origins=(np.full(len(pool), id(rows)), pool.numbers), readers={id(rows): rows})
 
 
 def add_ended(rows: EpochReader, ended: ReadReport) -> None:
