@@ -232,8 +232,8 @@ void bind_numpy(nb::module_& m) {
   m.def("join_numbers", &join, nb::arg("batches"), nb::arg("columns").noconvert());
   m.def("copy_runs", &copy, nb::arg("values"), nb::arg("begins").noconvert(), nb::arg("lengths").noconvert(),
         nb::arg("item_size"), nb::arg("out").noconvert(), nb::arg("places").noconvert());
-  m.def("gather_runs", &gather, nb::arg("values").noconvert(), nb::arg("owners").none(),
-        nb::arg("begins").noconvert(), nb::arg("lengths").noconvert(), nb::arg("item_size"), nb::arg("out").noconvert());
+  m.def("gather_runs", &gather, nb::arg("values").noconvert(), nb::arg("owners").none(), nb::arg("begins").noconvert(),
+        nb::arg("lengths").noconvert(), nb::arg("item_size"), nb::arg("out").noconvert());
   m.def("pad_rows", &pad, nb::arg("values"), nb::arg("offsets").noconvert(), nb::arg("fill"),
         nb::arg("out").noconvert(), nb::arg("length"));
   m.def("first_fit", &pack, nb::arg("lengths").noconvert(), nb::arg("capacity").noconvert(), nb::arg("bins"),

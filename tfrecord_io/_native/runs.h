@@ -22,8 +22,8 @@ struct Items {
 };
 
 // Copies runs of items of `item` bytes to `out`, one after the other: run i is lengths[i] items of
-// values[owners[i]], from number begins[i] on; without `owners`, all are of the first. Returns the first run that is not
-// within its values, or for which `out` has no room, before which all are copied; `count` if there is none.
+// values[owners[i]], from number begins[i] on; without `owners`, all are of the first. Returns the first run that is
+// not within its values, or for which `out` has no room, before which all are copied; `count` if there is none.
 size_t gather_runs(const std::vector<Items>& values, const int64_t* owners, const int64_t* begins,
                    const int64_t* lengths, size_t count, size_t item, u8* out, size_t out_count);
 
