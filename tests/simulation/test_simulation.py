@@ -27,6 +27,9 @@ FOUND = {
     "a removal of shards whose answer was lost, before an overwrite and clean": (
         "s3 fixed write:5 ; delete:6 | convert | write:6 clean clean @ 10!timeout+ 47!timeout+"
     ),
+    "a removal of shards that an overwrite of the same names has replaced": (
+        "azure fixed write:13 write:14 ; write:26 delete:15 | write_indexed:38 @ 2!slow 24>1 38x"
+    ),
     "a copy whose files another one has stored in Google Cloud Storage": "gcs grown ; copy_in:2 | copy_in:3 @ 7>1",
     "a copy to a dataset whose manifest its writer could not make durable": (
         "disk folders ; append:1 | number | copy_in:2 @ 37!EIO+ 49>2 145>1 184p"

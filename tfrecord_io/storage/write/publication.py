@@ -618,7 +618,8 @@ class Publication:
             if self._grows:
                 return current or new
             raise self.overtaken_error()
-        own = set(new.paths if new.id == self._id else ())
+        # A manifest that has replaced this one may have files of the same names, which its writer has yet to move.
+        own = set(new.paths if current.id == new.id == self._id else ())
         files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
         removed = set(new.replaces).difference(self.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
