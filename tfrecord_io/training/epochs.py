@@ -24,6 +24,7 @@ from tfrecord_io.schema.types import with_fields
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.value_class import value_class
 
+_SHORT_BYTES = 64  # of bytes and texts in the mean
 _MOST_READERS = 64  # of the rows of a mixture, before those without a row are let go
 
 
@@ -299,11 +300,13 @@ class _Runs:
 
 
 def _items(array: pa.Array) -> tuple[Array, Array] | None:
-    """The numbers or bytes of all rows, and the offsets of each row among them; None if an array has no such."""
+    """The numbers or bytes of all rows, and the offsets of each row among them; None if Arrow takes them as fast."""
     if array.null_count:
         return None
     if _is_bytes(array.type):
         offsets = offset_view(array, np.dtype(np.int64))
+        if offsets[-1] - offsets[0] < _SHORT_BYTES * len(array):  # each would cost more than what is copied
+            return None
         return typed_view(array.buffers()[2], np.dtype(np.uint8), 0, int(offsets[-1])), offsets
     is_fixed = t.is_fixed_size_list(array.type)
     dtype = number_dtype(array.type.value_type) if is_fixed or t.is_large_list(array.type) else None
