@@ -302,9 +302,10 @@ class Batching:
             count += len(arrived)
             batches = arrange(pool.rows, False)
             batches.waiting, batches.numbers = waiting, pool.numbers
+            joined = JoinedBatches([pool])
             if len(batches.order):
-                yield Drawn(JoinedBatches([pool]), arrived.state, False, batches, batches.order)
-            held = [pool.take(batches.rest)] if len(batches.rest) else []
+                yield Drawn(joined, arrived.state, False, batches, batches.order)
+            held = [joined.take(batches.rest)] if len(batches.rest) else []
         for pool in held:
             batches = arrange(pool.rows, True)
             batches.waiting, batches.numbers = len(pool), pool.numbers
@@ -375,8 +376,10 @@ class Batching:
             most = _IMAGES
         elif isinstance(drawn.pool, JoinedBatches):
             most = drawn.pool.rows_of(_PIECE_BYTES)
-        of_one_size = np.minimum(np.arange(size, count + size, size), count)
-        batches = of_one_size if drawn.batches is None else drawn.batches.ends
+        if drawn.batches is None:
+            batches = np.minimum(np.arange(size, count + size, size), count)
+        else:
+            batches = drawn.batches.ends
         ends = [0]
         while ends[-1] < count:
             fitting, following = batches.searchsorted([ends[-1] + most, ends[-1]], side="right").tolist()

@@ -297,8 +297,9 @@ class ChunkReader:
             return
         budget.count_slots(self.settings.plan)
         decoder = self.decoder()
-        is_small = self._is_little or (budget.remaining is not None and budget.remaining <= LIMITS.few_rows)
-        is_small = is_small or budget.max_bytes <= LIMITS.block_bytes  # a few parts would only wait for each other
+        has_few = budget.remaining is not None and budget.remaining <= LIMITS.few_rows
+        # The few parts of a small batch would only wait for each other.
+        is_small = self._is_little or has_few or budget.max_bytes <= LIMITS.block_bytes
         knows_columns = self.settings.plan.unknown != "discover"
         has_parts = self._options.thread_count > 1 and not is_small and knows_columns
         with self._parts(budget) if has_parts else nullcontext() as self._segmented:
