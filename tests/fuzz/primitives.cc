@@ -257,7 +257,7 @@ void check_runs(const Bytes& data, size_t item) {
     std::copy_n(data.begin() + begin * size, length * size, expected.begin() + place * size);
   }
   u8* out = const_cast<u8*>(to.data());
-  FUZZ_CHECK(copy_runs(from.data(), items, begins, lengths, count, item, out, items, places) == good);
+  FUZZ_CHECK(copy_runs({{from.data(), items}}, nullptr, begins, lengths, count, item, out, items, places) == good);
   FUZZ_CHECK(std::equal(expected.begin(), expected.end(), out));
 }
 

@@ -167,34 +167,20 @@ void join(const std::vector<nb::capsule>& batches,
 }
 
 // Copies runs of items of `item_size` bytes, whose numbers are those of the items.
-void copy(const Content& values, const Offsets& begins, const Offsets& lengths, size_t item_size, const Writable& out,
-          const Offsets& places) {
+void copy(const std::vector<Content>& values, nb::handle owners, const Offsets& begins, const Offsets& lengths,
+          size_t item_size, const Writable& out, const Offsets& places) {
   size_t count = lengths.size();
+  const int64_t* owner_of_run = items_of<int64_t>(owners);
   if (item_size == 0 || begins.size() != count || places.size() != count) {
     throw nb::value_error("runs need a begin, a length and a place each");
   }
-  size_t copied;
-  {
-    nb::gil_scoped_release release;
-    copied = copy_runs(values.data(), values.size() / item_size, begins.data(), lengths.data(), count, item_size,
-                       out.data(), out.size() / item_size, places.data());
-  }
-  if (copied < count) throw nb::index_error("a run is not within the arrays");
-}
-
-// Copies runs of items of `item_size` bytes, one after the other.
-void gather(const std::vector<Content>& values, nb::handle owners, const Offsets& begins, const Offsets& lengths,
-            size_t item_size, const Writable& out) {
-  size_t count = lengths.size();
-  const int64_t* owner_of_run = items_of<int64_t>(owners);
-  if (item_size == 0 || begins.size() != count) throw nb::value_error("runs need a begin and a length each");
   std::vector<Items> sources;
   for (const Content& own : values) sources.push_back({own.data(), own.size() / item_size});
   size_t copied;
   {
     nb::gil_scoped_release release;
-    copied = gather_runs(sources, owner_of_run, begins.data(), lengths.data(), count, item_size, out.data(),
-                         out.size() / item_size);
+    copied = copy_runs(sources, owner_of_run, begins.data(), lengths.data(), count, item_size, out.data(),
+                       out.size() / item_size, places.data());
   }
   if (copied < count) throw nb::index_error("a run is not within the arrays");
 }
@@ -230,10 +216,9 @@ void bind_numpy(nb::module_& m) {
   m.def("row_views", &views, nb::arg("api"), nb::arg("items"), nb::arg("values"), nb::arg("dtype"), nb::arg("data"),
         nb::arg("item_size"), nb::arg("writable"), nb::arg("valid").none(), nb::arg("offsets").noconvert());
   m.def("join_numbers", &join, nb::arg("batches"), nb::arg("columns").noconvert());
-  m.def("copy_runs", &copy, nb::arg("values"), nb::arg("begins").noconvert(), nb::arg("lengths").noconvert(),
-        nb::arg("item_size"), nb::arg("out").noconvert(), nb::arg("places").noconvert());
-  m.def("gather_runs", &gather, nb::arg("values").noconvert(), nb::arg("owners").none(), nb::arg("begins").noconvert(),
-        nb::arg("lengths").noconvert(), nb::arg("item_size"), nb::arg("out").noconvert());
+  m.def("copy_runs", &copy, nb::arg("values").noconvert(), nb::arg("owners").none(), nb::arg("begins").noconvert(),
+        nb::arg("lengths").noconvert(), nb::arg("item_size"), nb::arg("out").noconvert(),
+        nb::arg("places").noconvert());
   m.def("pad_rows", &pad, nb::arg("values"), nb::arg("offsets").noconvert(), nb::arg("fill"),
         nb::arg("out").noconvert(), nb::arg("length"));
   m.def("first_fit", &pack, nb::arg("lengths").noconvert(), nb::arg("capacity").noconvert(), nb::arg("bins"),

@@ -12,28 +12,15 @@ bool is_within(int64_t begin, int64_t length, size_t count) {
 
 }  // namespace
 
-size_t copy_runs(const u8* values, size_t value_count, const int64_t* begins, const int64_t* lengths, size_t count,
-                 size_t item, u8* out, size_t out_count, const int64_t* places) {
-  for (size_t i = 0; i < count; ++i) {
-    if (!is_within(begins[i], lengths[i], value_count) || !is_within(places[i], lengths[i], out_count)) return i;
-    if (lengths[i] == 0) continue;  // there may be no memory at all
-    std::memcpy(out + static_cast<size_t>(places[i]) * item, values + static_cast<size_t>(begins[i]) * item,
-                static_cast<size_t>(lengths[i]) * item);
-  }
-  return count;
-}
-
-size_t gather_runs(const std::vector<Items>& values, const int64_t* owners, const int64_t* begins,
-                   const int64_t* lengths, size_t count, size_t item, u8* out, size_t out_count) {
-  size_t done = 0;
+size_t copy_runs(const std::vector<Items>& values, const int64_t* owners, const int64_t* begins, const int64_t* lengths,
+                 size_t count, size_t item, u8* out, size_t out_count, const int64_t* places) {
   for (size_t i = 0; i < count; ++i) {
     size_t owner = owners == nullptr ? 0 : static_cast<size_t>(owners[i]);
     if (owner >= values.size() || !is_within(begins[i], lengths[i], values[owner].count)) return i;
-    size_t length = static_cast<size_t>(lengths[i]);
-    if (length > out_count - done) return i;
-    if (length == 0) continue;  // there may be no memory at all
-    std::memcpy(out + done * item, values[owner].data + static_cast<size_t>(begins[i]) * item, length * item);
-    done += length;
+    if (!is_within(places[i], lengths[i], out_count)) return i;
+    if (lengths[i] == 0) continue;  // there may be no memory at all
+    std::memcpy(out + static_cast<size_t>(places[i]) * item, values[owner].data + static_cast<size_t>(begins[i]) * item,
+                static_cast<size_t>(lengths[i]) * item);
   }
   return count;
 }

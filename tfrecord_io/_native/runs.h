@@ -9,23 +9,17 @@
 
 namespace tfr {
 
-// Copies lengths[i] items of `item` bytes from values[begins[i]] to out[places[i]], for each of `count` runs. Returns
-// the first run that is not within `value_count` and `out_count` items, before which all are copied; `count` if there
-// is none.
-size_t copy_runs(const u8* values, size_t value_count, const int64_t* begins, const int64_t* lengths, size_t count,
-                 size_t item, u8* out, size_t out_count, const int64_t* places);
-
 // Memory of which runs are a part.
 struct Items {
   const u8* data;
   size_t count;
 };
 
-// Copies runs of items of `item` bytes to `out`, one after the other: run i is lengths[i] items of
-// values[owners[i]], from number begins[i] on; without `owners`, all are of the first. Returns the first run that is
-// not within its values, or for which `out` has no room, before which all are copied; `count` if there is none.
-size_t gather_runs(const std::vector<Items>& values, const int64_t* owners, const int64_t* begins,
-                   const int64_t* lengths, size_t count, size_t item, u8* out, size_t out_count);
+// Copies lengths[i] items of `item` bytes from number begins[i] of values[owners[i]] to out[places[i]], for each of
+// `count` runs; without `owners`, all are of the first. Returns the first run that is not within its values and
+// `out_count` items, before which all are copied; `count` if there is none.
+size_t copy_runs(const std::vector<Items>& values, const int64_t* owners, const int64_t* begins, const int64_t* lengths,
+                 size_t count, size_t item, u8* out, size_t out_count, const int64_t* places);
 
 // Copies row i, the items [offsets[i], offsets[i + 1]) of `values`, to the i-th `length` items of `out`, and sets those
 // that are left to the item `fill`. Returns the first row that is longer, or not within `value_count` items, before

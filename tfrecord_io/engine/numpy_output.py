@@ -88,7 +88,7 @@ def copy_runs(values: Array, begins: Array, lengths: Array, out: Array, places: 
         arguments = (np.ascontiguousarray(numbers, np.int64) for numbers in (begins, lengths, places))
         begins, lengths, places = arguments
         values = np.ascontiguousarray(values)
-        kernel.copy_runs(_bytes_of(values), begins, lengths, item_size, _bytes_of(out), places)
+        kernel.copy_runs([_bytes_of(values)], None, begins, lengths, item_size, _bytes_of(out), places)
         return
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     out[np.repeat(places, lengths) + within] = values[np.repeat(begins, lengths) + within]
@@ -100,11 +100,11 @@ def gather_runs(values: Sequence[Array], owners: Array | None, begins: Array, le
     All arrays have one dtype and one dimension, and are contiguous; begins, lengths and owners are int64. Without
     `owners`, all runs are of the first array.
     """
+    places = np.cumsum(lengths) - lengths
     if (kernel := _kernel()) is not None:
         sources = list(map(_bytes_of, values))
-        kernel.gather_runs(sources, owners, begins, lengths, out.dtype.itemsize, _bytes_of(out))
+        kernel.copy_runs(sources, owners, begins, lengths, out.dtype.itemsize, _bytes_of(out), places)
         return
-    places = np.cumsum(lengths) - lengths
     for number, own in enumerate(values):
         runs = slice(None) if owners is None else np.flatnonzero(owners == number)
         copy_runs(own, begins[runs], lengths[runs], out, places[runs])
