@@ -1,4 +1,4 @@
-"""`copy_runs`, `gather_runs`, `padded_rows` and `first_fit`: alike in both engines, and like a plain loop."""
+"""Runs of rows, copied, gathered, padded and packed: alike in both engines, and like a plain loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.engine.numpy_output import copy_runs, first_fit, gather_runs, padded_rows
+from tfrecord_io.engine.numpy_output import chosen_offsets, copy_runs, first_fit, gather_runs, padded_rows
 from tfrecord_io.engine.select import get_engine
 
 TEXT = ["T"] if hasattr(np.dtypes, "StringDType") else []
@@ -50,28 +50,51 @@ def test_a_run_outside_of_the_arrays_is_refused(begin: int, length: int, place: 
 
 @pytest.mark.usefixtures("engine")
 @given(
-    sizes=st.lists(st.integers(0, 5), min_size=1, max_size=4), dtype=st.sampled_from(["i8", "f4", "u1"]), data=st.data()
+    arrays=st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=1, max_size=4),
+    dtype=st.sampled_from(["i8", "f4", "u1"]),
+    data=st.data(),
 )
-def test_gathered_runs_are_slices_one_after_the_other(sizes: list[int], dtype: str, data: st.DataObject) -> None:
-    values = [np.arange(at * 10, at * 10 + size).astype(dtype) for at, size in enumerate(sizes)]
-    owners = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=20))
-    bounds = [sorted(data.draw(st.tuples(*[st.integers(0, sizes[at])] * 2))) for at in owners]
-    begins, lengths = np.array([[begin, end - begin] for begin, end in bounds], np.int64).reshape(-1, 2).T.copy()
-    expected = np.concatenate([np.empty(0), *(values[at][slice(*own)] for at, own in zip(owners, bounds, strict=True))])
-    out = np.empty(len(expected), dtype)
-    gather_runs(values, None if len(values) == 1 else np.array(owners, np.int64), begins, lengths, out)
-    assert out.tolist() == expected.tolist()
+def test_gathered_runs_are_rows_one_after_the_other(arrays: list[list[int]], dtype: str, data: st.DataObject) -> None:
+    begin = data.draw(st.integers(0, 2))  # of the first row of each array
+    runs = [
+        (np.arange(begin + sum(own) + 1).astype(dtype) + 40 * at, np.cumsum([begin, *own]))
+        for at, own in enumerate(arrays)
+    ]
+    places = [(at, row) for at, own in enumerate(arrays) for row in range(len(own))]
+    chosen = data.draw(st.lists(st.sampled_from(places), max_size=20)) if places else []
+    owners, rows = np.array(chosen, np.int64).reshape(-1, 2).T.copy()
+    expected = [runs[at][0][runs[at][1][row] : runs[at][1][row + 1]].tolist() for at, row in chosen]
+    given_owners = None if len(runs) == 1 else owners
+    offsets = chosen_offsets(runs, given_owners, rows)
+    assert offsets.tolist() == np.cumsum([0, *map(len, expected)]).tolist()
+    out = np.zeros(offsets[-1], dtype)
+    gather_runs(runs, given_owners, rows, offsets, out)
+    assert out.tolist() == [value for row in expected for value in row]
 
 
 @pytest.mark.parametrize(
-    ("owner", "begin", "length"), [(2, 0, 1), (-1, 0, 1), (0, 2, 1), (1, -1, 1), (1, 0, -1), (1, 0, 3)]
+    ("owner", "row", "offsets"),
+    [(2, 0, [0, 1]), (-1, 0, [0, 1]), (0, 1, [0, 1]), (1, -1, [0, 1]), (1, 0, [-1, 1]), (1, 0, [1, 0]), (1, 0, [0, 4])],
 )
-def test_a_gathered_run_outside_of_the_arrays_is_refused(owner: int, begin: int, length: int) -> None:
+def test_a_gathered_row_outside_of_the_arrays_is_refused(owner: int, row: int, offsets: list[int]) -> None:
     if get_engine().name != "native":
         pytest.skip("the kernel checks what it copies")
-    out, numbers = np.zeros(2, np.int64), (np.array([n]) for n in (owner, begin, length))
+    runs = [(np.ones(3, np.int64), np.array(own)) for own in ([0, 1], offsets)]
+    owners, rows, out = np.array([owner]), np.array([row]), np.zeros(2, np.int64)
     with pytest.raises(IndexError, match="not within"):
-        gather_runs([np.ones(2, np.int64), np.ones(3, np.int64)], *numbers, out)
+        chosen_offsets(runs, owners, rows)
+    with pytest.raises(IndexError, match="not within"):
+        gather_runs(runs, owners, rows, np.array([0, 1]), out)
+    assert not out.any()
+
+
+@pytest.mark.parametrize("offsets", [[0, 2], [0, 0], [-1, 0], [2, 3], [3, 2]], ids=str)
+def test_a_row_is_copied_only_to_where_it_has_room(offsets: list[int]) -> None:
+    if get_engine().name != "native":
+        pytest.skip("the kernel checks what it copies")
+    out = np.zeros(2, np.int64)
+    with pytest.raises(IndexError, match="not within"):
+        gather_runs([(np.ones(3, np.int64), np.array([0, 1]))], None, np.array([0]), np.array(offsets), out)
     assert not out.any()
 
 

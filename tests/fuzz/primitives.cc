@@ -257,8 +257,42 @@ void check_runs(const Bytes& data, size_t item) {
     std::copy_n(data.begin() + begin * size, length * size, expected.begin() + place * size);
   }
   u8* out = const_cast<u8*>(to.data());
-  FUZZ_CHECK(copy_runs({{from.data(), items}}, nullptr, begins, lengths, count, item, out, items, places) == good);
+  FUZZ_CHECK(copy_runs(from.data(), items, begins, lengths, count, item, out, items, places) == good);
   FUZZ_CHECK(std::equal(expected.begin(), expected.end(), out));
+}
+
+// Rows of two arrays, of which some are not within them: those before the first such one are gathered.
+void check_gathering(const Bytes& data, size_t item) {
+  size_t third = data.size() / 3, items = data.size() / item;
+  std::vector<int64_t> offsets, owners, rows, expected{0};
+  for (size_t i = 0; i < third; ++i) {
+    u8 byte = data[i];
+    offsets.push_back((offsets.empty() ? 0 : offsets.back()) + (byte < 250 ? byte % 4 : 249 - byte));
+    owners.push_back(data[third + i] < 250 ? data[third + i] % 2 : data[third + i] - 252);
+    rows.push_back(data[2 * third + i] < 250 ? data[2 * third + i] % 16 : 252 - data[2 * third + i]);
+  }
+  Exact from(data);
+  std::vector<RunArray> arrays(2, RunArray{from.data(), items, offsets.data(), third == 0 ? 0 : third - 1});
+  arrays[1].rows /= 2;
+  ChosenRuns chosen{arrays, owners.data(), rows.data(), third};
+  Bytes whole;
+  size_t good = 0;
+  for (; good < third; ++good) {
+    if (owners[good] < 0 || owners[good] > 1 || rows[good] < 0) break;
+    if (static_cast<size_t>(rows[good]) >= arrays[static_cast<size_t>(owners[good])].rows) break;
+    int64_t begin = offsets[static_cast<size_t>(rows[good])], end = offsets[static_cast<size_t>(rows[good]) + 1];
+    if (begin < 0 || end < begin || end > static_cast<int64_t>(items)) break;
+    int64_t size = static_cast<int64_t>(item);
+    whole.insert(whole.end(), data.begin() + begin * size, data.begin() + end * size);
+    expected.push_back(expected.back() + end - begin);
+  }
+  std::vector<int64_t> found(third + 1);
+  FUZZ_CHECK(chosen_offsets(chosen, found.data()) == good);
+  FUZZ_CHECK(std::equal(expected.begin(), expected.end(), found.begin()));
+  Exact to(Bytes(whole.size()));
+  u8* out = const_cast<u8*>(to.data());
+  FUZZ_CHECK(gather_runs(chosen, found.data(), item, out, whole.size() / item) == good);
+  FUZZ_CHECK(std::equal(whole.begin(), whole.end(), out));
 }
 
 // Rows of which some are too long, or not within the values: those before the first such one are padded.
@@ -303,6 +337,7 @@ void run_primitives(const u8* input, size_t size) {
   check_messages(data, cut, static_cast<uint32_t>(bits) * 0x9e3779b9u + static_cast<uint32_t>(cut));
   check_keys(data);
   check_runs(data, cut % 4 + 1);
+  check_gathering(data, cut % 4 + 1);
   check_padding(data, cut % 4 + 1, cut / 4 % 4 + 1);
   Exact exact(data);
   FUZZ_CHECK(hash_name(exact.data(), exact.size()) == hash_name(data.data(), data.size()));

@@ -26,6 +26,7 @@ namespace {
 using Content = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Writable = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using WritableOffsets = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Room for objects that are made next, at the end of the heap, as long as it exists. The first use of a page of 4 KiB
 // costs three times as much as the copy of a value into it, so where the C library's heap grows, the kernel is asked
@@ -167,22 +168,58 @@ void join(const std::vector<nb::capsule>& batches,
 }
 
 // Copies runs of items of `item_size` bytes, whose numbers are those of the items.
-void copy(const std::vector<Content>& values, nb::handle owners, const Offsets& begins, const Offsets& lengths,
-          size_t item_size, const Writable& out, const Offsets& places) {
+void copy(const Content& values, const Offsets& begins, const Offsets& lengths, size_t item_size, const Writable& out,
+          const Offsets& places) {
   size_t count = lengths.size();
-  const int64_t* owner_of_run = items_of<int64_t>(owners);
   if (item_size == 0 || begins.size() != count || places.size() != count) {
     throw nb::value_error("runs need a begin, a length and a place each");
   }
-  std::vector<Items> sources;
-  for (const Content& own : values) sources.push_back({own.data(), own.size() / item_size});
   size_t copied;
   {
     nb::gil_scoped_release release;
-    copied = copy_runs(sources, owner_of_run, begins.data(), lengths.data(), count, item_size, out.data(),
-                       out.size() / item_size, places.data());
+    copied = copy_runs(values.data(), values.size() / item_size, begins.data(), lengths.data(), count, item_size,
+                       out.data(), out.size() / item_size, places.data());
   }
   if (copied < count) throw nb::index_error("a run is not within the arrays");
+}
+
+std::vector<RunArray> run_arrays(const std::vector<Content>& values, const std::vector<Offsets>& offsets,
+                                 size_t item_size) {
+  if (item_size == 0 || values.size() != offsets.size()) throw nb::value_error("arrays need values and offsets each");
+  std::vector<RunArray> arrays;
+  for (size_t i = 0; i < values.size(); ++i) {
+    size_t rows = offsets[i].size() == 0 ? 0 : offsets[i].size() - 1;
+    arrays.push_back({values[i].data(), values[i].size() / item_size, offsets[i].data(), rows});
+  }
+  return arrays;
+}
+
+// The offsets of rows of several arrays, one after the other; see chosen_offsets.
+void offsets_of_rows(const std::vector<Content>& values, const std::vector<Offsets>& offsets, size_t item_size,
+                     nb::handle owners, const Offsets& rows, const WritableOffsets& out) {
+  std::vector<RunArray> arrays = run_arrays(values, offsets, item_size);
+  ChosenRuns chosen{arrays, items_of<int64_t>(owners), rows.data(), rows.size()};
+  if (out.size() != rows.size() + 1) throw nb::value_error("each row needs an offset, and there is one more");
+  size_t known;
+  {
+    nb::gil_scoped_release release;
+    known = chosen_offsets(chosen, out.data());
+  }
+  if (known < chosen.count) throw nb::index_error("a row is not within the arrays");
+}
+
+// Copies rows of several arrays to where these offsets say; see gather_runs.
+void gather(const std::vector<Content>& values, const std::vector<Offsets>& offsets, size_t item_size,
+            nb::handle owners, const Offsets& rows, const Offsets& out_offsets, const Writable& out) {
+  std::vector<RunArray> arrays = run_arrays(values, offsets, item_size);
+  ChosenRuns chosen{arrays, items_of<int64_t>(owners), rows.data(), rows.size()};
+  if (out_offsets.size() != rows.size() + 1) throw nb::value_error("each row needs an offset, and there is one more");
+  size_t copied;
+  {
+    nb::gil_scoped_release release;
+    copied = gather_runs(chosen, out_offsets.data(), item_size, out.data(), out.size() / item_size);
+  }
+  if (copied < chosen.count) throw nb::index_error("a row is not within the arrays");
 }
 
 // Rows of items of as many bytes as `fill` has, padded to `length` items each.
@@ -201,8 +238,7 @@ void pad(const Content& values, const Offsets& offsets, const Content& fill, con
 
 // The bin of each row is written to `bins_of_rows`; see first_fit.
 std::vector<int64_t> pack(const nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& lengths,
-                          const Offsets& capacity, size_t bins,
-                          const nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& bins_of_rows) {
+                          const Offsets& capacity, size_t bins, const WritableOffsets& bins_of_rows) {
   if (bins == 0 || lengths.shape(1) != capacity.size() || lengths.shape(0) != bins_of_rows.size()) {
     throw nb::value_error("rows need a length for each capacity, and there is at least one bin");
   }
@@ -216,9 +252,13 @@ void bind_numpy(nb::module_& m) {
   m.def("row_views", &views, nb::arg("api"), nb::arg("items"), nb::arg("values"), nb::arg("dtype"), nb::arg("data"),
         nb::arg("item_size"), nb::arg("writable"), nb::arg("valid").none(), nb::arg("offsets").noconvert());
   m.def("join_numbers", &join, nb::arg("batches"), nb::arg("columns").noconvert());
-  m.def("copy_runs", &copy, nb::arg("values").noconvert(), nb::arg("owners").none(), nb::arg("begins").noconvert(),
-        nb::arg("lengths").noconvert(), nb::arg("item_size"), nb::arg("out").noconvert(),
-        nb::arg("places").noconvert());
+  m.def("copy_runs", &copy, nb::arg("values"), nb::arg("begins").noconvert(), nb::arg("lengths").noconvert(),
+        nb::arg("item_size"), nb::arg("out").noconvert(), nb::arg("places").noconvert());
+  m.def("chosen_offsets", &offsets_of_rows, nb::arg("values").noconvert(), nb::arg("offsets").noconvert(),
+        nb::arg("item_size"), nb::arg("owners").none(), nb::arg("rows").noconvert(), nb::arg("out").noconvert());
+  m.def("gather_runs", &gather, nb::arg("values").noconvert(), nb::arg("offsets").noconvert(), nb::arg("item_size"),
+        nb::arg("owners").none(), nb::arg("rows").noconvert(), nb::arg("out_offsets").noconvert(),
+        nb::arg("out").noconvert());
   m.def("pad_rows", &pad, nb::arg("values"), nb::arg("offsets").noconvert(), nb::arg("fill"),
         nb::arg("out").noconvert(), nb::arg("length"));
   m.def("first_fit", &pack, nb::arg("lengths").noconvert(), nb::arg("capacity").noconvert(), nb::arg("bins"),

@@ -10,19 +10,58 @@ bool is_within(int64_t begin, int64_t length, size_t count) {
   return begin >= 0 && length >= 0 && static_cast<uint64_t>(begin) + static_cast<uint64_t>(length) <= count;
 }
 
+constexpr size_t kAhead = 16;  // rows whose items are fetched into the cache before their turn
+
+// The items [begin, end) of a chosen row, and the array that they are in; nullptr if it is not within the arrays.
+const RunArray* find(const ChosenRuns& chosen, size_t at, int64_t& begin, int64_t& end) {
+  size_t owner = chosen.owners == nullptr ? 0 : static_cast<size_t>(chosen.owners[at]);
+  if (owner >= chosen.arrays.size()) return nullptr;
+  const RunArray& array = chosen.arrays[owner];
+  size_t row = static_cast<size_t>(chosen.rows[at]);
+  if (row >= array.rows) return nullptr;
+  begin = array.offsets[row];
+  end = array.offsets[row + 1];
+  return end >= begin && is_within(begin, end - begin, array.items) ? &array : nullptr;
+}
+
 }  // namespace
 
-size_t copy_runs(const std::vector<Items>& values, const int64_t* owners, const int64_t* begins, const int64_t* lengths,
-                 size_t count, size_t item, u8* out, size_t out_count, const int64_t* places) {
+size_t copy_runs(const u8* values, size_t value_count, const int64_t* begins, const int64_t* lengths, size_t count,
+                 size_t item, u8* out, size_t out_count, const int64_t* places) {
   for (size_t i = 0; i < count; ++i) {
-    size_t owner = owners == nullptr ? 0 : static_cast<size_t>(owners[i]);
-    if (owner >= values.size() || !is_within(begins[i], lengths[i], values[owner].count)) return i;
-    if (!is_within(places[i], lengths[i], out_count)) return i;
+    if (!is_within(begins[i], lengths[i], value_count) || !is_within(places[i], lengths[i], out_count)) return i;
     if (lengths[i] == 0) continue;  // there may be no memory at all
-    std::memcpy(out + static_cast<size_t>(places[i]) * item, values[owner].data + static_cast<size_t>(begins[i]) * item,
+    std::memcpy(out + static_cast<size_t>(places[i]) * item, values + static_cast<size_t>(begins[i]) * item,
                 static_cast<size_t>(lengths[i]) * item);
   }
   return count;
+}
+
+size_t chosen_offsets(const ChosenRuns& chosen, int64_t* offsets) {
+  int64_t begin, end;
+  offsets[0] = 0;
+  for (size_t i = 0; i < chosen.count; ++i) {
+    if (find(chosen, i, begin, end) == nullptr || end - begin > INT64_MAX - offsets[i]) return i;
+    offsets[i + 1] = offsets[i] + end - begin;
+  }
+  return chosen.count;
+}
+
+size_t gather_runs(const ChosenRuns& chosen, const int64_t* offsets, size_t item, u8* out, size_t out_count) {
+  int64_t begin, end;
+  for (size_t i = 0; i < chosen.count; ++i) {
+    if (i + kAhead < chosen.count) {
+      const RunArray* later = find(chosen, i + kAhead, begin, end);
+      if (later != nullptr) __builtin_prefetch(later->data + static_cast<size_t>(begin) * item);
+    }
+    const RunArray* array = find(chosen, i, begin, end);
+    if (array == nullptr || offsets[i + 1] - offsets[i] != end - begin) return i;
+    if (!is_within(offsets[i], end - begin, out_count)) return i;
+    if (begin == end) continue;  // there may be no memory at all
+    std::memcpy(out + static_cast<size_t>(offsets[i]) * item, array->data + static_cast<size_t>(begin) * item,
+                static_cast<size_t>(end - begin) * item);
+  }
+  return chosen.count;
 }
 
 size_t pad_rows(const u8* values, size_t value_count, const int64_t* offsets, size_t rows, size_t item, const u8* fill,

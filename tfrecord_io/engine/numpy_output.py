@@ -26,6 +26,9 @@ _POINTER_BYTES = 8
 # The C API, as NumPy's import_array() gets it.
 NUMPY_API: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
 
+RunArray = tuple[Array, Array]
+"""Rows of numbers: row i is ``values[offsets[i]:offsets[i + 1]]``; contiguous, of one dimension, and int64."""
+
 BytesSlots = tuple[Array, Array, Array | None]
 """Bytes, int32 or int64 offsets, and valid: as for `text`."""
 
@@ -88,26 +91,47 @@ def copy_runs(values: Array, begins: Array, lengths: Array, out: Array, places: 
         arguments = (np.ascontiguousarray(numbers, np.int64) for numbers in (begins, lengths, places))
         begins, lengths, places = arguments
         values = np.ascontiguousarray(values)
-        kernel.copy_runs([_bytes_of(values)], None, begins, lengths, item_size, _bytes_of(out), places)
+        kernel.copy_runs(_bytes_of(values), begins, lengths, item_size, _bytes_of(out), places)
         return
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     out[np.repeat(places, lengths) + within] = values[np.repeat(begins, lengths) + within]
 
 
-def gather_runs(values: Sequence[Array], owners: Array | None, begins: Array, lengths: Array, out: Array) -> None:
-    """Copy runs of numbers to `out`, one after the other: run i is ``values[owners[i]][begins[i]:][:lengths[i]]``.
+def chosen_offsets(arrays: Sequence[RunArray], owners: Array | None, rows: Array) -> Array:
+    """The offsets of chosen rows one after the other: of ``rows[i]`` in ``arrays[owners[i]]``, or in the only array.
 
-    All arrays have one dtype and one dimension, and are contiguous; begins, lengths and owners are int64. Without
-    `owners`, all runs are of the first array.
+    `owners` and `rows` are int64.
     """
-    places = np.cumsum(lengths) - lengths
+    offsets = np.zeros(len(rows) + 1, np.int64)
     if (kernel := _kernel()) is not None:
-        sources = list(map(_bytes_of, values))
-        kernel.copy_runs(sources, owners, begins, lengths, out.dtype.itemsize, _bytes_of(out), places)
+        kernel.chosen_offsets(*_parts(arrays), owners, rows, offsets)
+    else:
+        np.cumsum(_chosen(arrays, owners, rows)[1], out=offsets[1:])
+    return offsets
+
+
+def gather_runs(arrays: Sequence[RunArray], owners: Array | None, rows: Array, offsets: Array, out: Array) -> None:
+    """Copy chosen rows to where their `chosen_offsets` say."""
+    if (kernel := _kernel()) is not None:
+        kernel.gather_runs(*_parts(arrays), owners, rows, offsets, _bytes_of(out))
         return
-    for number, own in enumerate(values):
-        runs = slice(None) if owners is None else np.flatnonzero(owners == number)
-        copy_runs(own, begins[runs], lengths[runs], out, places[runs])
+    begins, lengths = _chosen(arrays, owners, rows)
+    for number, (values, _) in enumerate(arrays):
+        own = slice(None) if owners is None else np.flatnonzero(owners == number)
+        copy_runs(values, begins[own], lengths[own], out, offsets[:-1][own])
+
+
+def _parts(arrays: Sequence[RunArray]) -> tuple[list[Array], list[Array], int]:
+    """What the kernel takes: the values and offsets of all, and the size of an item."""
+    return [_bytes_of(values) for values, _ in arrays], [offsets for _, offsets in arrays], arrays[0][0].itemsize
+
+
+def _chosen(arrays: Sequence[RunArray], owners: Array | None, rows: Array) -> tuple[Array, Array]:
+    """Where chosen rows begin in their arrays, and their lengths."""
+    bounds = np.stack([np.concatenate([offsets[at : len(offsets) - 1 + at] for _, offsets in arrays]) for at in (0, 1)])
+    firsts = np.cumsum([0, *(len(offsets) - 1 for _, offsets in arrays)])
+    begins, ends = bounds[:, rows if owners is None else firsts[owners] + rows]
+    return begins, ends - begins
 
 
 def padded_rows(values: Array, offsets: Array, length: int, fill: Any) -> Array:
