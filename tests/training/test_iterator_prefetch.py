@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 
 from running_threads import running
-from tfrecord_io.training.iterator import BackgroundGenerator
+from tfrecord_io.training.background_generator import BackgroundGenerator
 
 
 def test_items_are_in_order_and_the_error_follows_them() -> None:

@@ -5,7 +5,8 @@ Where a chunk ends does not change the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -20,9 +21,10 @@ from tfrecord_io.arrow.output.to_numpy import leaf_arrays, leaf_fields, list_len
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import first_fit
-from tfrecord_io.options import MIB
+from tfrecord_io.options import MIB, leaves_out
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.recovery import fitting_parts
+from tfrecord_io.training.background_generator import BackgroundGenerator
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
 from tfrecord_io.training.shuffle_buffer import drain, exchange, random_numbers
@@ -146,6 +148,7 @@ def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
 # A buffer is copied each time that it is drawn from: a large one once 1/4 of its size has been read, others later.
 _REFILL, _MOST_REFILL, _REFILL_BYTES = 4, 4, 16 * MIB
 _IMAGES = 64  # rows decoded at a time
+_READY = 2  # batches of rows that are read ahead
 _PIECE_BYTES = 8 * MIB  # copied at a time: less than caches hold, in memory that is used again
 
 
@@ -237,6 +240,16 @@ class Drawn:
         return self.pool.take(self.order[begin:end])
 
 
+Pools = Iterable[tuple[NumberedBatch, int]]
+"""Rows as they are read, and the number of the row after them."""
+
+
+def _read(rows: EpochReader) -> Generator[tuple[NumberedBatch, int]]:
+    """The rows of an epoch."""
+    for pool in rows:
+        yield pool, rows.next
+
+
 class Batching:
     """Makes the chunks of all epochs."""
 
@@ -252,6 +265,8 @@ class Batching:
         self._packs = options.pack is not None
         self._max_expansion = options.limits.expansion_bytes
         self._drop_last = options.drop_last and self._arrange is None
+        # Where rows may be left out, the reader keeps account of them, in one thread.
+        self._reads_ahead = options.thread_count > 1 and not leaves_out(options.on_error)
         self._epoch_count = options.epochs
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
 
@@ -260,15 +275,13 @@ class Batching:
         while self._epoch_count is None or position.epoch < self._epoch_count:
             count = 0
             self.reader = rows = self.epochs.open(position)
-            try:
-                for drawn in self._drawn(rows, position):
+            with closing(rows), closing(self._drawn(rows, position)) as parts:
+                for drawn in parts:
                     for chunk in self._represented(rows, drawn):
                         count += chunk.rows if chunk.kept is None else len(chunk.kept)
                         yield chunk
                         if chunk.error is not None:
                             return
-            finally:
-                rows.close()
             for report in rows.reports():
                 report.skipped.warn(self.epochs.damage.append)
             if rows.failed or not (count or position.delivered or self._may_follow(rows, position.epoch)):
@@ -280,11 +293,16 @@ class Batching:
         is_bounded = self._epoch_count is not None or epoch > 0  # before it, an epoch had batches
         return self._packs and self._buffer_size > 0 and rows.count > 0 and is_bounded
 
-    def _drawn(self, rows: EpochReader, position: IteratorPosition) -> Iterator[Drawn]:
+    def _drawn(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
         buffered, held = rows.resume(position)
-        drawn = self._shuffled(rows, position, buffered) if self._buffer_size else self._in_order(rows, position)
-        yield from drawn if self._arrange is None else self._arranged(rows, position, drawn, held, self._arrange)
+        read = partial(_read, rows)
+        with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
+            shuffles = self._buffer_size > 0
+            drawn = (
+                self._shuffled(rows, pools, position, buffered) if shuffles else self._in_order(rows, pools, position)
+            )
+            yield from drawn if self._arrange is None else self._arranged(rows, position, drawn, held, self._arrange)
         rows.raise_error()
 
     def _arranged(
@@ -313,10 +331,10 @@ class Batching:
                 state = DrawState(position.epoch, count, pool.numbers[:0], rows.next)
                 yield Drawn(JoinedBatches([pool]), state, not rows.failed, batches, batches.order)
 
-    def _in_order(self, rows: EpochReader, position: IteratorPosition) -> Iterator[Drawn]:
+    def _in_order(self, rows: EpochReader, pools: Pools, position: IteratorPosition) -> Iterator[Drawn]:
         epoch, delivered = position.epoch, position.delivered
         held: list[NumberedBatch] = []
-        for pool in rows:
+        for pool, following in pools:
             missing = self._batch_size - sum(map(len, held))
             if len(pool) < missing:
                 held.append(pool)
@@ -324,23 +342,25 @@ class Batching:
             if held:  # complete one batch, so that the remaining rows need not be copied
                 first = NumberedBatch.concat([*held, pool.slice(0, missing)])
                 pool = pool.slice(missing)
-                following = int(pool.numbers[0]) if len(pool) else rows.next
-                yield Drawn(first, DrawState(epoch, delivered, first.numbers, following))
+                after_first = int(pool.numbers[0]) if len(pool) else following
+                yield Drawn(first, DrawState(epoch, delivered, first.numbers, after_first))
                 delivered += len(first)
             whole = len(pool) // self._batch_size * self._batch_size
             if whole:
-                yield Drawn(pool.slice(0, whole), DrawState(epoch, delivered, pool.numbers, rows.next))
+                yield Drawn(pool.slice(0, whole), DrawState(epoch, delivered, pool.numbers, following))
                 delivered += whole
             held = [pool.slice(whole)] if whole < len(pool) else []
         if held and not self._drop_last:
             pool = NumberedBatch.concat(held)
             yield Drawn(pool, DrawState(epoch, delivered, pool.numbers, rows.next), not rows.failed)
 
-    def _shuffled(self, rows: EpochReader, position: IteratorPosition, held: list[NumberedBatch]) -> Iterator[Drawn]:
+    def _shuffled(
+        self, rows: EpochReader, pools: Pools, position: IteratorPosition, held: list[NumberedBatch]
+    ) -> Iterator[Drawn]:
         size, delivered = self._buffer_size, position.delivered
         random = random_numbers(self._seed, position.epoch, self._worker, delivered)
         count, fresh = sum(map(len, held)), 0  # rows, and bytes of those that were read since the last draws
-        for part in rows:
+        for part, following in pools:
             held.append(part)
             count += len(part)
             fresh += part.rows.nbytes
@@ -352,7 +372,7 @@ class Batching:
             ready = (count - size) // self._batch_size * self._batch_size
             draws = random.random(ready)
             drawn, buffer = exchange(draws, size)
-            state = DrawState(position.epoch, delivered, pool.numbers, rows.next, size, draws)
+            state = DrawState(position.epoch, delivered, pool.numbers, following, size, draws)
             yield Drawn(pool, state, order=drawn)
             held.append(pool.take(np.concatenate([buffer, np.arange(size + ready, count)])))
             del pool

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
-from queue import SimpleQueue
-from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn
 
 import pyarrow as pa
 
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
-from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.closing import Closing, Shared, quiet_at_exit
+from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, say, warn
 from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, stops
@@ -28,6 +24,7 @@ from tfrecord_io.read.report import ReadReport, end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given
+from tfrecord_io.training.background_generator import BackgroundGenerator
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.files import Files, source_of
@@ -38,7 +35,6 @@ _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied
 OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
 _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
-T = TypeVar("T")
 
 
 class ArrayIterator(Closing, Shared):
@@ -473,87 +469,3 @@ def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIter
     counts = None if options.uneven == "keep" else source.counts()
     lengths = source.list_lengths(options)
     return ArrayIterator(source.over(threads=options.thread_count), options, lengths, None, counts)
-
-
-class _Channel(Generic[T]):
-    """What thread and consumer share; it refers to neither, so that a dropped consumer is collected."""
-
-    def __init__(self, depth: int) -> None:
-        self.items: SimpleQueue[T | _End] = SimpleQueue()
-        self.free = threading.Semaphore(depth)
-        self.stopped = threading.Event()
-
-    def stop(self) -> None:
-        self.stopped.set()
-        self.free.release()
-
-
-class _End(NamedTuple):
-    """Follows the last item, with the error that ended the generator."""
-
-    error: BaseException | None
-
-
-def _run(make: Callable[[], Generator[T]], channel: _Channel[T]) -> None:
-    error: BaseException | None = None
-    try:
-        with closing(make()) as source:
-            while True:
-                channel.free.acquire()
-                if channel.stopped.is_set():
-                    break
-                channel.items.put(next(source))
-    except StopIteration:
-        pass
-    except BaseException as raised:  # the consumer raises it, after the items before it
-        error = raised
-    channel.items.put(_End(error))
-
-
-class BackgroundGenerator(Generic[T]):
-    """Iterates over the items of a generator that runs in a thread: in one, as a generator cannot be shared.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the generator; called, run and closed in the thread.
-    depth : int
-        How many items may be ready.
-    """
-
-    def __init__(self, make: Callable[[], Generator[T]], depth: int) -> None:
-        self._make = make
-        self._source: Generator[T] | None = None  # if the thread never began
-        self._channel: _Channel[T] = _Channel(depth)
-        self._thread = BackgroundThread(_run, (make, self._channel), self._channel.stop, "batches")
-
-    def __iter__(self) -> BackgroundGenerator[T]:
-        return self
-
-    def __next__(self) -> T:
-        if self._source is not None:
-            return next(self._source)
-        try:
-            item = self._thread.take(self._channel.items)
-        except NeverBegan:  # for lack of memory
-            self._source = self._make()
-            return next(self._source)
-        if isinstance(item, _End):
-            self._channel.items.put(item)  # for further calls
-            if item.error is not None:
-                raise item.error
-            raise StopIteration
-        self._channel.free.release()
-        return item
-
-    def close(self) -> None:
-        """End the thread, once its current item is complete."""
-        self._thread.end()
-        if self._source is not None:
-            self._source.close()
-
-    @quiet_at_exit
-    def __del__(self) -> None:
-        running = getattr(self, "_thread", None) or getattr(self, "_channel", None)  # None if Ctrl-C ended `__init__`
-        if running is not None:
-            running.stop()
