@@ -146,8 +146,8 @@ RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".record",
 _SUFFIX = re.compile(r"\.[a-z_]\w*")  # not ".tfrecord-00000-of-00008"
 
 
-class Row(Protocol):
-    """What a registry needs to know of a row."""
+class Registered(Protocol):
+    """What a registry needs to know of what it has."""
 
     @property
     def name(self) -> str: ...
@@ -163,7 +163,7 @@ class Row(Protocol):
         ...
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=Registered)
 
 
 class Registry(Generic[R]):

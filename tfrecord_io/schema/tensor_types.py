@@ -23,7 +23,7 @@ from tfrecord_io.closing import cached_property
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.registry import Registry, Row
+from tfrecord_io.registry import Registered, Registry
 from tfrecord_io.value_class import value_class
 
 Shape = tuple[int | None, ...]
@@ -339,7 +339,7 @@ class EncodingRules(ABC):
             raise ValueError(f'the encoding "{self.name}" does not store {what}')
 
 
-class _Registered(Row, Protocol):
+class _Encoding(Registered, Protocol):
     @property
     def rules(self) -> EncodingRules: ...
 
@@ -385,7 +385,7 @@ _OWN = (  # a new encoding is a row here
     _Composed(NESTED),
     _Composed(JSON),
 )
-TENSOR_ENCODINGS: Registry[_Registered] = Registry(
+TENSOR_ENCODINGS: Registry[_Encoding] = Registry(
     "tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings"
 )
 
