@@ -158,9 +158,8 @@ class TunedLimits:
     segment_bytes: int = 2 * MIB  # at least
     segment_records: int = 4  # at least
     segment_column_bytes: int = 24 << 10  # for each column: making one takes as long as decoding several KiB
-    part_bytes: int = MIB  # of a segment whose rows become a part of a batch
-    list_part_bytes: int = MIB // 4  # if it may have lists of integers, which take up to eight times as much decoded
-    filtered_parts: int = 4  # times as large, as a filter takes about as long for many records as for few
+    part_bytes: int = 2 * MIB  # of a segment whose rows become a part of a batch
+    filtered_parts: int = 2  # times as large, as a filter takes about as long for many records as for few
     part_records: int = 4  # at least
     copied_share: float = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
     sniffed_files: int = 1000  # a directory with more of them is rather one of images

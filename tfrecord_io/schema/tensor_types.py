@@ -385,9 +385,7 @@ _OWN = (  # a new encoding is a row here
     _Composed(NESTED),
     _Composed(JSON),
 )
-TENSOR_ENCODINGS: Registry[_Encoding] = Registry(
-    "tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings"
-)
+TENSOR_ENCODINGS: Registry[_Encoding] = Registry("tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings")
 
 
 def encoding_rules(name: str) -> EncodingRules:

@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,24 @@ def test_there_are_segments_for_all_cores(cores: int) -> None:
         count = len(segment_bounds(0, mib << 20, 1000, 1, cores)) - 1
         assert min(mib // 2, 2 * cores) <= count <= max(mib // 2, 4 * cores)
     assert len(segment_bounds(0, 1 << 40, 1000, 1, cores)) == (1 << 14) + 1
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    ("column", "is_split"), [("integers", False), ("floats", False), ("bytes", False), ("short", True)]
+)
+@pytest.mark.parametrize("embeds", [True, False])
+def test_streams_of_long_values_are_decoded_in_order(
+    exact: list[bool], column: str, is_split: bool, embeds: bool, tmp_path: Path
+) -> None:
+    """To append them to batches takes longer than to decode them."""
+    rows, items = (200_000, 1) if is_split else (2000, 1000)
+    values = np.arange(rows * items).reshape(rows, items).astype("f4" if column == "floats" else "i8")
+    data = [bytes(8 * items)] * rows if column == "bytes" else list(values)
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord(pa.table({"x": data}), path, embed_schema=embeds)
+    assert sum(map(len, tfr.open_reader(tfr.dataset(path, threads=2)))) == rows
+    assert bool(exact) == is_split
 
 
 @given(

@@ -10,7 +10,7 @@ from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Decoder, FileView, by_feature
 from tfrecord_io.format.feature_types import Kind, RecordType
 from tfrecord_io.options import LIMITS, MIB, cpu_count
-from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little, may_have_lists
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.segments import FileWindows, Segment, Segments
 from tfrecord_io.storage.read.block_reader import Bytes
@@ -21,6 +21,10 @@ _LEAST_SEGMENTS, _LEAST_OF_CORE, _MOST_SEGMENTS, _MOST_OF_CORE = 8, 2, 16, 4
 _LARGE_BYTES, _MOST_BYTES = 8 * MIB, 64 * MIB
 MOST_PARTS = 8  # that are decoded, or wait for their turn
 _LONG_VALUE = 128  # bytes
+# Kinds of values of which, if they are long, a copy takes as long as decoding them: bytes and floats are only copied
+# from the record; integers are appended to a batch in more time than is saved.
+_JOINED = frozenset({Kind.BYTES, Kind.FLOAT})
+_APPENDED = _JOINED | {Kind.INT64}
 
 
 def segment_bounds(
@@ -190,17 +194,15 @@ class FileDecoder(Segments[DecodedPart]):
             return [begin]
         if size - begin <= LIMITS.segment_bytes:
             return [begin, size]
-        record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
+        copied = _APPENDED if self.in_parts else _JOINED
+        record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin, copied)
         if (self.in_parts or self._joins) and copied_bytes > LIMITS.copied_share * record_bytes:
             return [begin]
         if not self.in_parts:
             return segment_bounds(begin, size, record_bytes, columns, cpu_count(), filters=windows.is_large)
-        part = self._part_bytes
-        if may_have_lists(self._settings.plan):
-            part = part * LIMITS.list_part_bytes // LIMITS.part_bytes
-        if record_bytes * LIMITS.part_records > part:
+        if record_bytes * LIMITS.part_records > self._part_bytes:
             return [begin]
-        return [*range(begin, size, part), size]
+        return [*range(begin, size, self._part_bytes), size]
 
     @property
     def is_at_end(self) -> bool:
@@ -258,10 +260,12 @@ class FileDecoder(Segments[DecodedPart]):
         return all(self._check.check(path, first + row, at, content) is None for row, at, content in part.embedded)
 
 
-def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tuple[int, int, int]:
+def _measure(
+    windows: FileWindows, settings: DecodeSettings, begin: int, kinds: frozenset[Kind]
+) -> tuple[int, int, int]:
     """Decode the record at `begin`; returns its bytes, the columns, and the bytes of long values; 0 if unknown.
 
-    Long values are the same in the record and in a column, so that they are copied.
+    Long values are those of these kinds in columns where they take most of the time.
     """
     decoder = replace(settings, prefilter=None).decoder()
     with windows.buffer() as buffer:
@@ -270,9 +274,12 @@ def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tupl
         except OSError:
             return 0, 0, 0
         progress = decoder.feed(data, max_records=1, final=False)
+        if progress.embedded:
+            decoder.accept_embedded()
+            progress = decoder.feed(data, max_records=1, final=False)
     columns = len(settings.plan.columns) + len(decoder.new_names)
     copied = 0
     if progress.consumed >= _LONG_VALUE * columns:
         taken = [column.steps or column for column in decoder.take()]
-        copied = sum(c.values.nbytes for c in taken if c.kind in (Kind.BYTES, Kind.FLOAT) and c.values is not None)
+        copied = sum(c.values.nbytes for c in taken if c.kind in kinds and c.values is not None)
     return progress.consumed, columns, copied
