@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "arrow_numbers.h"
@@ -26,6 +27,9 @@ namespace {
 using Content = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Writable = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// Of fewer bytes, a copy takes less time than to wait for the GIL, if another thread takes it meanwhile.
+constexpr size_t kLargeCopy = 256 << 10;
+
 using WritableOffsets = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Room for objects that are made next, at the end of the heap, as long as it exists. The first use of a page of 4 KiB
@@ -176,7 +180,8 @@ void copy(const Content& values, const Offsets& begins, const Offsets& lengths, 
   }
   size_t copied;
   {
-    nb::gil_scoped_release release;
+    std::optional<nb::gil_scoped_release> release;
+    if (out.size() > kLargeCopy) release.emplace();
     copied = copy_runs(values.data(), values.size() / item_size, begins.data(), lengths.data(), count, item_size,
                        out.data(), out.size() / item_size, places.data());
   }
@@ -230,7 +235,8 @@ void pad(const Content& values, const Offsets& offsets, const Content& fill, con
   }
   size_t padded;
   {
-    nb::gil_scoped_release release;
+    std::optional<nb::gil_scoped_release> release;
+    if (out.size() > kLargeCopy) release.emplace();
     padded = pad_rows(values.data(), values.size() / item, offsets.data(), rows, item, fill.data(), out.data(), length);
   }
   if (padded < rows) throw nb::index_error("a row is not within the arrays");
