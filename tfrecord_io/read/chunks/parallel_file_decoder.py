@@ -20,11 +20,8 @@ from tfrecord_io.storage.read.source import OpenPlainFile
 _LEAST_SEGMENTS, _LEAST_OF_CORE, _MOST_SEGMENTS, _MOST_OF_CORE = 8, 2, 16, 4
 _LARGE_BYTES, _MOST_BYTES = 8 * MIB, 64 * MIB
 MOST_PARTS = 8  # that are decoded, or wait for their turn
-_LONG_VALUE = 128  # bytes
-# Kinds of values of which, if they are long, a copy takes as long as decoding them: bytes and floats are only copied
-# from the record; integers are appended to a batch in more time than is saved.
-_JOINED = frozenset({Kind.BYTES, Kind.FLOAT})
-_APPENDED = _JOINED | {Kind.INT64}
+_LONG_VALUE = 64  # bytes
+_LONG_KINDS = (Kind.BYTES, Kind.FLOAT, Kind.INT64)
 
 
 def segment_bounds(
@@ -194,8 +191,7 @@ class FileDecoder(Segments[DecodedPart]):
             return [begin]
         if size - begin <= LIMITS.segment_bytes:
             return [begin, size]
-        copied = _APPENDED if self.in_parts else _JOINED
-        record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin, copied)
+        record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
         if (self.in_parts or self._joins) and copied_bytes > LIMITS.copied_share * record_bytes:
             return [begin]
         if not self.in_parts:
@@ -260,12 +256,10 @@ class FileDecoder(Segments[DecodedPart]):
         return all(self._check.check(path, first + row, at, content) is None for row, at, content in part.embedded)
 
 
-def _measure(
-    windows: FileWindows, settings: DecodeSettings, begin: int, kinds: frozenset[Kind]
-) -> tuple[int, int, int]:
+def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tuple[int, int, int]:
     """Decode the record at `begin`; returns its bytes, the columns, and the bytes of long values; 0 if unknown.
 
-    Long values are those of these kinds in columns where they take most of the time.
+    To copy long values takes as long as to decode them.
     """
     decoder = replace(settings, prefilter=None).decoder()
     with windows.buffer() as buffer:
@@ -281,5 +275,5 @@ def _measure(
     copied = 0
     if progress.consumed >= _LONG_VALUE * columns:
         taken = [column.steps or column for column in decoder.take()]
-        copied = sum(c.values.nbytes for c in taken if c.kind in kinds and c.values is not None)
+        copied = sum(c.values.nbytes for c in taken if c.kind in _LONG_KINDS and c.values is not None)
     return progress.consumed, columns, copied
