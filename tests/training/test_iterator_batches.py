@@ -163,7 +163,7 @@ def test_close_and_the_garbage_collector_end_the_thread(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(3000)])
     for end in ("close", "drop", "with"):
         with chunks_of(50):
-            batches = tfr.iter_arrays(tfr.dataset(path, threads=2), batch_size=10, epochs=None)
+            batches = tfr.iter_arrays(tfr.dataset(path, threads=2), batch_size=10, epochs=None, shuffle_buffer=20)
             next(batches)
         mine = running("batches")
         assert len(mine) == 2  # one reads, and one draws rows

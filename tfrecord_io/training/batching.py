@@ -265,8 +265,10 @@ class Batching:
         self._packs = options.pack is not None
         self._max_expansion = options.limits.expansion_bytes
         self._drop_last = options.drop_last and self._arrange is None
-        # Where rows may be left out, the reader keeps account of them, in one thread.
-        self._reads_ahead = options.thread_count > 1 and not leaves_out(options.on_error)
+        # Not where rows may be left out, of which the reader keeps account in one thread, nor where rows in order take
+        # little more than to be read: threads that wait for the GIL take longer.
+        is_drawn = options.thread_count > 1 and options.shuffle_buffer > 0
+        self._reads_ahead = is_drawn and not leaves_out(options.on_error)
         self._epoch_count = options.epochs
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
 
