@@ -21,6 +21,13 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a copy whose source is replaced, and cannot be looked up again": (
+        "disk fixed write:3 ; compact | copy | write:6 @ 43>2 108!EIO"
+    ),
+    "a folder that a writer which fails removes before a task moves its shard there": (
+        "disk folders ; tasks:1 | folders:2 append:3 "
+        "@ 5>1 7!EIO 13>0 16>1 28>0 40>1 48>0 52>1 53>0 74!EIO+ 76>0 82>1 87>0 89>1"
+    ),
     "an append whose answer was lost adds a shard that an overwrite has removed": (
         "s3 grown ; append:1 | tasks_over:2 @ 4!timeout+"
     ),

@@ -131,21 +131,20 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
         raise failed.error from failed.error.__cause__
     except (TFRecordError, OSError) as error:
         if source.shard is not None and not isinstance(error, ReplacedError):
-            _check_unchanged(source.shard)
+            _check_unchanged(source.shard, error)
         if isinstance(error, TFRecordError) and (error.record is not None or error.offset is not None):
             error.advice = _ADVICE
         raise
     return passed
 
 
-def _check_unchanged(shard: ManifestShard) -> None:
-    """Raise ReplacedError if that is what an error is about; where it cannot be found out, the error stays."""
+def _check_unchanged(shard: ManifestShard, error: Exception) -> None:
+    """Raise ReplacedError if that is what an error is about, or why this is unknown: the file may not be damaged."""
     try:
         shard.manifest.check_unchanged()
-    except ReplacedError:
-        raise
-    except OSError:
-        return
+    except OSError as unknown:
+        if isinstance(unknown, ReplacedError) or not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
+            raise
 
 
 def check_passed(source: Source, passed: Passed) -> None:
