@@ -269,16 +269,21 @@ class LocalPlace(Place):
         return open_local(path, exclusive=False, model=model, after=_NAMED)
 
     def move(self, staged: str, name: str, *, size: int | None = None, version: str | None = None) -> bool:
+        try:
+            self._rename(staged, name)
+        except FileNotFoundError:
+            if not os.path.exists(self.directory + name):
+                self._rename(staged, name)  # a writer that failed removed the folder that it had made
+        self._changed.add(os.path.dirname(self.directory + name))
+        return True
+
+    def _rename(self, staged: str, name: str) -> None:
         if "/" in name:
             self.create(name)
         try:
             system.current.replace(f"{self.directory}{staged}", self.directory + name)
         except OSError as error:  # names both
-            if isinstance(error, FileNotFoundError) and os.path.exists(self.directory + name):
-                return True
             raise OSError(error.errno, error.strerror, self.directory + name) from error
-        self._changed.add(os.path.dirname(self.directory + name))
-        return True
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
         if moved:  # the names next to the manifest are made durable with its next version, those in folders are not
