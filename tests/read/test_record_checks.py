@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -194,3 +196,88 @@ def test_the_warning_may_be_an_error(path: Path) -> None:
         warnings.simplefilter("error")
         with pytest.raises(tfr.errors.SchemaWarning, match="klass"):
             tfr.read_table(path, schema={"klass": "int64"})
+
+
+# ---- the description of a dataset of TFDS
+
+
+@pytest.fixture
+def tfds(data: Path, tmp_path: Path) -> Path:
+    """A dataset in a directory that may be changed."""
+    return Path(shutil.copytree(data / "tfds" / "everything", tmp_path / "everything" / "1.0.0"))
+
+
+def in_folders(directory: Path) -> Path:
+    """The same dataset, whose template of names has a folder for each split."""
+    info = json.loads((directory / "dataset_info.json").read_text())
+    (split,) = info["splits"]
+    template = "{SPLIT}/data.{FILEFORMAT}-{SHARD_X_OF_Y}"
+    info["splits"] = [{**split, "name": name, "filepathTemplate": template} for name in ("train", "test")]
+    (directory / "dataset_info.json").write_text(json.dumps(info))
+    (file,) = directory.glob("*.tfrecord-*")
+    for name in ("train", "test"):
+        (directory / name).mkdir()
+        shutil.copy(file, directory / name / "data.tfrecord-00000-of-00001")
+    file.unlink()
+    return directory
+
+
+@pytest.mark.fault(56)
+def test_a_file_with_another_number_of_records_than_tfds_wrote(engine: str, tfds: Path) -> None:
+    (file,) = tfds.glob("*.tfrecord-*")
+    written(file, list(tfr.RecordReader(file))[:3])
+    with pytest.raises(tfr.errors.CorruptRecordError, match=r"has 3 records, dataset_info\.json lists 4") as caught:
+        tfr.read_table(tfds, columns=["label"])
+    assert (caught.value.path, caught.value.expected, caught.value.got) == (str(file), 4, 3)
+
+
+def test_the_description_is_above_the_folders_of_splits(engine: str, data: Path, tfds: Path) -> None:
+    expected = tfr.read_table(data / "tfds" / "everything")
+    in_folders(tfds)
+    for split, copies in (("train", 1), ("test", 1), ("train+test", 2), ("test[1:3]+train", None)):
+        found = tfr.read_table(tfr.dataset(tfds, split=split))
+        assert found.schema == expected.schema
+        if copies is not None:
+            assert found.to_pylist() == expected.to_pylist() * copies
+    streamed = tfr.dataset(tfds, split="train").select(["bool", "fixed"]).iter_arrays(batch_size=4)
+    assert {name: array.dtype.name for name, array in next(streamed).items()} == {"bool": "bool", "fixed": "int16"}
+
+
+@pytest.mark.fault(56)
+def test_records_are_counted_in_the_folders_of_splits(engine: str, tfds: Path) -> None:
+    file = in_folders(tfds) / "test" / "data.tfrecord-00000-of-00001"
+    records = list(tfr.RecordReader(file))
+    written(file, records[:3])
+    assert tfr.read_table(tfr.dataset(tfds, split="train"), columns=["label"]).num_rows == 4
+    with pytest.raises(tfr.errors.CorruptRecordError, match=r"has 3 records, dataset_info\.json lists 4") as caught:
+        tfr.read_table(tfr.dataset(tfds, split="train+test"), columns=["label"])
+    assert caught.value.path == str(file)
+
+
+def test_a_split_without_features_json_is_inferred(tfds: Path) -> None:
+    (in_folders(tfds) / "features.json").unlink()
+    (tfds.parent.parent / "features.json").write_text("{")  # of something else
+    with warned():
+        assert tfr.read_metadata(tfr.dataset(tfds, split="train")).schema_source == "inferred"
+
+
+def test_several_datasets_of_one_description(engine: str, data: Path, tfds: Path) -> None:
+    expected = tfr.read_table(data / "tfds" / "everything")
+    for other in (data / "tfds" / "everything", tfr.dataset(data / "tfds" / "everything")):
+        first = tfds if isinstance(other, Path) else tfr.dataset(tfds)
+        with warned():
+            found = tfr.read_table([first, other])
+        assert found.schema == expected.schema
+        assert found.to_pylist() == expected.to_pylist() * 2
+
+
+def test_several_datasets_of_different_descriptions(data: Path, tfds: Path) -> None:
+    for other in (data / "tfds" / "splits" / "splits-test*", written(tfds.parent / "a.tfrecord", rows(1))):
+        text = (
+            f"'{other.parent}' has another features.json than '{tfds}', or none; types are inferred from the values; "
+            "read them one by one, or pass schema="
+        )
+        with warned(text):
+            assert tfr.dataset([tfds, other]).schema_source == "inferred"
+        with warned():
+            assert tfr.dataset([tfds, other], schema={"label": "int64"}).schema_source == "schema="

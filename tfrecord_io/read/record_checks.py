@@ -174,10 +174,10 @@ def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collec
 
 @value_class
 class SidecarSchema:
-    """A dataset's description in the directory of its files."""
+    """The description of a dataset, or of several that have the same schema, in the directories of their files."""
 
     schema: Schema
-    directory: str
+    depth: int  # how many folders a file is below the directory that has the description
     storage: StorageOptions
 
     def check(self, records: Mapping[str, int]) -> None:
@@ -188,31 +188,67 @@ class SidecarSchema:
         CorruptRecordError
             A file has more or fewer records.
         """
-        from tfrecord_io.schema.formats.tfds_info import check_shards
+        from tfrecord_io.schema.formats.tfds_info import check_length, shard_lengths
 
-        counts = {path.removeprefix(self.directory).lstrip("/"): count for path, count in records.items()}
-        check_shards(self.directory, counts, self.storage)
+        lengths: dict[str, dict[str, int]] = {}
+        for path, count in records.items():
+            directory, name = divided(path, self.depth)
+            if directory not in lengths:
+                lengths[directory] = shard_lengths(directory, storage_for([directory], self.storage))
+            check_length(path, count, lengths[directory].get(name, count))
 
 
-def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> SidecarSchema | None:
-    """The description in the directory of `sources`; None without one, or if there are several directories."""
-    directories = {source.path.rpartition("/")[0] for source in sources}
-    if len(directories) != 1 or any(source.is_file_object for source in sources):
-        return None
-    from tfrecord_io.schema.formats.tfds_info import FEATURES
+def divided(path: str, depth: int) -> tuple[str, str]:
+    """The directory that is so many folders above that of a file, and the name of the file below it."""
+    parts = path.split("/")
+    folder, name = "/".join(parts[: -1 - depth]), "/".join(parts[-1 - depth :])
+    return folder or ("/" if path.startswith("/") else "."), name
 
-    if not sources[0].may_be_beside(FEATURES):
+
+def find_sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> SidecarSchema | None:
+    """The description of the datasets that files are of; None if there is none.
+
+    If only some have one, or they differ, it is None with a warning. Whether others have one is not looked up where
+    the first file has none.
+    """
+    if not sources or any(source.is_file_object for source in sources):
         return None
-    directory = directories.pop() or ("." if not sources[0].path.startswith("/") else "/")
-    storage = storage_for([directory], storage)
-    try:
-        return SidecarSchema(Schema.from_tfds(directory, storage_options=storage.given), directory, storage)
-    except FileNotFoundError:
+    folders = {source.path.rpartition("/")[0]: source for source in reversed(sources)}
+    first, *others = reversed(folders)
+    found = _described(folders[first], options)
+    for folder in others if found is not None else ():
+        if _described(folders[folder], options) != found:
+            reason = f"'{printable(folder)}' has another features.json than '{printable(first)}', or none"
+            advice = say("read them one by one") | say("pass {schema=}")
+            warn(say("{}; types are inferred from the values", reason) & advice, SchemaWarning)
+            return None
+    return found
+
+
+def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
+    """The description of a file's dataset; None if there is none, or, with a warning, if it cannot be used.
+
+    That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
+    """
+    from tfrecord_io.schema.formats.tfds_info import FEATURES, INFO
+    from tfrecord_io.storage.paths.plain_files import Directory
+
+    if not source.may_be_beside(FEATURES):
         return None
-    except SchemaError as error:
-        reason = f"the features.json next to the files cannot be used ({error})"
-        warn(f"{reason}; types are inferred from the values", SchemaWarning)
-        return None
+    for depth in range(1 if options.split is None else 1 + source.path.count("/")):
+        directory, _ = divided(source.path, depth)
+        storage = storage_for([directory], options.storage)
+        try:
+            schema = Schema.from_tfds(directory, storage_options=storage.given)
+            return SidecarSchema(schema, depth, options.storage)
+        except FileNotFoundError:
+            if options.split is None or Directory(directory, storage).read(INFO) is not None:
+                return None
+        except SchemaError as error:
+            reason = f"the features.json next to the files cannot be used ({error})"
+            warn(f"{reason}; types are inferred from the values", SchemaWarning)
+            return None
+    return None
 
 
 def check_counts(

@@ -348,7 +348,7 @@ class _Planner:
             if options.record_type == "example":
                 warn_of_feature_lists(self.sources, options, schema)
             return self._planned(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
-        sidecar = find_sidecar_schema(self.sources, options.storage) if uses_embedded else None
+        sidecar = find_sidecar_schema(self.sources, options) if uses_embedded else None
         if sidecar is not None:
             resolved = ResolvedSchema(self._overridden(sidecar.schema), "features.json", record_type)
             return self._planned(reader, resolved, sidecar=sidecar)

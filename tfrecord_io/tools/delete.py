@@ -36,6 +36,7 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import column_search
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
+from tfrecord_io.read.record_checks import divided
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import one_path
@@ -240,9 +241,8 @@ class _Deletion:
         planned = plan_scan(self._sources, options, only_sample=True)
         scan = planned.close()
         if scan.sidecar is not None:
-            text = (
-                f"'{printable(scan.sidecar.directory)}': a description of TFDS states how many records the files have"
-            )
+            directory, _ = divided(scan.sources[0].path, scan.sidecar.depth)
+            text = f"'{printable(directory)}': a description of TFDS states how many records the files have"
             raise ValueError(f"{text}; write the dataset again without these rows, by tfr.formats.write_tfds")
         assert scan.row_filter is not None
         possible = scan.row_filter.possible(self._sources, scan.partitions)

@@ -37,9 +37,9 @@ class TfdsInfo:
 
     @property
     def shard_lengths(self) -> dict[str, int]:
-        """The number of records of each file by name."""
+        """The number of records of each file, by its path in the directory."""
         return {
-            file.rpartition("/")[2]: length
+            file: length
             for split in self.splits.values()
             for file, length in zip(split.files, split.lengths, strict=True)
         }
@@ -89,21 +89,12 @@ def _file_names(info: Mapping[str, Any], split: Mapping[str, Any], count: int) -
 
 
 def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
-    """The number of records of each file by name, from ``dataset_info.json``, if any; SchemaError if damaged."""
+    """The number of records of each file by its path in the directory, from ``dataset_info.json``, if there is one.
+
+    SchemaError if it is damaged.
+    """
     info = read_info(Directory(dataset_directory(path), storage))
     return {} if info is None else info.shard_lengths
-
-
-def check_shards(
-    path: str | os.PathLike[str], counts: Mapping[str, int], storage: StorageOptions = DEFAULT_STORAGE
-) -> None:
-    """Compare numbers of records, by path or name of the file, with ``dataset_info.json``; other files are ignored.
-
-    CorruptRecordError if a file has more or fewer records, SchemaError if ``dataset_info.json`` is damaged.
-    """
-    lengths = shard_lengths(path, storage)
-    for file, count in counts.items():
-        check_length(file, count, lengths.get(file.replace(os.sep, "/").rpartition("/")[2], count))
 
 
 def check_length(file: str, count: int, expected: int) -> None:
