@@ -224,6 +224,16 @@ def test_tasks_that_are_none(tmp_path: Path) -> None:
         lerobot(steps_of([png(1)], **bad), tmp_path / "b", task="goal")
 
 
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+@pytest.mark.parametrize("column", ["length", "tasks", "episode_index", "data/file_index", "steps/index"])
+def test_a_column_with_a_name_of_lerobot_s_own(tmp_path: Path, column: str) -> None:
+    value = pa.array([[7]] if column.startswith("steps/") else [7])
+    with pytest.raises(tfr.errors.SchemaError, match="two columns have this name in LeRobot") as caught:
+        lerobot(steps_of([png(1)], **{column: value}), tmp_path)
+    assert caught.value.feature == column.removeprefix("steps/")
+    assert not (tmp_path / "lerobot").exists()
+
+
 def test_lerobot_reads_it(episodes: Path, tmp_path: Path) -> None:
     module = pytest.importorskip("lerobot.datasets.lerobot_dataset", exc_type=ImportError)
     convert(episodes, tmp_path / "lerobot")

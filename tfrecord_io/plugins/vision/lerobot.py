@@ -276,9 +276,7 @@ class _Frames:
         """Write the frames of whole episodes."""
         if not self.features:
             self.features = [self._feature(column) for column in self._columns]
-            names = [*(feature.name for feature in self.features), *_OWN]
-            if twice := [name for name in names if names.count(name) > 1]:
-                raise SchemaError("two columns have this name in LeRobot", feature=twice[0], advice=_ADVICE)
+            _refuse_twice([*(feature.name for feature in self.features), *_OWN])
         records, steps = batch[RECORD].to_numpy(), batch[STEP].to_numpy()
         begins = np.flatnonzero(steps == 0)
         ends = np.append(begins[1:], len(batch))
@@ -302,7 +300,9 @@ class _Frames:
                 if feature.kind == "image":
                     middle = (begin + end) // 2
                     feature.note_image(batch[feature.column][middle].as_py() or b"", int(records[middle]))
-            self._episodes.append(episode | {name: batch[name][begin].as_py() for name in self._of_episodes})
+            more = {name: batch[name][begin].as_py() for name in self._of_episodes}
+            _refuse_twice([*episode, *more])
+            self._episodes.append(episode | more)
         numbers = np.repeat(np.arange(first, len(self._episodes)), ends - begins)
         own = {
             "timestamp": pa.array((steps / self._fps).astype(np.float32)),
@@ -383,6 +383,12 @@ class _Frames:
         statistics = {f.name: f.statistics() for f in self.features if f.kind != "string"}
         for name, document in (("meta/info.json", info), ("meta/stats.json", statistics)):
             self._local(name).write_text(json.dumps(document, indent=4, ensure_ascii=False), encoding="utf-8")
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SchemaError("two columns have this name in LeRobot", feature=twice, advice=_ADVICE)
 
 
 def _hf_feature(type_: pa.DataType) -> dict[str, Any]:
