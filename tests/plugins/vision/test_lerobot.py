@@ -147,6 +147,16 @@ def test_refusals(episodes: Path, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+def test_arrays_of_episodes_of_one_length(tmp_path: Path) -> None:
+    values = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
+    info, statistics = lerobot(pa.table({"steps/x": pa.FixedShapeTensorArray.from_numpy_ndarray(values)}), tmp_path)
+    assert info["features"]["x"] == {"dtype": "float32", "shape": [3], "names": None}
+    assert statistics["x"]["mean"] == values.reshape(8, 3).mean(0).tolist()
+    frames = pq.read_table(tmp_path / "lerobot" / "data")["x"]
+    assert (frames.type, frames.to_pylist()) == (pa.list_(pa.float32(), 3), values.reshape(8, 3).tolist())
+
+
 def steps_of(images: list[bytes], **more: Any) -> pa.Table:
     """An episode for each image."""
     return pa.table({"steps/x": pa.array([[each] for each in images], pa.list_(pa.binary())), **more})

@@ -37,6 +37,7 @@ from tfrecord_io.errors import (
     say,
     warn,
 )
+from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import MIB, check_integer
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
@@ -87,6 +88,7 @@ class _Feature:
             return pa.StructArray.from_arrays([column.cast(pa.binary()), paths], fields=list(_IMAGE))
         if self.kind == "string":
             return column.cast(pa.string())
+        column = getattr(column, "storage", column)
         values = column
         while t.is_fixed_size_list(values.type):
             values = values.flatten()
@@ -261,6 +263,9 @@ class _Frames:
             )
         if is_text(type_):
             return _Feature(column.name, name, "string", pa.string())
+        is_vector = isinstance(type_, pa.FixedShapeTensorType) and len(type_.shape) == 1
+        if is_vector and DTYPE_KEY not in (column.metadata or {}):
+            type_ = type_.storage_type
         inner, shape = type_, []
         while t.is_fixed_size_list(inner):
             shape.append(inner.list_size)
