@@ -186,7 +186,7 @@ def test_other_file_formats_are_named(splits: Path, tmp_path: Path) -> None:
         (splits / "dataset_info.json").read_text().replace('"fileFormat": "tfrecord"', '"fileFormat": "array_record"')
     )
     (tmp_path / "dataset_info.json").write_text(text)
-    with pytest.raises(tfr.errors.SchemaError, match="'array_record', not TFRecord"):
+    with pytest.raises(tfr.errors.SchemaError, match=r"'array_record', not TFRecord; .* read it with tfr\.convert"):
         tfr.read_table(tfr.dataset(tmp_path, split="all"))
 
 

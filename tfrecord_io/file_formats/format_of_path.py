@@ -15,7 +15,7 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import is_record_file
+from tfrecord_io.storage.paths.file_names import is_record_file, parse_shard
 from tfrecord_io.storage.paths.manifest import Manifests
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import (
@@ -152,7 +152,7 @@ def _common_format(
     """The format of all sources. With `files`, a folder without TFRecord files is one of files."""
     if not paths:
         raise ValueError("no path was given")
-    found = [_format_of_name(path) or _format_of_files(path, storage, files, listings) for path in paths]
+    found = [_format_of_source(path) or _format_of_files(path, storage, files, listings) for path in paths]
     for path, format in zip(paths, found, strict=True):
         if format is not found[0]:
             reason = f"'{printable(paths[0])}' is {found[0].title} and '{printable(path)}' is {format.title}"
@@ -170,6 +170,15 @@ def _format_of_name(path: str) -> Format | None:
     return format
 
 
+def _format_of_source(path: str) -> Format | None:
+    """The format of a source by its name; of files of records, a number of a shard may follow their suffix."""
+    format = _format_of_name(path)
+    if format is None and (shard := parse_shard(without_query(path))) is not None and not shard.suffix:
+        of_shards = _format_of_name(shard.base)
+        return of_shards if of_shards is not None and of_shards.copied else None
+    return format
+
+
 def _check_compression(path: str, format: Format) -> None:
     if format.compressed or not format.suffixes:
         return
@@ -183,7 +192,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     fs, name = locate(path, storage)
     entry = fs.entry(name)
     if entry is None:
-        matched = {_format_of_name(match.basename) for match in fs.glob(name)} if has_magic(fs, name) else set()
+        matched = {_format_of_source(match.basename) for match in fs.glob(name)} if has_magic(fs, name) else set()
         return (matched.pop() if len(matched) == 1 else None) or TFRECORD
     if not entry.directory:
         return TFRECORD

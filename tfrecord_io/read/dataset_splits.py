@@ -92,8 +92,12 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
 
     fs, name, info = _find_dataset(path, storage)
     if info.file_format != "tfrecord":
+        from tfrecord_io.format.format_registry import FORMATS
+
         reason = f"its files are of the format '{printable(info.file_format, 60)}', not TFRecord"
-        raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format)
+        known = FORMATS.get(info.file_format)
+        advice = None if known is None else known.advice
+        raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format, advice=advice)
     sources: list[Source] = []
     for of_split, begin, end in split.ranges({each: part.lengths for each, part in info.splits.items()}):
         files = _files_of(info.splits[of_split], begin, end)

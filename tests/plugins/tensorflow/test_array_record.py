@@ -63,6 +63,22 @@ def test_files_of_other_writers_are_read(tmp_path: Path, options: str) -> None:
         assert list(records) == PAYLOADS * 2
 
 
+def test_shards_as_tfds_names_them(tmp_path: Path) -> None:
+    parts = [PAYLOADS[:3], PAYLOADS[3:]]
+    paths = [write(tmp_path / f"a.array_record-0000{i}-of-00002", part) for i, part in enumerate(parts)]
+    for source, expected in (
+        (paths[1], parts[1]),
+        (paths, PAYLOADS),
+        (tmp_path / "a.array_record-*", PAYLOADS),
+        (tmp_path / "a.*-of-00002", PAYLOADS),
+    ):
+        tfr.convert(source, tmp_path / "b.tfrecord", target_options={"mode": "overwrite"})
+        with tfr.RecordReader(tmp_path / "b.tfrecord") as records:
+            assert list(records) == expected
+    named_after_its_source = tfrecords(tmp_path / "c").rename(tmp_path / "a.csv-00000-of-00001")
+    assert tfr.convert(named_after_its_source, tmp_path / "c.array_record").records == len(PAYLOADS)
+
+
 def test_groups_and_compressions(tmp_path: Path) -> None:
     source = tfrecords(tmp_path / "a.tfrecord")
     for group, compression in ((1, "zstd"), (16, "zstd:19"), (3, "brotli:2"), (5, "snappy"), (1, "uncompressed")):
