@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable
@@ -411,6 +412,17 @@ def test_what_was_converted_is_not_converted_again(tmp_path: Path) -> None:
     tfr.delete(tmp_path / "out", filters=[[("y", "==", "a")], [("x", "==", 1)]])
     tfr.convert(sources, f"{tmp_path}/out/", resume=True)
     assert tfr.read_table(tmp_path / "out").to_pylist() == [{"x": 2, "y": "b"}]
+
+
+def test_files_whose_records_tfds_has_counted(data: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(data / "tfds" / "everything", tmp_path / "everything"))
+    (file,) = folder.glob("*.tfrecord-*")
+    before = content(folder)
+    names = tfr.Schema.from_tfds(folder, class_labels="names")
+    for source, value in ((folder, 1), (file, 1), (tfr.dataset(folder, schema=names), "dog")):
+        with pytest.raises(ValueError, match="TFDS states how many records the file has; write the dataset again"):
+            tfr.delete(source, filters=[("label", "==", value)])
+    assert content(folder) == before
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -192,13 +192,13 @@ class SidecarSchema:
 
         lengths: dict[str, dict[str, int]] = {}
         for path, count in records.items():
-            directory, name = divided(path, self.depth)
+            directory, name = _divided(path, self.depth)
             if directory not in lengths:
                 lengths[directory] = shard_lengths(directory, storage_for([directory], self.storage))
             check_length(path, count, lengths[directory].get(name, count))
 
 
-def divided(path: str, depth: int) -> tuple[str, str]:
+def _divided(path: str, depth: int) -> tuple[str, str]:
     """The directory that is so many folders above that of a file, and the name of the file below it."""
     parts = path.split("/")
     folder, name = "/".join(parts[: -1 - depth]), "/".join(parts[-1 - depth :])
@@ -236,7 +236,7 @@ def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
     if not source.may_be_beside(FEATURES):
         return None
     for depth in range(1 if options.split is None else 1 + source.path.count("/")):
-        directory, _ = divided(source.path, depth)
+        directory, _ = _divided(source.path, depth)
         storage = storage_for([directory], options.storage)
         try:
             schema = Schema.from_tfds(directory, storage_options=storage.given)

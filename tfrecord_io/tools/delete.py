@@ -24,7 +24,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, printable, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
-from tfrecord_io.index.find_index import found_again, open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.find_index import KnownCounts, found_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SUFFIX
 from tfrecord_io.log import logger
 from tfrecord_io.options import ReadOptions
@@ -36,7 +36,6 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import column_search
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
-from tfrecord_io.read.record_checks import divided
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import one_path
@@ -178,6 +177,9 @@ def delete(
     is_alone = len(sources) == 1 and sources[0].shard is None
     if is_alone and sources[0].is_pipe:
         raise ValueError(f"{printable(sources[0].path)}: delete replaces a regular file, and this is a pipe")
+    if is_alone and KnownCounts(options).record_count(sources[0], None) is not None:
+        text = f"'{printable(sources[0].path)}': a description of TFDS states how many records the file has"
+        raise ValueError(f"{text}; write the dataset again without these rows, by tfr.formats.write_tfds")
     replacement = None
     if is_alone:
         _refuse_shard(sources[0], options)
@@ -240,10 +242,6 @@ class _Deletion:
             options = replace(options, sample="all")  # types that hold for all rows
         planned = plan_scan(self._sources, options, only_sample=True)
         scan = planned.close()
-        if scan.sidecar is not None:
-            directory, _ = divided(scan.sources[0].path, scan.sidecar.depth)
-            text = f"'{printable(directory)}': a description of TFDS states how many records the files have"
-            raise ValueError(f"{text}; write the dataset again without these rows, by tfr.formats.write_tfds")
         assert scan.row_filter is not None
         possible = scan.row_filter.possible(self._sources, scan.partitions)
         is_possible = set(map(id, possible))
