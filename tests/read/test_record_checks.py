@@ -274,8 +274,8 @@ def test_several_datasets_of_one_description(engine: str, data: Path, tfds: Path
 def test_several_datasets_of_different_descriptions(data: Path, tfds: Path) -> None:
     for other in (data / "tfds" / "splits" / "splits-test*", written(tfds.parent / "a.tfrecord", rows(1))):
         text = (
-            f"'{other.parent}' has another features.json than '{tfds}', or none; types are inferred from the values; "
-            "read them one by one, or pass schema="
+            f"'{other.parent}' has another features.json than '{tfds}', or none: read them one by one, or pass schema="
+            "; types are inferred from the values"
         )
         with warned(text):
             assert tfr.dataset([tfds, other]).schema_source == "inferred"

@@ -192,13 +192,13 @@ class SidecarSchema:
 
         lengths: dict[str, dict[str, int]] = {}
         for path, count in records.items():
-            directory, name = _divided(path, self.depth)
+            directory, name = divided(path, self.depth)
             if directory not in lengths:
                 lengths[directory] = shard_lengths(directory, storage_for([directory], self.storage))
             check_length(path, count, lengths[directory].get(name, count))
 
 
-def _divided(path: str, depth: int) -> tuple[str, str]:
+def divided(path: str, depth: int) -> tuple[str, str]:
     """The directory that is so many folders above that of a file, and the name of the file below it."""
     parts = path.split("/")
     folder, name = "/".join(parts[: -1 - depth]), "/".join(parts[-1 - depth :])
@@ -206,27 +206,35 @@ def _divided(path: str, depth: int) -> tuple[str, str]:
 
 
 def find_sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> SidecarSchema | None:
-    """The description of the datasets that files are of; None if there is none.
-
-    If only some have one, or they differ, it is None with a warning. Whether others have one is not looked up where
-    the first file has none.
-    """
-    if not sources or any(source.is_file_object for source in sources):
-        return None
-    folders = {source.path.rpartition("/")[0]: source for source in reversed(sources)}
-    first, *others = reversed(folders)
-    found = _described(folders[first], options)
-    for folder in others if found is not None else ():
-        if _described(folders[folder], options) != found:
-            reason = f"'{printable(folder)}' has another features.json than '{printable(first)}', or none"
-            advice = say("read them one by one") | say("pass {schema=}")
-            warn(say("{}; types are inferred from the values", reason) & advice, SchemaWarning)
-            return None
+    """The description of the datasets that files are of; None if there is none, with a warning if it is not used."""
+    found, reason = sidecar_schema(sources, options)
+    if reason:
+        warn(say("{}; types are inferred from the values", reason), SchemaWarning)
     return found
 
 
+def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[SidecarSchema | None, str]:
+    """The description of the datasets that files are of, or why that of the first file is not used.
+
+    Whether others have one is not looked up where the first file has none.
+    """
+    if not sources or any(source.is_file_object for source in sources):
+        return None, ""
+    folders = {source.path.rpartition("/")[0]: source for source in reversed(sources)}
+    first, *others = reversed(folders)
+    try:
+        found = _described(folders[first], options)
+        for folder in others if found is not None else ():
+            if _described(folders[folder], options) != found:
+                reason = f"'{printable(folder)}' has another features.json than '{printable(first)}', or none"
+                return None, say("{}: {}", reason, say("read them one by one") | say("pass {schema=}"))
+    except SchemaError as error:
+        return None, f"the features.json next to the files cannot be used ({error})"
+    return found, ""
+
+
 def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
-    """The description of a file's dataset; None if there is none, or, with a warning, if it cannot be used.
+    """The description of a file's dataset; None if there is none, and SchemaError if it cannot be used.
 
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
     """
@@ -236,7 +244,7 @@ def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
     if not source.may_be_beside(FEATURES):
         return None
     for depth in range(1 if options.split is None else 1 + source.path.count("/")):
-        directory, _ = _divided(source.path, depth)
+        directory, _ = divided(source.path, depth)
         storage = storage_for([directory], options.storage)
         try:
             schema = Schema.from_tfds(directory, storage_options=storage.given)
@@ -244,10 +252,6 @@ def _described(source: Source, options: ReadOptions) -> SidecarSchema | None:
         except FileNotFoundError:
             if options.split is None or Directory(directory, storage).read(INFO) is not None:
                 return None
-        except SchemaError as error:
-            reason = f"the features.json next to the files cannot be used ({error})"
-            warn(f"{reason}; types are inferred from the values", SchemaWarning)
-            return None
     return None
 
 

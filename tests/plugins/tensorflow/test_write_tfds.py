@@ -347,6 +347,51 @@ def test_a_copy_has_the_features_of_the_dataset(data: Path, tmp_path: Path, name
         shutil.rmtree(tmp_path / "part")
 
 
+@pytest.mark.filterwarnings("ignore:.*they have features by their types")
+def test_a_copy_with_the_names_of_classes_has_the_features_of_the_dataset(data: Path, tmp_path: Path) -> None:
+    source = Path(shutil.copytree(data / "tfds" / "everything", tmp_path / "everything"))
+    (source / "labeled.labels.txt").write_text("sky\nroad\nother\n")  # of the pixels of an image
+    names = tfr.Schema.from_tfds(source, class_labels="names")
+    columns = ["label", "labels", "labeled", "objects/label", "nested/a/b"]
+    paths = [tmp_path / "data" / name / "1.0.0" for name in ("numbers", "names")]
+    for path, schema in zip(paths, (None, names), strict=True):
+        tfr.formats.write_tfds(tfr.dataset(source, schema=schema).select(columns), path)
+    assert features_of(paths[0]) == features_of(paths[1])
+    assert features_of(paths[0])["labeled"]["pythonClassName"].endswith("LabeledImage")
+    for path in paths:
+        labels = {file.name: file.read_text() for file in path.glob("*.labels.txt")}
+        assert labels == {file.name: file.read_text() for file in source.glob("*.labels.txt")}
+
+
+def test_the_names_of_classes_of_a_key_with_a_slash(tmp_path: Path) -> None:
+    source, path = tmp_path / "mine" / "1.0.0", tmp_path / "copy" / "1.0.0"
+    tfr.formats.write_tfds({"a/b": [1, 0]}, source, class_names={"a/b": ["cat", "dog"]})
+    document = json.loads((source / "features.json").read_text())
+    nested = document["featuresDict"]["features"].pop("a")
+    document["featuresDict"]["features"]["a/b"] = nested["featuresDict"]["features"]["b"]
+    (source / "features.json").write_text(json.dumps(document))
+    (source / "a-b.labels.txt").rename(source / "a.b.labels.txt")
+    names = tfr.Schema.from_tfds(source, class_labels="names")
+    for split in ("train", "test"):
+        tfr.formats.write_tfds(tfr.dataset(source, schema=names), path, split=split)
+    assert features_of(path) == features_of(source)
+    assert [file.name for file in path.glob("*.labels.txt")] == ["a.b.labels.txt"]
+    copied = tfr.dataset(path, split="test", schema=tfr.Schema.from_tfds(path, class_labels="names"))
+    assert tfr.read_table(copied)["a/b"].to_pylist() == ["dog", "cat"]
+
+
+def test_a_copy_of_a_dataset_with_a_folder_for_each_split(data: Path, tmp_path: Path) -> None:
+    source = Path(shutil.copytree(data / "tfds" / "episodes", tmp_path / "episodes"))
+    (file,) = source.glob("*.tfrecord-*")
+    (source / "train").mkdir()
+    file.rename(source / "train" / "data.tfrecord-00000-of-00001")
+    info = json.loads((source / "dataset_info.json").read_text())
+    info["splits"][0]["filepathTemplate"] = "{SPLIT}/data.{FILEFORMAT}-{SHARD_X_OF_Y}"
+    (source / "dataset_info.json").write_text(json.dumps(info))
+    tfr.formats.write_tfds(tfr.dataset(source, split="train"), tmp_path / "mine" / "1.0.0")
+    assert features_of(tmp_path / "mine" / "1.0.0") == features_of(source)
+
+
 def test_copies_with_other_columns_and_types(data: Path, tmp_path: Path) -> None:
     source, path = data / "tfds" / "episodes", tmp_path / "mine" / "1.0.0"
     keywords: dict[str, Any] = {"split": "train", "target_format": "tfds", "include_file_paths": "steps/from"}

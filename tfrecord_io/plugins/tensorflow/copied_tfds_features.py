@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.errors import printable, warn
-from tfrecord_io.options import StorageOptions, unwrapped
+from tfrecord_io.options import unwrapped
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.record_checks import divided, sidecar_schema
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.formats.tfds_info import FEATURES, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
@@ -30,13 +31,15 @@ class SourceFeatures:
 
     @classmethod
     def of(cls, data: Any) -> SourceFeatures | None:
-        """Those of a Reader or a Dataset whose schema is that of a ``features.json``; None for anything else."""
+        """Those of a Reader or a Dataset whose schema is stated, or that of a ``features.json``; None for others."""
         scan = data.scan if isinstance(data, Reader) else unwrapped(data)
-        if not isinstance(scan, Scan) or scan.resolved.source != FEATURES:
+        if not isinstance(scan, Scan) or scan.resolved.source not in (FEATURES, "schema="):
             return None
-        path = scan.sources[0].path.rpartition("/")[0] or ("/" if scan.sources[0].path.startswith("/") else ".")
-        storage: StorageOptions = scan.options.storage
-        folder = Directory(path, storage)
+        found, _ = sidecar_schema(scan.sources, scan.options)
+        if found is None:
+            return None
+        directory, _ = divided(scan.sources[0].path, found.depth)
+        folder = Directory(directory, found.storage)
         text = folder.read(FEATURES)
         if text is None:
             return None
@@ -73,7 +76,9 @@ class SourceFeatures:
     def _is_stored_alike(self, name: str, leaf: TfdsLeaf) -> bool:
         """Whether what is written of a column is what the feature of the source states."""
         source = self.leaves.get(name)
-        return source is not None and _stored(source) == _stored(leaf) and (source.optional or not leaf.optional)
+        if source is None or (leaf.labels is not None and source.labels is None):
+            return False
+        return _stored(source) == _stored(leaf) and (source.optional or not leaf.optional)
 
     def _warn(self, changed: list[str]) -> None:
         new = [name for name in changed if name not in self._warned]

@@ -48,7 +48,8 @@ def from_tfds(path: str | os.PathLike[str], class_labels: str, storage_options: 
         raise FileNotFoundError(2, "no features.json, which TFDS writes next to a dataset's files", file)
     try:
         leaves = leaves_of(json.loads(text))
-        fields = [_field(leaf, _labels(folder, leaf) if class_labels == "names" else None) for leaf in leaves]
+        has_names = class_labels == "names"
+        fields = [_field(leaf, _labels(folder, leaf) if has_names and leaf.pixels is None else None) for leaf in leaves]
         check_names(fields)
         return fields
     except SchemaError as error:
@@ -120,7 +121,7 @@ class TfdsLeaf:
     encoding: str = "none"  # or "bytes", "zlib"
     is_text: bool = False  # a string that is text, not bytes
     optional: bool = False  # it may be None
-    labels: str | None = None  # stem of the file with the names of a ClassLabel
+    labels: str | None = None  # stem of the file with the names of a ClassLabel, or of the values of an image's pixels
     pixels: tuple[str, int] | None = None  # of an image: the dtype and channels that it is decoded to
 
 
@@ -297,7 +298,9 @@ _CLASSES: dict[str, Callable[[dict[str, Any], _Position], Iterable[TfdsLeaf]]] =
     "Video": _video,
     "ClassLabel": lambda _, position: [position.leaf("int64", labels=position.stem)],
     "Image": _image,
-    "LabeledImage": _image,
+    "LabeledImage": lambda content, position: [
+        replace(leaf, labels=position.stem) for leaf in _image(content, position)
+    ],
     "BBox": lambda _, position: [position.leaf("float32", (4,))],
     "BBoxFeature": lambda _, position: [position.leaf("float32", (4,))],
     "Text": _text,

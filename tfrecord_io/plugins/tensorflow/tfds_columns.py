@@ -121,11 +121,6 @@ class LeafColumn:
         """Whether the sizes of an item are stored, and its values as bytes."""
         return self.shape.count(None) > 1
 
-    @property
-    def label_file(self) -> str:
-        """The name of the file with the names of a ClassLabel: convert_feature_name_to_filename in feature.py."""
-        return "-".join(self.name.split("/")) + ".labels.txt"
-
     def feature(self) -> Json:
         """The feature, without the sequences around it, as in ``features.json``."""
         if self.image is not None:

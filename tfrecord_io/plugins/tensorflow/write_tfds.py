@@ -192,9 +192,11 @@ class _Version:
     def take_labels(self, columns: TfdsColumns) -> None:
         """Let the classes of the splits that are there come first."""
         for number, leaf in enumerate(columns.leaves):
-            text = self._folder.read(leaf.label_file) if leaf.names is not None else None
+            known = None if leaf.names is None or self._features is None else self._features.get(leaf.name)
+            file = "" if known is None or known.labels is None else f"{known.labels}.labels.txt"
+            text = self._folder.read(file) if file else None
             if text is not None:
-                names = [line.strip() for line in _text(text, leaf.label_file).split("\n") if line.strip()]
+                names = [line.strip() for line in _text(text, file).split("\n") if line.strip()]
                 if t.is_integer(leaf.type) and list(leaf.names or ()) != names:
                     raise SchemaError("other splits have other class names", feature=leaf.name, expected=names)
                 columns.leaves[number] = with_labels(leaf, names)
@@ -232,12 +234,14 @@ class _Version:
 
     def publish(self, columns: TfdsColumns, split: str, report: WriteReport, statistics: Json) -> None:
         """Write the files that describe the dataset, that which names the split last."""
+        features = columns.features()
+        stems = {leaf.name: leaf.labels for leaf in leaves_of(features)}
         for leaf in columns.leaves:
             if leaf.names is not None:
-                self._write(leaf.label_file, "".join(f"{name}\n" for name in leaf.names))
+                self._write(f"{stems[leaf.name]}.labels.txt", "".join(f"{name}\n" for name in leaf.names))
         for name, content in self._copied.items():
             self._write(name, _text(content, name))
-        self._write(FEATURES, json.dumps(columns.features(), indent=4, sort_keys=True))
+        self._write(FEATURES, json.dumps(features, indent=4, sort_keys=True))
         old = self._about if self.info is None else dict(self.info.document)
         described = {
             "filepathTemplate": FILE_NAME,
