@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from limited import limited
 from tfrecord_io.file_formats.tables.untyped_columns import may_be_rounded, refuse_rounding
 from transfers import convert_flat
 
@@ -61,3 +62,54 @@ def test_infinities_and_text_stay(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
         tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", schema={"x": "string"}, mode="overwrite")
         assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == ["1e400"]
+
+
+ID, ROUNDED = 2**53 + 1, 2.0**53
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "feature", "record"),
+    [
+        ("a.csv", f"n,id\n1,\n2,-{ID}\n3,nan\n", "id", 1),
+        ("a.csv", f"id\n0.5\n\n {ID} \n", "id", 2),
+        ("a.jsonl", f'{{"id": NaN}}\n\n{{"id": -{ID}}}\n', "id", 1),
+        ("a.jsonl", f'{{"id": {ID}}}\n{{"id": "NaN"}}\n', "id", 0),
+        ("a.jsonl", f'{{"id": 0.5}}\n{{\n"id":\n{ID}\n}}\n', "id", 1),
+        ("a.jsonl", f'{{"n": [{ID}], "x": [{{"y": 0.5}}]}}\n{{"n": [1], "x": [{{"y": {ID}}}]}}\n', "x", 1),
+    ],
+)
+def test_integers_are_not_rounded_because_others_are_floats(
+    tmp_path: Path, name: str, text: str, feature: str, record: int
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(tfr.errors.DecodeError, match=r"rounds this integer beyond 2\*\*53.*as text") as caught:
+        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", float64="raw")
+    assert (caught.value.feature, caught.value.record) == (feature, record)
+
+
+@pytest.mark.parametrize(("name", "row"), [("a.csv", "{}\n"), ("a.jsonl", '{{"id": {}}}\n')])
+def test_integers_of_later_blocks_are_not_rounded(tmp_path: Path, name: str, row: str) -> None:
+    header = "id\n" if name == "a.csv" else ""
+    (tmp_path / name).write_text(header + "".join(map(row.format, [*[0.5] * 20, ID])))
+    with (
+        limited(csv_block_bytes=24, csv_streamed_bytes=24, json_block_bytes=24),
+        pytest.raises(tfr.errors.DecodeError, match="rounds this integer") as caught,
+    ):
+        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", float64="raw")
+    assert caught.value.record == 20
+
+
+@pytest.mark.parametrize("number", [str(2**60), "590295810358705700000", "9007199254740993.0", "9.007199254740993e15"])
+def test_large_floats_are_read_however_they_are_written(tmp_path: Path, number: str) -> None:
+    for name, text in (("a.csv", f"x\n0.5\n{number}\n"), ("a.jsonl", f'{{"x": 0.5}}\n{{"x": {number}}}\n')):
+        (tmp_path / name).write_text(text)
+        tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", float64="raw", mode="overwrite")
+        assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == [0.5, float(number)]
+
+
+def test_integers_are_rounded_where_the_column_is_declared_as_floats(tmp_path: Path) -> None:
+    for name, text in (("a.csv", f"x\n{ID}\nnan\n"), ("a.jsonl", f'{{"x": {ID}}}\n{{"x": NaN}}\n')):
+        (tmp_path / name).write_text(text)
+        for declared in ({"source_options": {"schema_overrides": {"x": "float64"}}}, {"schema": {"x": "float64"}}):
+            tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", float64="raw", mode="overwrite", **declared)
+            assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist()[0] == ROUNDED

@@ -30,10 +30,14 @@ from tfrecord_io.file_formats.tables.table_files import (
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
     declared_types,
+    has_large,
     inferred_names,
+    is_rounded,
     is_too_large,
     may_be_rounded,
     refuse_rounding,
+    rounding_error,
+    text_advice,
 )
 from tfrecord_io.format.format_registry import CSV, TSV
 from tfrecord_io.options import LIMITS, cpu_count
@@ -45,6 +49,7 @@ from tfrecord_io.value_class import value_class
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 _LEADING_ZERO = r"^\s*[+-]?0[0-9xX]"  # also of hexadecimal numbers, which pyarrow reads
+_LONG_INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # beyond which float64 does not have each
 _MAY_FOLLOW_ZERO = np.zeros(256, np.bool_)
 _MAY_FOLLOW_ZERO[list(b"0123456789xX")] = True
 _HEADER_BYTES = 64 << 10
@@ -104,13 +109,14 @@ def csv_source(
     inferred = inferred_names(header.names if names is None else names, options)
     _refuse_rounding(head, first, inferred, cells)
     types = {field.name: field.type for field in schema}
-    texts = [name for name in inferred if t.is_integer(types[name]) or t.is_floating(types[name])]
+    floats = [name for name in inferred if t.is_floating(types[name])]
+    texts = [*floats, *(name for name in inferred if t.is_integer(types[name]))]
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         if source is not first:
             check_schema(_head(source, options, cells, types).schema, schema, source.path, first.path)
         checked: set[str] = set()
-        with closing(_rows(source, cells, types, header.names, names, meter, texts)) as rows:
+        with closing(_rows(source, cells, types, header.names, names, meter, texts, floats)) as rows:
             for batch in rows:
                 for name in _infinite(batch, checked):
                     _refuse_overflow(source, cells, header.names, name, batch.schema.field(name).type)
@@ -149,10 +155,7 @@ def _refuse_overflow(source: Source, cells: Cells, header: Sequence[str], name: 
         for batch in batches:
             for at, cell in enumerate(batch[name].to_pylist(), row):
                 if cell is not None and is_too_large(cell.strip(), type_):
-                    reason = f"the number is too large for {type_}"
-                    advice = say(
-                        "declare the column as text with {schema_overrides=}", schema_overrides={name: "string"}
-                    )
+                    reason, advice = f"the number is too large for {type_}", text_advice(name, type_)
                     raise DecodeError(
                         reason, path=source.path, record=at, feature=name, expected=str(type_), advice=advice
                     )
@@ -219,11 +222,12 @@ def _rows(
     names: Sequence[str] | None,
     meter: ProgressMeter | None = None,
     texts: list[str] | None = None,
+    floats: Sequence[str] = (),
 ) -> Generator[pa.RecordBatch]:
     """The rows of a file with a header; `names` selects columns.
 
     A warning names each of the columns `texts`, of numbers, whose cells have leading zeros or are hexadecimal, and
-    removes it from them.
+    removes it from them. An integer of the columns `floats` that is rounded is an error.
 
     The caller's thread reads the file: those of pyarrow, which live on after an error, get memory of Arrow only.
     """
@@ -233,15 +237,19 @@ def _rows(
     parsing.ignore_empty_lines = len(header) > 1  # in one column, they are missing values
     conversion = cells.conversion(types, names)
 
-    def parse(block: bytes, *, is_first: bool) -> tuple[pa.Table, dict[str, str]]:
+    def parse(block: bytes, *, is_first: bool) -> tuple[pa.Table, dict[str, str], tuple[str, int] | None]:
         reading = csv.ReadOptions(block_size=len(block), use_threads=False)  # errors have the number of the row
         if not is_first:
             reading.column_names = list(header)
         table = csv.read_csv(arrow_file(block), reading, parsing, conversion)
-        if not texts or not _may_have_leading_zeros(block, parsing.delimiter):
-            return table, {}
-        as_text = cells.conversion(dict.fromkeys(texts, pa.string()), texts)
-        return table, _leading_zeros(csv.read_csv(arrow_file(block), reading, parsing, as_text))
+        zeros = [*texts] if texts and _may_have_leading_zeros(block, parsing.delimiter) else []
+        large = [name for name in floats if any(map(has_large, table[name].chunks))]
+        if not zeros and not large:
+            return table, {}, None
+        own = list(dict.fromkeys([*zeros, *large]))
+        as_text = cells.conversion(dict.fromkeys(own, pa.string()), own)
+        rows = csv.read_csv(arrow_file(block), reading, parsing, as_text)
+        return table, _leading_zeros(rows.select(zeros)), _rounded(rows.select(large))
 
     with closing(open_text_file(source, meter)) as file:
         blocks = enumerate(_blocks(file, parsing.delimiter, source.path))
@@ -253,12 +261,16 @@ def _rows(
                     found = next(tables, None)
                 if found is None:
                     return
-                table, zeros = found
+                table, zeros, rounded = found
                 for name, cell in zeros.items():
                     if texts is not None and name in texts:
                         texts.remove(name)
                         _warn_of_leading_zeros(source.path, name, cell, types[name])
-                before = max(before, 0) + len(table)
+                before = max(before, 0)
+                if rounded is not None:
+                    name, row = rounded
+                    raise rounding_error(source.path, before + row, name, types[name])
+                before += len(table)
                 yield from table.to_batches()
 
 
@@ -281,6 +293,16 @@ def _leading_zeros(table: pa.Table) -> dict[str, str]:
         if len(cells):
             found[name] = cells[0].as_py().strip()
     return found
+
+
+def _rounded(table: pa.Table) -> tuple[str, int] | None:
+    """The name of a column of text, of numbers, and the first row where float64 rounds an integer."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        is_long = pc.fill_null(pc.match_substring_regex(column, _LONG_INTEGER), False)
+        for row in np.flatnonzero(is_long).tolist():
+            if is_rounded(column[row].as_py().strip()):
+                return name, row
+    return None
 
 
 def _warn_of_leading_zeros(path: str, name: str, cell: str, type_: pa.DataType) -> None:

@@ -8,7 +8,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Set
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Self
 
@@ -24,10 +24,13 @@ from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFile
 from tfrecord_io.file_formats.tables.untyped_columns import (
     ADVICE,
     declared_types,
+    has_large,
     inferred_names,
+    is_rounded,
     is_too_large,
     may_be_rounded,
     refuse_rounding,
+    rounding_error,
 )
 from tfrecord_io.format.format_registry import JSON
 from tfrecord_io.options import LIMITS
@@ -56,6 +59,7 @@ _COUNT = re.compile(r"(-?[0-9]+) ((?:milli|micro|nano)?seconds)")
 _NANOSECONDS = {"seconds": 10**9, "milliseconds": 10**6, "microseconds": 10**3, "nanoseconds": 1}
 _BASE64 = pa.struct([(BYTES_KEY, pa.string())])
 _TEXT = re.compile(rb'(?<=[:\[,])(\s*)"(-?Infinity|NaN)"(?=\s*[,\]}])')
+_LONG_INTEGER = re.compile(rb"[:\[,\s-][0-9]{16,}[,\]}\s]")  # beyond which float64 does not have each
 _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _ITEM = None  # of a list, in a path
 _Path = tuple[str | None, ...]
@@ -83,6 +87,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
         )
         raise ValueError(say("{}", f"'{printable(paths[0])}' looks like a COCO file") & advice)
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
+    by_values = {*inferred_names(schema.names, options)}
 
     most_rows = max(1, options.limits.expansion_bytes // (BYTES_PER_CELL * max(1, _width(pa.struct(list(parsed))))))
 
@@ -90,7 +95,9 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
         with closing(open_text_file(source, meter)) as file:
             for block in line_blocks(file, source.path):
                 for part in cut(block, most_rows, source.path):
-                    yield _batch(part, source.path, parsed, schema, unexpected)
+                    batch = _batch(part, source.path, parsed, schema, unexpected)
+                    _refuse_rounded(part, source.path, batch, by_values)
+                    yield batch
 
     return TableSource(files, schema, batches)
 
@@ -169,13 +176,32 @@ def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpe
 
 def _refuse_overflow(block: Block, path: str, schema: pa.Schema) -> None:
     """Raise DecodeError for the first number that is an infinity in the type of its column, by default float64."""
+    for row, name, type_ in _numbers(block, schema, overflowing):
+        reason = f"the number is too large for {type_}"
+        raise DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), advice=ADVICE)
+
+
+def _refuse_rounded(block: Block, path: str, batch: pa.RecordBatch, names: Set[str]) -> None:
+    """Raise DecodeError for the first integer that is rounded, as other values of its column are floats."""
+    columns = zip(batch.schema, batch.columns, strict=True)
+    large = pa.schema([field for field, column in columns if field.name in names and has_large(column)])
+    if not large or not _LONG_INTEGER.search(block.data):
+        return
+    for row, name, _ in _numbers(block, large, rounded):
+        raise rounding_error(path, row, name, large.field(name).type)
+
+
+_Find = Callable[[str, pa.DataType | None], pa.DataType | None]
+
+
+def _numbers(block: Block, schema: pa.Schema, find: _Find) -> Iterator[tuple[int, str, pa.DataType]]:
+    """The rows and names of columns with a number for which `find` returns a type, and this type."""
     types = {field.name: field.type for field in schema}
     rows = _values(block.data, parse_int=_Number, parse_float=_Number)
     for row, value in enumerate(rows, block.row):
         for name, item in value.items() if isinstance(value, dict) else ():
-            if (type_ := overflowing(item, types.get(name))) is not None:
-                reason = f"the number is too large for {type_}"
-                raise DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), advice=ADVICE)
+            if (type_ := found_number(item, types.get(name), find)) is not None:
+                yield row, name, type_
 
 
 def _parse(block: Block, schema: pa.Schema, unexpected: str, path: str) -> pa.Table:
@@ -545,19 +571,29 @@ def numbers_by_path(rows: list[Any]) -> dict[_Path, list[str]]:
     return found
 
 
-def overflowing(value: Any, type_: pa.DataType | None) -> pa.DataType | None:
-    """The type of floats that cannot hold a number in a value of parsed rows; None if there is none."""
+def found_number(value: Any, type_: pa.DataType | None, find: _Find) -> pa.DataType | None:
+    """What `find` returns for the first number, at any level of a value of parsed rows, for which this is a type."""
     if isinstance(value, _Number):
-        of_floats = pa.float64() if type_ is None or not t.is_floating(type_) else type_
-        is_text = type_ is not None and not t.is_primitive(type_)
-        return of_floats if not is_text and is_too_large(value, of_floats) else None
+        return find(value, type_)
     if isinstance(value, list):
         item_type = type_.value_type if type_ is not None and is_list_like(type_) else None
-        return next(filter(None, (overflowing(item, item_type) for item in value)), None)
+        return next(filter(None, (found_number(item, item_type, find) for item in value)), None)
     if isinstance(value, dict):
         children = {child.name: child.type for child in type_} if type_ is not None and t.is_struct(type_) else {}
-        return next(filter(None, (overflowing(item, children.get(name)) for name, item in value.items())), None)
+        return next(filter(None, (found_number(item, children.get(name), find) for name, item in value.items())), None)
     return None
+
+
+def overflowing(number: str, type_: pa.DataType | None) -> pa.DataType | None:
+    """The type of floats that cannot hold a number, by default float64; None if it can, or the column is text."""
+    of_floats = pa.float64() if type_ is None or not t.is_floating(type_) else type_
+    is_text = type_ is not None and not t.is_primitive(type_)
+    return of_floats if not is_text and is_too_large(number, of_floats) else None
+
+
+def rounded(number: str, type_: pa.DataType | None) -> pa.DataType | None:
+    """The type, if it is float64 and rounds an integer."""
+    return type_ if type_ is not None and t.is_float64(type_) and is_rounded(number) else None
 
 
 def has_infinity(array: pa.Array) -> bool:

@@ -1,12 +1,14 @@
 """Types of columns in formats that have none, such as CSV: declared or inferred; numbers that no such type holds.
 
-pyarrow infers float64 for integers beyond int64, which rounds them, and reads some floats as infinities.
+pyarrow infers float64 for integers beyond int64 and for those beside NaN or other floats, which rounds them, and reads
+some floats as infinities.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import DecodeError, SchemaError, printable, say
 from tfrecord_io.file_formats.tables.table_files import SourceOptions
+from tfrecord_io.remedies import Message
 from tfrecord_io.schema.column_selection import apply_overrides, is_glob, matches
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import logical_name
@@ -22,6 +25,7 @@ from tfrecord_io.schema.types import is_list_like
 
 ADVICE = say("declare the types of such columns with {schema_overrides=}, for example as text")
 _BEYOND = 2.0**63
+_EXACT = 2.0**53  # up to which float64 has each integer
 _MOST_DIGITS = 19  # of int64
 _INTEGER = re.compile(r"[+-]?\d+")
 
@@ -82,6 +86,35 @@ def may_be_rounded(column: pa.ChunkedArray | pa.Array) -> bool:
     return bool(whole and pc.any(pc.greater_equal(pc.abs(column), _BEYOND)).as_py())
 
 
+def has_large(array: pa.Array) -> bool:
+    """Whether a float64 of an array, or of one of its fields, is so large that an integer may have been rounded to it.
+
+    >>> has_large(pa.array([[0.5, -(2.0**53)]])), has_large(pa.array([0.5, 1e15, None])), has_large(pa.array([2**53]))
+    (True, False, False)
+    """
+    if t.is_struct(array.type):
+        return any(map(has_large, array.flatten()))
+    if is_list_like(array.type):
+        return has_large(array.flatten())
+    if not t.is_float64(array.type):
+        return False
+    least, most = pc.min_max(array).values()
+    return bool(least.is_valid and (most.as_py() >= _EXACT or least.as_py() <= -_EXACT))
+
+
+def is_rounded(text: str) -> bool:
+    """Whether a number is written as an integer, and float64 has neither that nor a number that is written so.
+
+    >>> is_rounded("9007199254740993"), is_rounded("9007199254740992"), is_rounded("9007199254740993.0")
+    (True, False, False)
+    >>> is_rounded("590295810358705700000")  # as JavaScript writes 2.0**69
+    False
+    """
+    if not _INTEGER.fullmatch(text) or np.isinf(number := float(text)):
+        return False
+    return int(text) not in (int(number), Decimal(repr(number)))
+
+
 def is_too_large(text: str, type_: pa.DataType) -> bool:
     """Whether a number, in digits, is an infinity in a type of floats.
 
@@ -105,10 +138,22 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
         for text in texts:
             digits = text.lstrip("+-0")
             if len(digits) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
-                as_text = str(_as_text(type_)).replace("item: ", "")
-                advice = say("declare the column as text with {schema_overrides=}", schema_overrides={name: as_text})
+                advice = text_advice(name, type_)
                 reason = f"the integer {printable(text, 60)} does not fit int64, and a float64 would round it"
                 raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, advice=advice)
+
+
+def rounding_error(path: str, row: int, name: str, type_: pa.DataType) -> DecodeError:
+    """The error for an integer that `is_rounded`, in a column that is inferred as `type_`."""
+    reason = f"{type_} rounds this integer beyond 2**53: it is the type of the column as it has floats, or NaN"
+    advice = text_advice(name, type_) | "declare the type of floats, which rounds it"
+    return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), advice=advice)
+
+
+def text_advice(name: str, type_: pa.DataType) -> Message:
+    """To declare a column of numbers as text."""
+    as_text = str(_as_text(type_)).replace("item: ", "")
+    return say("declare the column as text with {schema_overrides=}", schema_overrides={name: as_text})
 
 
 def _as_text(type_: pa.DataType) -> pa.DataType:
@@ -116,4 +161,4 @@ def _as_text(type_: pa.DataType) -> pa.DataType:
         return pa.list_(_as_text(type_.value_type))
     if t.is_struct(type_):
         return pa.struct([(child.name, _as_text(child.type)) for child in type_])
-    return pa.string() if t.is_float64(type_) else type_
+    return pa.string() if t.is_floating(type_) else type_
