@@ -52,13 +52,21 @@ def refused(error: type[Exception], *parts: str, by: Callable[[], object]) -> No
         (
             "a.csv",
             lambda path: FRAME.to_csv(path, index=False),
-            "if it is CSV, read it with tfr.convert or pandas.read_csv",
+            "if it is CSV, read it with tfr.convert(…, source_format='csv') or pandas.read_csv",
         ),
-        ("a.parquet", FRAME.to_parquet, "read it with tfr.convert or pandas.read_parquet"),
-        ("a.feather", FRAME.to_feather, "read it with tfr.convert or pandas.read_feather"),
+        ("a.parquet", FRAME.to_parquet, "read it with tfr.convert(…, source_format='parquet') or pandas.read_parquet"),
+        ("a.feather", FRAME.to_feather, "read it with tfr.convert(…, source_format='arrow') or pandas.read_feather"),
         ("a.jsonl", lambda path: FRAME.to_json(path, orient="records", lines=True), "if it is JSON lines, read"),
-        ("a.npy", lambda path: np.save(path, np.arange(6)), "read it with tfr.convert or numpy.load"),
-        ("a.npz", lambda path: np.savez(path, x=np.arange(6)), "if it is .npz, read it with tfr.convert"),
+        (
+            "a.npy",
+            lambda path: np.save(path, np.arange(6)),
+            "read it with tfr.convert(…, source_format='npy') or numpy.load",
+        ),
+        (
+            "a.npz",
+            lambda path: np.savez(path, x=np.arange(6)),
+            "if it is .npz, read it with tfr.convert(…, source_format='npz')",
+        ),
     ],
 )
 def test_a_file_of_another_format(
@@ -66,7 +74,11 @@ def test_a_file_of_another_format(
 ) -> None:
     write(name)
     refused(tfr.errors.CorruptRecordError, f"{name}: ", "not TFRecord: looks like", advice, by=lambda: read(name))
-    tfr.convert(name, "converted.tfrecord")  # the advice works
+    plain = Path(name).rename("plain")  # the advice works without a suffix, too
+    with pytest.raises(tfr.errors.CorruptRecordError) as caught:
+        tfr.convert(plain, "converted.tfrecord")
+    (key,) = re.findall(r"tfr\.convert\(…, source_format='(\w+)'\)", str(caught.value))
+    tfr.convert(plain, "converted.tfrecord", source_format=key)
     assert tfr.count("converted.tfrecord") > 0
 
 

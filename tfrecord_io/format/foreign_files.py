@@ -72,7 +72,7 @@ def reader_advice(kind: str) -> str | None:
     """What reads a format that `looks_like` has named; None if nothing of this package and its dependencies does.
 
     >>> reader_advice("a NumPy .npy file")
-    'read it with tfr.convert or numpy.load'
+    "read it with tfr.convert(…, source_format='npy') or numpy.load"
     """
     return next((row.advice for row in FORMATS if kind in row.looks), None)
 

@@ -159,7 +159,8 @@ _CODE = "tfrecord_io.file_formats."
 def by_convert(name: str, other: str = "") -> Message:
     """What reads a file of another format, and in Python `other`, too."""
     or_other = Call(f" or {other}" if other else "", "")
-    return say("read it with {}{}", Call("tfr.convert", f"tfr convert --from {name}"), or_other)
+    convert = Call(f"tfr.convert(…, source_format={name!r})", f"tfr convert --from {name}")
+    return say("read it with {}{}", convert, or_other)
 
 
 TFRECORD = Format(
