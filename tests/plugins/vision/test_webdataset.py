@@ -63,8 +63,8 @@ def test_directories_hidden_members_and_several_archives(tmp_path: Path, bucket:
 
 
 def test_samples_whose_names_begin_with_underscores(tmp_path: Path) -> None:
-    """As the identifiers of YouTube and the names of cameras do."""
-    rows = [{"__key__": key, "jpg": b"1"} for key in ("_DSC0001", "a/__x", "_/a", "-a")]
+    """As the identifiers of YouTube and the names of cameras do, and those of the members of `tar c .` with a dot."""
+    rows = [{"__key__": key, "jpg": b"1"} for key in ("_DSC0001", "a/__x", "_/a", "-a", "./1", "./a/1")]
     archive(tmp_path / "a.tar", [(f"{row['__key__']}.jpg", row["jpg"]) for row in rows])
     tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == rows
@@ -161,6 +161,7 @@ def test_keys_are_text_or_integers(tmp_path: Path, type_: str, keys: list[Any]) 
         ({"jpg": [b"a"], "x/y": [b"a"]}, "names of columns become suffixes"),
         ({"jpg": [b"a"], "x": [1.5]}, "names of columns become suffixes"),
         ({"jpg": [b"a"], "__key__": ["../a"]}, "cannot be used"),
+        ({"jpg": [b"a"], "__key__": ["./../a"]}, "cannot be used"),
         ({"jpg": [b"a", b"b"], "__key__": ["a", "a"]}, "that of the sample before it"),
         ({"jpg": [b"a"], "__key__": [b"\xff"]}, "is not text in UTF-8"),
         ({"jpg": [b"a"], "__key__": [1.5]}, "cannot be stored"),

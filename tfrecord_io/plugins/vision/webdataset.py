@@ -231,7 +231,8 @@ class TarWriter:
         columns = [(name, _encoder(batch.schema.field(name).type), batch.column(name)) for name in names if name != KEY]
         for row, key in enumerate(keys):
             key = f"{self._rows:08d}" if key is None else _key_text(key, self._rows)
-            reason = refused(key) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
+            below = key.removeprefix("./")  # as in archives that tar makes of the folder "."
+            reason = refused(below) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
             if reason is None and key == self._last:
                 reason = "it is that of the sample before it"
             if reason is not None:
