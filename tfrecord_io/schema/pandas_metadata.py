@@ -17,6 +17,7 @@ KEY = b"pandas"
 FEATURES_KEY = b"huggingface"
 _UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
 _SPARSE = "tfrecord_io.sparse"  # in the metadata of a column's entry: the value that is left out
+_ARROW = "tfrecord_io.arrow"  # the dtype of Arrow that a column is read with
 _PARTS: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
 
 
@@ -118,6 +119,25 @@ def sparse_fill(entry: Mapping[str, Any]) -> float | None:
     if fill == "nan":
         return math.nan
     return fill if isinstance(fill, int | float) else None
+
+
+def arrow_entry(type_: pa.DataType) -> dict[str, Any]:
+    """What the entry says of a column of pandas' dtype of an Arrow type, which is read back as `type_`.
+
+    Where pandas does not find the dtype by its name, pyarrow fails on it, and says "object" of decimals.
+    """
+    return {"numpy_type": "object", "metadata": {_ARROW: f"{type_}[pyarrow]"}}
+
+
+def stated_dtype(entry: Mapping[str, Any]) -> str | None:
+    """The name of a column's dtype, by its entry in `frame_description`.
+
+    >>> stated_dtype({"numpy_type": "int64", "metadata": None})
+    'int64'
+    """
+    metadata = entry.get("metadata")
+    of_arrow = metadata.get(_ARROW) if isinstance(metadata, dict) else None
+    return of_arrow if isinstance(of_arrow, str) else entry.get("numpy_type")
 
 
 def describe_both(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:

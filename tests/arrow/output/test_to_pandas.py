@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,37 @@ def test_dtypes_of_nested_arrow_types_come_back(array: pa.Array) -> None:
     frame = pd.DataFrame({"x": pd.array(array, dtype=pd.ArrowDtype(array.type)), "n": [1, 2]})
     same(frame)
     same(frame.set_index("n"))
+
+
+@pytest.mark.parametrize(
+    ("array", "read"),
+    [
+        (pa.array([Decimal("1.50"), None], pa.decimal128(10, 2)), pa.decimal128(10, 2)),
+        (pa.array([Decimal("1.50"), None], pa.decimal256(50, 2)), pa.decimal256(50, 2)),
+        (pa.array([[1], None], pa.large_list(pa.int64())), pa.list_(pa.int64())),
+        (pa.array([["a"], None], pa.list_(pa.large_string())), pa.list_(pa.string())),
+        (
+            pa.array([{"a": ["b"]}], pa.struct({"a": pa.large_list(pa.string())})),
+            pa.struct({"a": pa.list_(pa.string())}),
+        ),
+        (pa.array([[1], None], pa.list_view(pa.int64())), pa.list_(pa.int64())),
+        (pa.array([1, 1, None], pa.run_end_encoded(pa.int32(), pa.int64())), pa.int64()),
+        (pa.array(["a"], pa.dictionary(pa.int8(), pa.large_string())), pa.dictionary(pa.int8(), pa.string())),
+    ],
+    ids=lambda each: str(each) if isinstance(each, pa.DataType) else "",
+)
+def test_arrow_dtypes_without_a_name_in_pandas_come_back_from_files(
+    array: pa.Array, read: pa.DataType, tmp_path: Path
+) -> None:
+    """Those with 64-bit offsets and run-ends as the column is read."""
+    frame = pd.DataFrame({"x": pd.arrays.ArrowExtensionArray(array), "y": 1})
+    expected = pd.DataFrame({"x": pd.array(array.to_pylist(), dtype=pd.ArrowDtype(read)), "y": 1})
+    tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+    pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "a.tfrecord"), expected)
+    assert len(tfr.read_table(tmp_path / "a.tfrecord").to_pandas()) == len(array)  # pyarrow knows no such names
+    if pa.types.is_decimal(read):
+        tfr.write_tfrecord(frame.set_index("x"), tmp_path / "b.tfrecord")
+        pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "b.tfrecord"), expected.set_index("x"))
 
 
 @pytest.mark.parametrize(

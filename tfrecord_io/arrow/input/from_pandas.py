@@ -25,8 +25,8 @@ from tfrecord_io.arrow.input.from_arrays import (
 from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import EncodeError, SchemaWarning, printable, warn
-from tfrecord_io.schema.pandas_metadata import frame_description, sparse_entry, with_entries
-from tfrecord_io.schema.types import is_list_like, value_type
+from tfrecord_io.schema.pandas_metadata import arrow_entry, frame_description, sparse_entry, with_entries
+from tfrecord_io.schema.types import is_list_like, restored_type, value_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +74,7 @@ def table_of_frame(
     _refuse_mixed_levels(frame, table)
     _warn_of_labels(frame, table)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
+    changes |= _arrow_entries(frame, table)
     changes |= {table.field(i).name: {"numpy_type": "object"} for i in found}
     if changes:
         table = table.replace_schema_metadata(with_entries(table.schema, changes).metadata)
@@ -192,6 +193,21 @@ def _refuse_mixed_levels(frame: pd.DataFrame, table: pa.Table) -> None:
         level = index.get_level_values(at - begin)
         if is_object_dtype(level.dtype):
             refuse_mixture(table.field(at).name, level, table.field(at).type)
+
+
+def _arrow_entries(frame: pd.DataFrame, table: pa.Table) -> dict[str, dict[str, Any]]:
+    """The entries of columns and levels of the index whose dtypes, of Arrow, pandas does not find by their names."""
+    from tfrecord_io.arrow.output.to_pandas import restores
+
+    levels = range(table.num_columns - frame.shape[1])
+    dtypes = [*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]
+    entries = {}
+    for at, dtype in enumerate(dtypes):
+        if type(dtype).__name__ == "ArrowDtype":
+            type_ = restored_type(dtype.pyarrow_dtype)
+            if not restores(str(dtype), type_):
+                entries[table.field(at).name] = arrow_entry(type_)
+    return entries
 
 
 def _culprit(frame: pd.DataFrame) -> Exception | None:

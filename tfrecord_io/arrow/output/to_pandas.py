@@ -31,6 +31,7 @@ from tfrecord_io.schema.pandas_metadata import (
     is_unnamed,
     lost_levels,
     sparse_fill,
+    stated_dtype,
     stored_index,
 )
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
@@ -260,7 +261,7 @@ def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) 
 
     entries, by_type = [], not stated["columns"]
     for at, field in enumerate(table.schema):
-        dtype = _dtype_name(field, table, at, stated["columns"].get(field.name, {}).get("numpy_type"))
+        dtype = _dtype_name(field, table, at, _stated_dtype(field, stated))
         if dtype != "object" and not (by_type and dtype == "str"):
             names = {"name": field.name, "field_name": field.name}
             entries.append({**names, "pandas_type": "object", "numpy_type": dtype, "metadata": None})
@@ -293,7 +294,7 @@ def _own_columns(
             own[at] = _without_axes(table, at) if is_scalar else _cells(table, at)
         elif backend == "pyarrow" or _is_restored(field, stated):
             continue
-        elif stated["columns"].get(field.name, {}).get("numpy_type") == f"{field.type}[pyarrow]":
+        elif _stated_dtype(field, stated) == f"{field.type}[pyarrow]":
             own[at] = _undescribed(field.name, column, "pyarrow")  # of a dtype that pandas does not find by its name
         elif is_bool8(field.type):  # which pyarrow makes integers, or floats if one is missing
             own[at] = _undescribed(field.name, column.cast(pa.bool_()), backend)
@@ -509,7 +510,7 @@ def _rarely_repeats(array: pa.Array) -> bool:
 
 
 def _stays_object(field: pa.Field, stated: Mapping[str, Any]) -> bool:
-    return bool(stated["columns"].get(field.name, {}).get("numpy_type", "object") == "object")
+    return _stated_dtype(field, stated) in (None, "object")
 
 
 def _is_plain_number(type_: pa.DataType) -> bool:
@@ -519,7 +520,7 @@ def _is_plain_number(type_: pa.DataType) -> bool:
 def _dtype_name(field: pa.Field, table: pa.Table, at: int, stated: str | None) -> str:
     """Name of the dtype of column `at`; "object" means that Arrow chooses."""
     type_ = field.type
-    if stated is not None and _restores(stated, type_):
+    if stated is not None and restores(stated, type_):
         return stated
     if t.is_integer(type_) and table.column(at).null_count:
         return _masked_integer(type_)
@@ -534,7 +535,7 @@ def _masked_integer(type_: pa.DataType) -> str:
     return ("UInt" if t.is_unsigned_integer(type_) else "Int") + str(type_.bit_width)
 
 
-def _restores(stated: str, type_: pa.DataType) -> bool:
+def restores(stated: str, type_: pa.DataType) -> bool:
     """Whether `stated` names an extension dtype that values of `type_` can be."""
     import pandas as pd
 
@@ -556,8 +557,12 @@ def _restores(stated: str, type_: pa.DataType) -> bool:
 
 def _is_restored(field: pa.Field, stated: Mapping[str, Any]) -> bool:
     """Whether a column gets the dtype that is `stated` for it."""
-    dtype = stated["columns"].get(field.name, {}).get("numpy_type", "object")
-    return dtype != "object" and _restores(dtype, field.type)
+    dtype = _stated_dtype(field, stated)
+    return dtype not in (None, "object") and restores(dtype, field.type)
+
+
+def _stated_dtype(field: pa.Field, stated: Mapping[str, Any]) -> str | None:
+    return stated_dtype(stated["columns"].get(field.name, {}))
 
 
 def _text_mapper() -> Callable[[pa.DataType], Any] | None:
