@@ -15,7 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.image_columns import ImageColumns
 from tfrecord_io.arrays.representation import TableRepresentation, pad_value, representation_options, varies
-from tfrecord_io.arrow.buffers import empty_table, int64_array, offsets_of
+from tfrecord_io.arrow.buffers import empty_table, int64_array, offset_dtype, offsets_of
 from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
@@ -211,7 +211,7 @@ def _cut(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Arr
     values, missing = lists.flatten(), lists.is_null()
     if layout.length is None:
         at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        offsets = pa.array(offsets_of(lengths)).cast(pa.int64() if t.is_large_list(lists.type) else pa.int32())
+        offsets = pa.array(offsets_of(lengths).astype(offset_dtype(lists.type)))
         return type(lists).from_arrays(offsets, values.take(int64_array(at)), type=lists.type, mask=missing), lengths
     if (lengths > layout.length).any():
         row, advice = int((lengths > layout.length).argmax()), say("pass {max_length=} to truncate longer ones")

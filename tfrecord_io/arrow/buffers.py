@@ -15,7 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.feature_types import Layout
-from tfrecord_io.schema.types import types_within
+from tfrecord_io.schema.types import has_wide_offsets, types_within
 
 # ---- NumPy to Arrow
 
@@ -44,8 +44,7 @@ def variable_width(
     type_: pa.DataType, count: int, nulls: int, validity: Array | None, offsets: Array, values: Array
 ) -> pa.Array:
     """An array of (large_)binary or (large_)string over `values`; 32-bit offsets are widened where the type asks."""
-    large = type_ == pa.large_binary() or type_ == pa.large_string()
-    offsets = offsets.astype(np.int64 if large else np.int32, copy=False)
+    offsets = offsets.astype(offset_dtype(type_), copy=False)
     buffers = [_validity(nulls, validity), pa.py_buffer(offsets), pa.py_buffer(values)]
     return pa.Array.from_buffers(type_, count, buffers, nulls)
 
@@ -54,7 +53,7 @@ def list_array(
     type_: pa.DataType, rows: int, nulls: int, validity: Array | None, offsets: Array, values: pa.Array
 ) -> pa.Array:
     """An array of list or large_list that cuts `values` into rows."""
-    offsets = offsets.astype(np.int64 if t.is_large_list(type_) else np.int32, copy=False)
+    offsets = offsets.astype(offset_dtype(type_), copy=False)
     buffers = [_validity(nulls, validity), pa.py_buffer(offsets)]
     return pa.Array.from_buffers(type_, rows, buffers, nulls, children=[values])
 
@@ -95,8 +94,18 @@ def number_view(array: pa.Array) -> Array:
     return typed_view(array.buffers()[1], dtype, array.offset, len(array))
 
 
-def offset_view(array: pa.Array, dtype: np.dtype) -> Array:
+def offset_dtype(type_: pa.DataType) -> np.dtype:
+    """The dtype of the offsets of lists, maps, text or bytes.
+
+    >>> offset_dtype(pa.large_string()), offset_dtype(pa.list_(pa.int8()))
+    (dtype('int64'), dtype('int32'))
+    """
+    return np.dtype(np.int64 if has_wide_offsets(type_) else np.int32)
+
+
+def offset_view(array: pa.Array) -> Array:
     """The offsets of a list or binary array, one more than it has slots. A view."""
+    dtype = offset_dtype(array.type)
     if len(array) == 0:  # Arrow allows such an array to have no offsets at all
         return np.zeros(1, dtype)
     return typed_view(array.buffers()[1], dtype, array.offset, len(array) + 1)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, typed_view, valid_mask
+from tfrecord_io.arrow.buffers import number_view, offset_dtype, offset_view, offsets_of, typed_view, valid_mask
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.remedies import Written
@@ -162,7 +162,7 @@ def _extents(array: pa.Array) -> tuple[Array, Array]:
         return np.arange(begin, begin + count, dtype=np.int64) * size, np.full(count, size, np.int64)
     buffers = array.buffers()
     if is_list_view(array.type):
-        width = np.dtype(np.int32 if t.is_list_view(array.type) else np.int64)
+        width = offset_dtype(array.type)
         starts, lengths = (typed_view(buffer, width, begin, count) for buffer in buffers[1:3])
         return starts.astype(np.int64), lengths.astype(np.int64)
     offsets = _list_offsets(array)
@@ -170,8 +170,7 @@ def _extents(array: pa.Array) -> tuple[Array, Array]:
 
 
 def _list_offsets(array: pa.Array) -> Array:
-    width = np.dtype(np.int32 if t.is_list(array.type) else np.int64)
-    return offset_view(array, width).astype(np.int64, copy=False)
+    return offset_view(array).astype(np.int64, copy=False)
 
 
 def _plain(array: pa.Array, rows: Rows) -> pa.Array:

@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, number_view, offset_view, offsets_of, valid_mask
+from tfrecord_io.arrow.buffers import (
+    bitmap_of,
+    fixed_width,
+    number_view,
+    offset_dtype,
+    offset_view,
+    offsets_of,
+    valid_mask,
+)
 from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
@@ -132,7 +140,7 @@ class _Parts:
                 index = (offsets[:-1, None] + np.arange(size)).reshape(-1)
                 values = values.take(pa.array(index, mask=np.repeat(~valid, size)))
             return pa.Array.from_buffers(type_, slots.count, [_bitmap(valid)], children=[values]), valid
-        width = np.int64 if t.is_large_list(type_) else np.int32
+        width = offset_dtype(type_)
         self._refuse(offsets[1:] > np.iinfo(width).max, offsets[1:], slots, feature, "is too many items for one batch")
         buffers = [_bitmap(valid), pa.py_buffer(offsets.astype(width, copy=False))]
         return pa.Array.from_buffers(type_, slots.count, buffers, children=[values]), valid
@@ -257,7 +265,7 @@ def _lengths(column: pa.Array) -> Array:
 def _offsets(column: pa.Array) -> Array:
     """Where the values of each row begin, from 0 on, and the end; null rows have none."""
     if not t.is_fixed_size_list(column.type):
-        return offset_view(column, np.dtype(np.int64 if t.is_large_list(column.type) else np.int32))
+        return offset_view(column)
     valid = valid_mask(column)
     return offsets_of((np.ones(len(column), np.int64) if valid is None else valid) * column.type.list_size)
 
@@ -338,7 +346,7 @@ def _keys(column: pa.Array) -> list[pa.Array]:
         offsets = offsets_of(present)
     if not t.is_primitive(values.type):  # text, bytes, decimals
         values = values.cast(pa.large_string() if t.is_decimal(values.type) else pa.large_binary())
-        ends = offset_view(values, np.dtype(np.int64))
+        ends = offset_view(values)
         keys.append(_cells(np.diff(ends), offsets))
         data = values.buffers()[2]
         whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)

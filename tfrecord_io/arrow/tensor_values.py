@@ -280,7 +280,7 @@ def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, v
         row = int(rows[missing.argmax()])
         raise EncodeError("a tensor without values or without a shape", record=row, advice="make the whole row null")
     shapes = np.asarray(axes).astype(np.int64).reshape(len(sizes), ndim)
-    begins = offset_view(lists, np.dtype(np.int32)).astype(np.int64)
+    begins = offset_view(lists).astype(np.int64)
     values = lists.values.slice(int(begins[0]), int(begins[-1] - begins[0]))
     begins -= begins[0]
     if values.null_count:

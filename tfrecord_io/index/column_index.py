@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrow.buffers import int64_array, offset_dtype
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError, say
@@ -99,8 +99,9 @@ def _buffers(array: pa.Array) -> list[bytes]:
     parts = [] if array.null_count == 0 else [validity[: _bits(len(array))]]
     if not is_variable(array.type):
         return [*parts, others[0][: _fixed_size(array.type, len(array))]]
-    offsets = others[0][: _offset_bytes(array.type) * (len(array) + 1)]
-    end = int.from_bytes(offsets[-_offset_bytes(array.type) :], "little")
+    width = offset_dtype(array.type).itemsize
+    offsets = others[0][: width * (len(array) + 1)]
+    end = int.from_bytes(offsets[-width:], "little")
     return [*parts, offsets, others[1][:end]]
 
 
@@ -169,16 +170,12 @@ def _known_sizes(type_: pa.DataType, shape: ChunkShape) -> list[int]:
     if not is_variable(type_):
         return [*sizes, _fixed_size(type_, shape.rows)]
     if shape.values < 0:
-        return [*sizes, _offset_bytes(type_) * (shape.rows + 1)]
-    return [*sizes, _INDEX_BYTES * shape.rows, _offset_bytes(type_) * (shape.values + 1)]
+        return [*sizes, offset_dtype(type_).itemsize * (shape.rows + 1)]
+    return [*sizes, _INDEX_BYTES * shape.rows, offset_dtype(type_).itemsize * (shape.values + 1)]
 
 
 def _fixed_size(type_: pa.DataType, rows: int) -> int:
     return -(-type_.bit_width * rows // 8)
-
-
-def _offset_bytes(type_: pa.DataType) -> int:
-    return 8 if t.is_large_string(type_) or t.is_large_binary(type_) else 4
 
 
 def _bits(rows: int) -> int:

@@ -33,6 +33,7 @@ from tfrecord_io.schema.types import (
     EXTENSIONS,
     PANDAS_ADVICE,
     UnsupportedType,
+    has_wide_offsets,
     is_bytes,
     is_list_like,
     is_text,
@@ -618,7 +619,7 @@ def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
     if t.is_run_end_encoded(type_):
         return _rebuilt(type_.value_type, narrow)
     if is_list_like(type_):
-        is_large = not narrow and (t.is_large_list(type_) or t.is_large_list_view(type_))
+        is_large = not narrow and has_wide_offsets(type_)
         item = child(type_.value_field)
         return (
             relist(type_, item) if t.is_fixed_size_list(type_) else pa.large_list(item) if is_large else pa.list_(item)

@@ -35,6 +35,7 @@ _PLAIN = {  # by type id: the feature type, and the bytes of a null row
 }
 _NOT_PLAIN = (None, None)
 _LARGE = (pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY)
+_WIDE = frozenset({*_LARGE, pa.lib.Type_LARGE_LIST, pa.lib.Type_LARGE_LIST_VIEW})
 
 # The extension types that are written as their storage and restored; see also schema.embedded.
 EXTENSIONS = ("arrow.bool8", "arrow.json", "arrow.uuid")
@@ -172,6 +173,11 @@ def is_list_view(type: pa.DataType) -> bool:
     return bool(t.is_list_view(type) or t.is_large_list_view(type))
 
 
+def has_wide_offsets(type: pa.DataType) -> bool:
+    """Whether `type`, of text, bytes or lists, has offsets of 64 bits."""
+    return type.id in _WIDE
+
+
 def is_bool8(type: pa.DataType) -> bool:
     """Whether `type` is the extension type of bools in bytes, whose storage is int8."""
     return isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.bool8"
@@ -283,7 +289,7 @@ def null_bytes(type: pa.DataType) -> int:
     try:
         return int(max(type.bit_width // 8, 1))
     except ValueError:  # the offsets of values of any length
-        return 8 if t.is_large_list(type) or t.is_large_string(type) or t.is_large_binary(type) else 4
+        return 8 if has_wide_offsets(type) else 4
 
 
 def is_restored_as_it_is(type: pa.DataType) -> bool:

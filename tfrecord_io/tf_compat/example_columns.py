@@ -185,7 +185,7 @@ class RecordColumn(OpenPlainFile):
         self._chunks: list[_Chunk] = []
         row = 0
         for array in filter(len, arrays):
-            offsets = offset_view(array, np.dtype(np.int64 if t.is_large_binary(array.type) else np.int32))
+            offsets = offset_view(array)
             bounds, valid = offsets.astype(np.int64), valid_mask(array)
             lengths = np.diff(bounds)
             if valid is not None:

@@ -303,7 +303,7 @@ def _items(array: pa.Array) -> RunArray | None:
     if array.null_count:
         return None
     if _is_bytes(array.type):
-        offsets = offset_view(array, np.dtype(np.int64))
+        offsets = offset_view(array)
         if offsets[-1] - offsets[0] < _SHORT_BYTES * len(array):  # each would cost more than what is copied
             return None
         return typed_view(array.buffers()[2], np.dtype(np.uint8), 0, int(offsets[-1])), offsets
@@ -312,7 +312,7 @@ def _items(array: pa.Array) -> RunArray | None:
     if dtype is None or array.values.null_count:
         return None
     rows = np.arange(array.offset, array.offset + len(array) + 1)
-    offsets = rows * array.type.list_size if is_fixed else offset_view(array, np.dtype(np.int64))
+    offsets = rows * array.type.list_size if is_fixed else offset_view(array)
     return number_items(array.values, dtype), offsets
 
 
@@ -340,7 +340,7 @@ def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if t.is_dictionary(array.type):
         return array.dictionary_decode().cast(type_)
     if t.is_list(array.type) and not array.null_count:  # a cast copies the values
-        offsets, values = offset_view(array, np.dtype(np.int32)).astype(np.int64), array.values
+        offsets, values = offset_view(array).astype(np.int64), array.values
         if values.type != type_.value_type:
             begin, end = int(offsets[0]), int(offsets[-1])
             values, offsets = _widened(values.slice(begin, end - begin), type_.value_type), offsets - begin

@@ -32,6 +32,7 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed, without_permutation
 from tfrecord_io.schema.types import (
     UnsupportedType,
+    has_wide_offsets,
     is_list_like,
     is_list_view,
     is_text,
@@ -262,7 +263,7 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
         child = type_.value_field.with_type(handed_type(type_.value_type))
         if t.is_fixed_size_list(type_):
             return pa.list_(child, type_.list_size)
-        return pa.large_list(child) if t.is_large_list(type_) or t.is_large_list_view(type_) else pa.list_(child)
+        return pa.large_list(child) if has_wide_offsets(type_) else pa.list_(child)
     if t.is_dictionary(type_):
         return pa.dictionary(type_.index_type, handed_type(type_.value_type), type_.ordered)
     return value_type(type_)

@@ -347,8 +347,7 @@ def bytes_values(array: pa.Array) -> tuple[Array, Array]:
         width = array.type.byte_width
         offsets = np.arange(len(array) + 1, dtype=np.int64) * width
         return whole[array.offset * width :][: offsets[-1]], offsets
-    wide = t.is_large_string(array.type) or t.is_large_binary(array.type)
-    offsets = offset_view(array, np.dtype(np.int64 if wide else np.int32))
+    offsets = offset_view(array)
     begin, end = offsets[0], offsets[-1]
     return whole[begin:end], offsets - begin if begin else offsets
 

@@ -146,7 +146,7 @@ class Conformer:
             raise _other_type(column.type, type_, field)
         if t.is_fixed_size_list(column.type):
             column = column.cast(pa.list_(column.type.value_type))
-        offsets = offset_view(column, np.dtype(np.int64 if t.is_large_list(column.type) else np.int32))
+        offsets = offset_view(column)
         items = column.values.slice(offsets[0], offsets[-1] - offsets[0])
         offsets = (offsets - offsets[0]).astype(np.int32)
         try:
@@ -315,11 +315,11 @@ class _Field:
         field = self._field
         if not field.repeated:
             return self._values(column, valid_mask(column), skips_default=not field.presence)
-        offsets = offset_view(column, np.dtype(np.int32)).astype(np.int64)
+        offsets = offset_view(column).astype(np.int64)
         mask = valid_mask(column)
         if mask is not None and np.any(np.diff(offsets)[~mask]):  # hidden under nulls
             column = column.take(pa.array(np.arange(len(column)), mask=~mask))
-            offsets = offset_view(column, np.dtype(np.int32)).astype(np.int64)
+            offsets = offset_view(column).astype(np.int64)
         items = column.values.slice(offsets[0], offsets[-1] - offsets[0])
         offsets -= offsets[0]
         try:
@@ -346,7 +346,7 @@ class _Field:
         if field.scalar is None:
             return self._messages(column, mask)
         if field.scalar.dtype is None:
-            offsets = offset_view(column, np.dtype(np.int32)).astype(np.int64)
+            offsets = offset_view(column).astype(np.int64)
             lengths = np.diff(offsets)
             if skips_default:
                 mask = lengths > 0 if mask is None else mask & (lengths > 0)

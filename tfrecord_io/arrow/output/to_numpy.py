@@ -345,7 +345,7 @@ def _number_lists(array: pa.Array, field: pa.Field) -> Ragged | None:
         return None
     if array.null_count or (values := plain_numbers(array.values)) is None:
         return None
-    offsets = offset_view(array, np.dtype(np.int64 if t.is_large_list(array.type) else np.int32))
+    offsets = offset_view(array)
     begin, end = offsets[[0, -1]].tolist()
     return Ragged(values[begin:end], offsets.astype(np.int64) - begin)
 
@@ -468,8 +468,7 @@ def bytes_rows(arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
 
 
 def _slots(array: pa.Array) -> BytesSlots:
-    large = t.is_large_string(array.type) or t.is_large_binary(array.type)
-    offsets = offset_view(array, np.dtype(np.int64 if large else np.int32))
+    offsets = offset_view(array)
     data = array.buffers()[2]
     content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return content, offsets, valid_mask(array)
