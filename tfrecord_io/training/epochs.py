@@ -58,6 +58,15 @@ class Share:
         """How many rows these are."""
         return -(-rows // self.workers) if self.uneven == "pad" else rows // self.workers
 
+    def surplus(self, rows: int) -> int:
+        """How many rows that no worker delivers the last one reads, to compare the last file with the count, too.
+
+        >>> [Share(worker, 3, "drop").surplus(5) for worker in range(3)]
+        [0, 0, 2]
+        """
+        size = self.size(rows)
+        return max(0, rows - size * self.workers) if size and self.worker == self.workers - 1 else 0
+
 
 class Epochs(ABC):
     """The rows of every epoch of a source, those of one worker."""

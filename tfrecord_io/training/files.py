@@ -172,7 +172,7 @@ class FileEpochs(Epochs):
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
             readers, size = (open_as_it_is(scan) for scan, _ in runs), self._share.size(self._rows())
-            bounds, expected = [of_files for _, of_files in runs], size + self._surplus
+            bounds, expected = [of_files for _, of_files in runs], size + self._share.surplus(self._rows())
             return FilesReader(self._delivered, readers, begin, limit=size, expected=expected, bounds=bounds)
         options = self._scan.options
         begin = max(options.offset, begin)
@@ -228,7 +228,7 @@ class FileEpochs(Epochs):
         bounds = offsets_of(np.array([self._counts[i] for i in order], np.int64))
         ends, runs = bounds[1:], []
         for first, last in self._share.runs(self._rows()):
-            last += self._surplus
+            last += self._share.surplus(self._rows())
             skipped = min(begin, last - first)
             first, begin = first + skipped, begin - skipped
             if first == last:
@@ -241,13 +241,6 @@ class FileEpochs(Epochs):
             of_files = bounds[files[0] : files[-1] + 2] - first
             runs.append((self._scan.over(sources, offset=offset, limit=limit), of_files))
         return runs
-
-    @property
-    def _surplus(self) -> int:
-        """How many rows that no worker delivers the last one reads, to compare the last file with the count, too."""
-        share, rows = self._share, self._rows()
-        size = share.size(rows)
-        return max(0, rows - size * share.workers) if size and share.worker == share.workers - 1 else 0
 
     def _rows(self) -> int:
         """The number of records of one epoch, of all workers together."""

@@ -235,9 +235,11 @@ class WindowEpochs(Epochs):
         self.episodes = FileEpochs(windows.episodes, of_all, seed)
         self.warnings, self.damage = self.episodes.warnings, self.episodes.damage
         self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
+        self.surplus = 0
         if counts is not None:
             self.episodes.records = counts.records
             self.runs = self._share.runs(sum(counts.windows))
+            self.surplus = self._share.surplus(sum(counts.windows))
 
     def open(self, position: IteratorPosition) -> WindowReader:
         return WindowReader(self, position.epoch, position.begin)
@@ -289,26 +291,26 @@ class WindowReader(EpochReader):
 
     def _read(self) -> Generator[NumberedBatch]:
         for run, (first, last) in enumerate(self._epochs.runs[self._first_run :], self._first_run):
-            shift = run * self._per_run
+            shift, end = run * self._per_run, last and last + self._epochs.surplus
             begin = max(0, (self._begin >> _BITS) - shift)
             episodes, self._file, self._ordinal = self._epochs.opened(self._epoch, begin, first)
             self._opened.append(episodes)
             for batch in episodes:
                 yield from self._windows(batch, shift, first, last)
                 self.next = max(self.next, (int(batch.numbers[-1]) + shift + 1) << _BITS)
-                if last is not None and self._is_read(last):
+                if end is not None and self._is_read(end):
                     break
             episodes.raise_error()
-            if last is not None:
+            if end is not None:
                 episodes.close()
-                if not self._is_read(last):
+                if not self._is_read(end):
                     self._compare(self._ends[0][-1:], np.zeros(1, np.int64))
 
-    def _is_read(self, last: int) -> bool:
-        """Whether the windows before the `last` have been read, and the files that end there compared."""
+    def _is_read(self, end: int) -> bool:
+        """Whether the windows before the `end` have been read, and the files that end there compared."""
         counted = self._ends[1]
-        at = int(counted.searchsorted(last, side="right")) - 1
-        return self._ordinal >= last and (counted[at] < last or self._file >= at)
+        at = int(counted.searchsorted(end, side="right")) - 1
+        return self._ordinal >= end and (counted[at] < end or self._file >= at)
 
     def _compare(self, numbers: Array, windows: Array) -> None:
         """Compare the windows of the files that end before some episodes with the count; these have so many windows."""
