@@ -306,6 +306,15 @@ def test_no_two_files_are_copied_to_one_name(tmp_path: Path) -> None:
         assert not (tmp_path / "e").exists()
 
 
+def test_question_marks_in_names_are_not_the_query_of_an_address(s3: Bucket, tmp_path: Path) -> None:
+    names = ["a?v=1.tfrecord", "a?v=2.tfrecord"]
+    for name in names:
+        tfr.write_tfrecord({"x": [1]}, s3.url(name), storage_options=s3.storage_options, write_index=True)
+    paths = tfr.dataset([*map(s3.url, names)], storage_options=s3.storage_options)
+    tfr.copy(paths, tmp_path / "d")
+    assert {path.name for path in (tmp_path / "d").iterdir()} == {*names, *(f"{name}.index" for name in names)}
+
+
 def test_a_directory_without_a_manifest_with_its_files_of_tfds(tmp_path: Path) -> None:
     tfr.formats.write_tfds({"x": [1, 2, 3], "y": [b"a", b"b", b"c"]}, tmp_path / "d/1.0.0")
     for name in ("notes.md", "sub/more.txt"):

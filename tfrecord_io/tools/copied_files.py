@@ -30,6 +30,7 @@ from tfrecord_io.storage.paths.file_names import (
 )
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, Manifests, parse_manifest
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files, resolve_inputs
+from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.paths.sniff_files import files_with_records
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
 from tfrecord_io.tools.copied_dataset import Listing
@@ -183,7 +184,7 @@ def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[t
             version = source.shard.manifest
             shards.setdefault((version.path, version.id), []).append(source)
             continue
-        name = source.path.split("?")[0].rpartition("/")[2] if source.remote else os.path.basename(source.path)
+        name = without_query(source.path).rpartition("/")[2] if source.remote else os.path.basename(source.path)
         found.files.append((name, source))
         found.others += [(each.rpartition("/")[2], index) for each, index in _indexes_beside(source)]
 
