@@ -53,6 +53,24 @@ def test_folders(tmp_path: Path, key: Any) -> None:
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.parametrize("other", ["info.json", "train.parquet", "train.npy"])
+def test_a_folder_with_files_of_several_formats_needs_a_choice(tmp_path: Path, other: str) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    (folder / "train.csv").write_text("x\n1\n2\n")
+    (folder / "more.tsv").write_text("x\n3\n")  # which is CSV, too
+    for hidden in (".info.json", "_info.json"):
+        (folder / hidden).write_text("{}\n")
+    tfr.convert(folder, tmp_path / "0.tfrecord")
+    (folder / other).write_text('{"name": "d"}\n')
+    with pytest.raises(ValueError, match=r"several formats: '.*' is .* and '.*' is .*; source_format= names"):
+        tfr.convert(folder, tmp_path / "a.tfrecord")
+    tfr.convert(folder, tmp_path / "a.tfrecord", source_format="csv")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == [3, 1, 2]
+    tfr.convert(folder / "*.csv", tmp_path / "a.tfrecord", mode="overwrite")
+    assert tfr.count(tmp_path / "a.tfrecord") == 2
+
+
 def test_a_folder_of_tables_in_a_bucket_is_listed_once(s3: Bucket, tmp_path: Path, monkeypatch: Any) -> None:
     for day in (1, 2):
         pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "a.parquet")

@@ -15,7 +15,7 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import is_record_file, parse_shard
+from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, parse_shard
 from tfrecord_io.storage.paths.manifest import Manifests
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import (
@@ -208,12 +208,32 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
-    format = next((format for name in names if (format := _format_of_name(name)) is not None), None)
+    format = _format_of_names(path, names)
     if format is None and not any(map(is_record_file, names)):
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
         advice = files_below(fs, entry.name, listing) or say('{files="all"} embeds files of any kind')
         raise FileNotFoundError(errno.ENOENT, say("{}", reason) & advice, secret_url(path))
     return format or TFRECORD
+
+
+def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
+    """The format of the files of a folder that are not hidden; None if none is known.
+
+    Raises
+    ------
+    ValueError
+        They are of several, of which one would be read without the others, such as ``metadata.json`` without the data.
+    """
+    found: dict[str, tuple[str, Format]] = {}
+    for name in names:
+        if not is_hidden(name) and (format := _format_of_name(name)) is not None:
+            found.setdefault(str(format.plan or format.name), (name, format))
+    if len(found) > 1:
+        (name, format), (other_name, other), *_ = found.values()
+        reason = f"'{printable(name)}' is {format.title} and '{printable(other_name)}' is {other.title}"
+        text = say("{}", f"'{printable(path)}' has files of several formats: {reason}")
+        raise ValueError(text & say("{source_format=} names the one to convert") | "pass a glob that matches its files")
+    return next((format for _, format in found.values()), None)
 
 
 def _has_records(fs: FileSystem, listing: list[Entry]) -> bool:
