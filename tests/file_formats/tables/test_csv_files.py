@@ -230,6 +230,17 @@ def test_large_files_are_streamed() -> None:
     assert max(sizes) < 8 << 20
 
 
+def test_files_without_rows_before_others_have_no_types(tmp_path: Path) -> None:
+    """As Spark writes them for partitions without rows."""
+    for name, rows in (("0", ""), ("1", ",\n"), ("2", "1,x\n"), ("3", "")):
+        (tmp_path / f"{name}.csv").write_text(f"n,s\n{rows}")
+    tfr.convert(tmp_path, tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == [{"n": None, "s": None}, {"n": 1, "s": "x"}]
+    (tmp_path / "0.csv").write_text("n,other\n")
+    with pytest.raises(tfr.errors.SchemaError, match=r"0\.csv: feature 'other'.*absent in '.*2\.csv'"):
+        tfr.convert(tmp_path, tmp_path / "b.tfrecord", source_format="csv")
+
+
 def test_integers_beyond_int64_are_refused_or_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,id\n1,9007199254740993\n2,\n3,9223372036854775808\n")
     with pytest.raises(

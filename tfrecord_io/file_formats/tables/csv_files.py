@@ -8,6 +8,7 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -97,12 +98,12 @@ def csv_source(
 ) -> TableSource:
     """The rows of CSV files with the same header, one file after the other; folders and globs in natural order.
 
-    The types are those that are declared; all others are inferred from the first 8 MiB of the first file.
+    The types are those that are declared; all others are inferred from the first 8 MiB of the first file with values.
     """
     cells = Cells(delimiter, null_values or ("",))
     files = TableFiles.resolve(paths, (CSV, TSV), options)
-    first, options = files.sources[0], files.options
-    head = _head(first, options, cells)
+    options = files.options
+    first, head = _first_head(files.sources, options, cells)
     header = head.schema
     names = files.selected(header.names)
     schema = declared_types(header, options, _can_parse)
@@ -123,6 +124,14 @@ def csv_source(
                 yield batch
 
     return TableSource(files, schema, batches)
+
+
+def _first_head(sources: Sequence[Source], options: SourceOptions, cells: Cells) -> tuple[Source, Any]:
+    """The first file that has a value in its first bytes, with its `_head`; the first of all if none has."""
+    heads = ((source, _head(source, options, cells)) for source in sources)
+    first = next(heads)
+    with_values = (head for head in chain([first], heads) if not all(map(t.is_null, head[1].schema.types)))
+    return next(with_values, first)
 
 
 def _refuse_rounding(first: Any, source: Source, names: Sequence[str], cells: Cells) -> None:
