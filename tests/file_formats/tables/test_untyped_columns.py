@@ -107,6 +107,14 @@ def test_large_floats_are_read_however_they_are_written(tmp_path: Path, number: 
         assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == [0.5, float(number)]
 
 
+def test_integers_beside_nan_are_integers_where_that_is_a_missing_value(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"id\n{ID}\nnan\n")
+    with pytest.raises(tfr.errors.DecodeError, match=r"if nan is a missing value, name it by .*null_values"):
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", float64="raw")
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"null_values": ["", "nan"]})
+    assert tfr.read_table(tmp_path / "a.tfrecord")["id"].to_pylist() == [ID, None]
+
+
 def test_integers_are_rounded_where_the_column_is_declared_as_floats(tmp_path: Path) -> None:
     for name, text in (("a.csv", f"x\n{ID}\nnan\n"), ("a.jsonl", f'{{"x": {ID}}}\n{{"x": NaN}}\n')):
         (tmp_path / name).write_text(text)

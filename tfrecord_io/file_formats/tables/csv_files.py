@@ -278,7 +278,8 @@ def _rows(
                 before = max(before, 0)
                 if rounded is not None:
                     name, row = rounded
-                    raise rounding_error(source.path, before + row, name, types[name])
+                    missing = say("if nan is a missing value, name it by {null_values=}")
+                    raise rounding_error(source.path, before + row, name, types[name], missing)
                 before += len(table)
                 yield from table.to_batches()
 

@@ -24,6 +24,7 @@ from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_list_like
 
 ADVICE = say("declare the types of such columns with {schema_overrides=}, for example as text")
+_ROUND = "declare the type of floats, which rounds it"
 _BEYOND = 2.0**63
 _EXACT = 2.0**53  # up to which float64 has each integer
 _MOST_DIGITS = 19  # of int64
@@ -143,10 +144,10 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
                 raise DecodeError(reason, path=path, feature=name, expected="int64", got=text, advice=advice)
 
 
-def rounding_error(path: str, row: int, name: str, type_: pa.DataType) -> DecodeError:
-    """The error for an integer that `is_rounded`, in a column that is inferred as `type_`."""
+def rounding_error(path: str, row: int, name: str, type_: pa.DataType, other: str = _ROUND) -> DecodeError:
+    """The error for an integer that `is_rounded`, in a column that is inferred as `type_`; `other` is advice, too."""
     reason = f"{type_} rounds this integer beyond 2**53: it is the type of the column as it has floats, or NaN"
-    advice = text_advice(name, type_) | "declare the type of floats, which rounds it"
+    advice = text_advice(name, type_) | other
     return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), advice=advice)
 
 
