@@ -473,6 +473,11 @@ def test_tasks_with_other_types_of_partition_columns_are_refused(place: Place) -
     typed = place.begin("d/", partition_by=["day"], schema={"n": "int64", "day": "string"})
     typed.commit([typed.write_part(task, [{"n": [task], "day": [day]}]) for task, day in enumerate(["a", None])])
     assert place.values("d/") == [1, 0]
+    added = pickle.loads(pickle.dumps(place.begin("d/", partition_by=["day"], mode="append")))
+    nulls = pa.table({"n": [2], "day": pa.nulls(1)})
+    added.check(nulls.schema)
+    added.commit([added.write_part(0, [nulls])])
+    assert place.values("d/") == [1, 2, 0]
 
 
 def test_an_attempt_that_fails_leaves_no_file(place: Place) -> None:

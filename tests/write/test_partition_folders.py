@@ -228,6 +228,29 @@ def test_a_column_of_nulls_needs_a_type(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "d")["day"].to_pylist() == [None, None]
 
 
+def test_nulls_that_are_added_have_the_type_of_the_dataset(tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2], "day": [7, None]})
+    nulls = pa.table({"id": [3], "day": pa.nulls(1)})
+    path = f"{tmp_path}/d/"
+    tfr.write_tfrecord(table, path, partition_by="day")
+    tfr.write_tfrecord(nulls, path, partition_by="day", mode="append")
+    with tfr.open_writer(path, partition_by="day", mode="append") as writer:  # after other data, too
+        writer.write(table.slice(0, 1))
+        writer.write(nulls)
+    with tfr.open_writer(f"{tmp_path}/new/", partition_by="day") as writer:
+        writer.write(table.slice(0, 1))
+        writer.write(nulls)
+    assert tfr.verify(path).ok
+    read = tfr.read_table(path)
+    assert read.schema.field("day").type == pa.int64()
+    assert sorted(read["day"].to_pylist(), key=str) == [7, 7, None, None, None]
+    assert sorted(tfr.read_table(tmp_path / "new")["day"].to_pylist(), key=str) == [7, None]
+    tfr.write_tfrecord(nulls, path, partition_by="day", mode="overwrite_partitions")
+    assert sorted(tfr.read_table(path)["day"].to_pylist(), key=str) == [7, 7, None]
+    with pytest.raises(tfr.errors.EncodeError, match="a column of nothing but nulls has no type"):
+        tfr.write_tfrecord(nulls, path, partition_by="day", mode="overwrite")  # which has no types yet
+
+
 def test_a_dataset_without_folders_does_not_replace_one_with_folders(tmp_path: Path) -> None:
     tfr.write_tfrecord(DAYS, f"{tmp_path}/d/", partition_by="day")
     with pytest.raises(FileExistsError, match=r"is partitioned by \[.day.\].* pass partition_by=\[.day.\]"):

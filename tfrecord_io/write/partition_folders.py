@@ -25,6 +25,14 @@ _MOST_NAME_BYTES = 255  # of a folder, in common filesystems
 class PartitionFolders:
     """Takes the partition columns out of batches, and knows the folder of each row.
 
+    Parameters
+    ----------
+    columns : sequence of str
+    where : mapping of str to object, optional
+        See `replaced`.
+    known : pyarrow.Schema, optional
+        The types that the columns have in the dataset, of which one of nothing but nulls gets its own.
+
     Attributes
     ----------
     folders : list of str
@@ -35,8 +43,10 @@ class PartitionFolders:
         The texts of `where`, the values of columns of all folders that are replaced, once there is data.
     """
 
-    def __init__(self, columns: Sequence[str], where: Mapping[str, Any] | None = None) -> None:
-        self._columns, self._where = tuple(columns), dict(where or {})
+    def __init__(
+        self, columns: Sequence[str], where: Mapping[str, Any] | None = None, known: pa.Schema | None = None
+    ) -> None:
+        self._columns, self._where, self._known = tuple(columns), dict(where or {}), known
         self.replaced: dict[str, str | None] = {}
         self._numbers: dict[str, int] = {}  # of folders
         self.folders: list[str] = []
@@ -52,7 +62,7 @@ class PartitionFolders:
     def split(self, source: BatchSource, row: int) -> BatchSource:
         """The batches, the first of which begins with `row`, without their partition columns."""
         rest = stored_columns(source.schema, self._columns)
-        types = pa.schema([pa.field(name, _plain_type(source.schema.field(name).type)) for name in self._columns])
+        types = pa.schema([(name, self._type(source.schema.field(name))) for name in self._columns])
         if self.types is not None and types != self.types:
             raise SchemaError("its partition columns have other types than those of the data before it")
         self.types = types
@@ -74,6 +84,11 @@ class PartitionFolders:
 
         return BatchSource(schema, batches(row), source.rows, None)
 
+    def _type(self, field: pa.Field) -> pa.DataType:
+        """The type of a column's values in the names of folders."""
+        known, type_ = self.types or self._known, _plain_type(field.type)
+        return known.field(field.name).type if known is not None and pa.types.is_null(type_) else type_
+
     def take(self, row: int, rows: int) -> Array:
         """The numbers of the folders of rows, each of which is asked for once, in any order and by any thread."""
         found: list[Array] = []
@@ -91,8 +106,9 @@ class PartitionFolders:
         """For each row, the number of its folder."""
         numbers = np.zeros(len(batch), np.int64)
         folders = [""]
+        assert self.types is not None
         for column in self._columns:
-            codes, texts = _values_of(batch, column)
+            codes, texts = _values_of(batch.column(column), self.types.field(column))
             for text in texts if column in self.replaced else ():
                 if text != self.replaced[column]:
                     reason: str = say("the data has the value {}, and {overwrite_where=} states ", printable(text))
@@ -157,20 +173,20 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         reason = say("{overwrite_where=} states {}, and the column is {}", printable(repr(value), 100), field.type)
         raise EncodeError(reason, feature=field.name) from error
-    (text,) = _values_of(pa.RecordBatch.from_arrays([array], [field.name]), field.name)[1]
+    (text,) = _values_of(array, field)[1]
     return text
 
 
-def _values_of(batch: pa.RecordBatch, column: str) -> tuple[Array, list[str | None]]:
-    """For each row, the number of its value, and the text of each value.
+def _values_of(array: pa.Array, field: pa.Field) -> tuple[Array, list[str | None]]:
+    """For each row of a partition column, the number of its value, and the text of each value.
 
     Raises
     ------
     EncodeError
         A value has no text that it could be read back from.
     """
-    values = plain_layout(batch.column(column))  # Arrow (26.0) encodes null of views as ""
-    type_ = _plain_type(values.type)
+    values = plain_layout(array)  # Arrow (26.0) encodes null of views as ""
+    column, type_ = field.name, field.type
     if pa.types.is_null(type_):
         reason = "a column of nothing but nulls has no type, and cannot name folders"
         raise EncodeError(

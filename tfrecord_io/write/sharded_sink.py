@@ -68,7 +68,9 @@ class ShardedSink(Sink):
         self._threads = options.thread_count  # of each shard
         self._columns: PartitionFolders | None = None
         if options.partition_by:
-            self._columns = PartitionFolders(options.partition_by, options.overwrite_where)
+            known = dataset.known_partition_schema
+            types = None if known is None else EmbeddedSchema.parse(known, self.path).schema
+            self._columns = PartitionFolders(options.partition_by, options.overwrite_where, types)
         self._names = [""] if self._columns is None else self._columns.folders  # by number
         self._schema: bytes | None = None
         self._prefix = b""

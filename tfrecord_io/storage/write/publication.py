@@ -100,8 +100,8 @@ class Publication:
     ----------
     output : Output
         Where the shards are written, under their names.
-    known_schema : bytes or None
-        That of the dataset to which shards are added; None if it has none, or is replaced.
+    known_schema, known_partition_schema : bytes or None
+        Those of the dataset to which shards are added; None if it has none, or is replaced.
     side_by_side : bool
         Whether threads may open and write shards at the same time.
     left : dict of str to OSError
@@ -162,6 +162,7 @@ class Publication:
         # The dataset to whose rows others are added.
         self._extended = None if known is None or self._replaces or known.is_begun else known
         self.known_schema = None if self._extended is None else self._extended.schema
+        self.known_partition_schema = None if self._extended is None else self._extended.partition_schema
 
     @property
     def created(self) -> tuple[str, ...]:

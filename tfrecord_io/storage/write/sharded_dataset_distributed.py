@@ -51,7 +51,7 @@ class DistributedTarget:
         A later process may go on: what was written stays until the dataset is published.
     mode, partition_by : str, tuple of str
         See `tfrecord_io.storage.write.publication.Publication`.
-    known_schema : bytes or None
+    known_schema, known_partition_schema : bytes or None
         Of the dataset to which shards are added, when that was begun.
     """
 
@@ -64,6 +64,7 @@ class DistributedTarget:
     resumable: bool = False
     partition_by: tuple[str, ...] = ()
     known_schema: bytes | None = None
+    known_partition_schema: bytes | None = None
 
     @classmethod
     def begin(
@@ -87,8 +88,9 @@ class DistributedTarget:
         target = cls(output, storage, mode, id, resumable=resumable, partition_by=partition_by)
         writer = target._writer(output)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        known = writer.known_schema
-        return replace(target, output=output, created=writer.created, model=writer.model, known_schema=known)
+        target = replace(target, output=output, created=writer.created, model=writer.model)
+        known, types = writer.known_schema, writer.known_partition_schema
+        return replace(target, known_schema=known, known_partition_schema=types)
 
     def _writer(self, output: Output) -> Publication:
         """The writer that publishes to `output`."""
@@ -217,6 +219,7 @@ class Attempt:
     def __init__(self, target: DistributedTarget, task: int) -> None:
         self._target, self._task, self._id = target, task, target._new_attempt()
         self.output, self.known_schema = target.output, target.known_schema
+        self.known_partition_schema = target.known_partition_schema
         self.side_by_side = not isinstance(directory_of(target.output, target.storage)[0], FsspecFileSystem)
         self.shards: Sequence[WrittenShard] = ()
         self.schema: bytes | None = None
