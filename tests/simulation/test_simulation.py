@@ -21,6 +21,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a copy that is read before its writer could make it durable": (
+        "disk grown append:1 ; copy_in:3 | convert @ 62!EIO 85p"
+    ),
     "a copy whose source is replaced, and cannot be looked up again": (
         "disk fixed write:3 ; compact | copy | write:6 @ 43>2 108!EIO"
     ),

@@ -177,6 +177,7 @@ class CopiedDataset(Publication):
     It is used in this order: `begin`, `open` and store each file that is `moved`, `publish_copy`.
     """
 
+    _is_readable = False  # the manifest is replaced, but that failed, so that a loss of power may take it
     _completion = say("{tfr.copy(source, target, update=True)|tfr copy SOURCE TARGET --update} completes it")
 
     def __init__(self, fs: FileSystem, directory: str, known: Manifest | None, planned: Plan) -> None:
@@ -284,7 +285,7 @@ class CopiedDataset(Publication):
                 old, new = self._place.update(self._published_by, self._has_own)
             except BaseException:
                 with suppress(OSError):
-                    self._is_published = self._published() is not None
+                    self._is_readable = self._published() is not None
                 raise
             self._is_published = True
             self._settle(old, new)
@@ -309,7 +310,8 @@ class CopiedDataset(Publication):
 
         The error after which nothing else is done says that the copy is published, if it is.
         """
-        if error is not None and self._is_published and error is not self._overtaken:
+        is_there = self._is_published or self._is_readable
+        if error is not None and is_there and error is not self._overtaken:
             self._remark_published(error)
         with suppress(OSError):  # the error before is the one to report
             numbered = [number for number in self.plan.moved if self.is_exclusive(number)]

@@ -680,7 +680,7 @@ class Publication:
         appends = self._mode == "append" and self._verb is None
         if self._place.syncs and not self._is_published:
             text: str = Unconfirmed("the new dataset can be read, but a loss of power may take it")
-            text &= say("look for the rows before they are appended again" if appends else "write it again")
+            text &= say("look for the rows before they are appended again") if appends else self._completion
         elif appends:
             text = Published("the rows are appended nevertheless, and can be read: do not append them again")
         else:
