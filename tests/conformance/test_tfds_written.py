@@ -47,6 +47,8 @@ COLUMNS = {
     "raw": pa.array([b"\xff\0", b"", b"a"]),
     "list": pa.array([[1, 2], [], [3]], pa.list_(pa.int32())),
     "words": pa.array([["a"], [], ["b", "c"]]),
+    "pair": pa.array([["a", ""], ["b", "c"], ["d", "e"]], pa.list_(pa.string(), 2)),
+    "pairs": pa.array([[["a", ""]], [], [["d", "e"], ["f", "g"]]], pa.list_(pa.list_(pa.string(), 2))),
     "vector": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.float32(), 2)),
     "vectors": pa.array([[[1, 2]], [], [[3, 4], [5, 6]]], pa.list_(pa.list_(pa.float32(), 2))),
     "ragged": pa.array([[[1], [2, 3]], [], [[], [4]]], pa.list_(pa.list_(pa.int64()))),

@@ -88,6 +88,24 @@ def test_tensors_structs_and_classes(tmp_path: Path) -> None:
     assert table(tfr.dataset(path, split="test"))["pet"].to_pylist() == [1, 0]
 
 
+def test_lists_of_text_of_one_length(tmp_path: Path) -> None:
+    path = tmp_path / "mine" / "1.0.0"
+    pair = pa.list_(pa.string(), 2)
+    table = pa.table({"x": pa.array([["a", ""], ["b", "c"]], pair), "y": pa.array([[["a", ""]], []], pa.list_(pair))})
+    tfr.formats.write_tfds(table, path)
+    assert [features_of(path)[name]["sequence"]["length"] for name in ("x", "y")] == ["2", "-1"]
+    back = tfr.read_table(tfr.dataset(path, split="train"))
+    assert back["x"].type == pair
+    assert back.to_pylist() == table.to_pylist()
+    video = features_of(path) | {"x": {"pythonClassName": "x.Video", "video": {"shape": {"dimensions": [2, 1, 1, 3]}}}}
+    document = {"pythonClassName": "x.FeaturesDict", "featuresDict": {"features": video}}
+    (path / "features.json").write_text(json.dumps(document))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # one about another way of storing
+        tfr.formats.write_tfds(tfr.dataset(path, split="train"), tmp_path / "copy" / "1.0.0")
+    assert features_of(tmp_path / "copy" / "1.0.0") == video
+
+
 def test_missing_values_are_optional_features(tmp_path: Path) -> None:
     path = tmp_path / "mine" / "1.0.0"
     table = pa.table({"n": pa.array([1, None], pa.int32()), "t": pa.array(["a", None]), "x": [1.0, 2.0]})

@@ -153,8 +153,8 @@ def _dimensions(shape: Sequence[int | None]) -> Json:
     return {"dimensions": [str(-1 if size is None else size) for size in shape]} if shape else {}
 
 
-def _sequence(feature: Json, kind: str = "sequence_feature.Sequence") -> Json:
-    return _feature(kind, sequence={"feature": feature, "length": "-1"})
+def _sequence(feature: Json, kind: str = "sequence_feature.Sequence", length: int | None = None) -> Json:
+    return _feature(kind, sequence={"feature": feature, "length": str(-1 if length is None else length)})
 
 
 class TfdsColumns:
@@ -228,14 +228,15 @@ class TfdsColumns:
 
     def _described(self, node: Any) -> Json:
         if isinstance(node, list):
-            return _sequence(self._described(node[0]))
+            inner, length = node
+            return _sequence(self._described(inner), length=length)
         if isinstance(node, dict):
             features = {key: self._described(node[key]) for key in sorted(node)}
             return _feature("features_dict.FeaturesDict", featuresDict={"features": features})
         return self.leaves[node].feature()
 
     def _node(self, column: pa.Field, name: str, levels: int) -> Any:
-        """The tree of a column: a dict, a list with the feature of a sequence's items, or the number of a leaf."""
+        """The tree of a column: a dict, of a sequence its items' tree and its length, or the number of a leaf."""
         type_ = column.type
         if t.is_struct(type_):
             children = {child.name: self._node(child, f"{name}/{child.name}", levels) for child in type_}
@@ -248,7 +249,10 @@ class TfdsColumns:
             return len(self.leaves) - 1
         if is_list_like(type_):
             inner = self._node(type_.value_field.with_metadata(column.metadata), name, levels + 1)
-            return inner if not levels and self._is_of_steps(name) else [inner]
+            # Of a sequence of others TFDS looks for its values under other names if it has a length.
+            is_alone = not levels and isinstance(inner, int)
+            length = type_.list_size or None if t.is_fixed_size_list(type_) and is_alone else None
+            return inner if not levels and self._is_of_steps(name) else [inner, length]
         reason = "TFDS has no feature of this type"
         raise SchemaError(reason, feature=name, got=str(type_), advice=f"{_CAST}, or leave the column out")
 
