@@ -57,6 +57,30 @@ def test_every_reader_has_the_keyword(engine: str, splits: Path) -> None:
     assert filtered["n"].to_pylist() == [n for n in numbers[3:] if n > 1000]
 
 
+def test_datasets_of_different_splits_are_read_together(engine: str, splits: Path) -> None:
+    train, test = (expected(splits)[name] or [] for name in ("train", "test[:100%]"))
+    parts = [tfr.dataset(splits, split="train[3:70]"), tfr.dataset(splits, split="test[2:9]")]
+    numbers = train[3:70] + test[2:9]
+    assert tfr.read_table(parts)["n"].to_pylist() == numbers
+    both = tfr.dataset(parts)
+    assert both.schema_source == "features.json"
+    assert both.count_rows() == tfr.count(parts) == len(numbers)
+    assert [n for batch in both.iter_arrays(batch_size=7) for n in batch["n"].tolist()] == numbers
+    assert pickle.loads(pickle.dumps(both)).to_table()["n"].to_pylist() == numbers
+    file = next(splits.glob("splits-test.tfrecord-00000-*"))
+    rest = tfr.read_table(file)["n"].to_pylist()
+    for order in (1, -1):
+        found = tfr.read_table([parts[0], file][::order])["n"].to_pylist()
+        assert found == (train[3:70] + rest if order == 1 else rest + train[3:70])
+        for parts_of_it in ([parts[0], file][::order], parts):  # their paths mean other rows
+            with pytest.raises(ValueError, match="only what was opened as a whole can be refreshed"):
+                tfr.dataset(parts_of_it).refresh()
+            with pytest.raises(ValueError, match="verify takes no list with a dataset of a split"):
+                tfr.verify(parts_of_it)
+    with pytest.raises(TypeError, match=r"split='train'.* takes the path of one dataset, not list"):
+        tfr.dataset([splits, splits], split="train")
+
+
 def test_a_slice_of_one_file_is_split_into_pieces(engine: str, tmp_path: Path) -> None:
     tfr.formats.write_tfds({"n": list(range(2000))}, tmp_path / "one" / "1.0.0")
     pieces = tfr.dataset(tmp_path / "one", split="train[100:-100]").pieces(4)

@@ -131,7 +131,8 @@ def unwrapped(source: Any) -> Any:
 # Keywords of a call instead of those of a dataset.
 OF_CALLS = frozenset({"threads", "progress", "batch_size", "batch_bytes"})
 OF_PLACES = frozenset({"storage_options", "filesystem"})
-_OF_FILES = frozenset({"split", "allow_missing_shards"}) | OF_PLACES  # by which they were found
+_OF_SOURCES = frozenset({"split", "allow_missing_shards"})  # which each dataset has of its own
+_OF_FILES = _OF_SOURCES | OF_PLACES  # by which they were found
 _OF_TARGETS = frozenset({"compression"}) | OF_PLACES  # where a call writes files, too
 _WRITE_FIRST = "pass a dataset without it, or write its rows first with tfr.write_tfrecord(dataset, path)"
 _OTHERWISE = {  # by call: how it reads some rows
@@ -256,7 +257,7 @@ class Options:
         reads = "reading" in cls.__dataclass_fields__
         compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else held.keys()
         for other in others:
-            for name in sorted(compared - OF_CALLS):
+            for name in sorted(compared - OF_CALLS - _OF_SOURCES):
                 if getattr(other.stated, name) != getattr(first.stated, name):
                     raise ValueError(f"the datasets differ in {name}=: open them with the same, {_remedy(name)}")
         if writes:

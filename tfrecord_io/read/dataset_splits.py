@@ -63,14 +63,15 @@ def resolve_sources(
     if isinstance(path, Scan):
         return _of_datasets([path], options, as_they_are)
     is_list = isinstance(path, list | tuple)
-    if is_list and any(isinstance(item, Scan) for item in path):
+    has_datasets = is_list and any(isinstance(item, Scan) for item in path)  # which have splits of their own
+    if has_datasets:
         path = _of_datasets(path, options, as_they_are)
     is_resolved = is_list and all(isinstance(item, Source) for item in path)
-    if split is None or is_resolved:
+    if split is None or has_datasets or is_resolved:
         how.setdefault("allow_missing_shards", options.allow_missing_shards)
         return resolve_inputs(path, storage, **how)
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(say("{split=} takes the path of one dataset, not {}", type(path).__name__, split=split))
+        raise TypeError(say("{split=} takes the path of one dataset, not {}", type(path).__name__, split=str(split)))
     return _of_split(path, split, storage, options.allow_missing_shards)
 
 

@@ -177,7 +177,9 @@ def plan_dataset(path: Any, options: ReadOptions) -> Scan:
 
 def _is_whole(part: Any) -> bool:
     """Whether the part of a list is all that its path means."""
-    return not isinstance(part, Scan) or (part.origin is not None and not part.chooses_rows)
+    if not isinstance(part, Scan):
+        return True
+    return part.origin is not None and part.origin[1].split is None and not part.chooses_rows
 
 
 def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:

@@ -59,10 +59,13 @@ def whole_files(source: Any, verb: str) -> Any:
     Raises
     ------
     ValueError
-        It is a piece of a dataset; `verb` names the call.
+        It is a piece of a dataset, or a list with a dataset of a split; `verb` names the call.
     """
     source = unwrapped(source)
     if isinstance(source, list | tuple):
+        splits = (part.origin[1].split for part in source if isinstance(part, Scan) and part.origin is not None)
+        if any(split is not None for split in splits):
+            raise ValueError(f"{verb} takes no list with a dataset of a split: pass its datasets one by one")
         paths = (whole_files(part, verb) for part in source)
         return [path for part in paths for path in (part if isinstance(part, list | tuple) else [part])]
     if not isinstance(source, Scan):
