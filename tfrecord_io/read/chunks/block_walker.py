@@ -42,7 +42,7 @@ class RecordFile:
     block_bytes : int
         Size of the blocks.
     ahead : bool
-        A thread decompresses or downloads the next block in advance. Local files are read in less time without it.
+        A thread reads the next block in advance.
     recover : bool
         Damaged compressed data is left out; see `gaps`.
     asks : bool
@@ -75,8 +75,7 @@ class RecordFile:
         self._span = source.span
         self.origin = source.origin
         self._block_bytes = block_bytes
-        is_ahead = ahead and not (source.local and self.compression is None)
-        self._new_blocks = ReadAhead if is_ahead else BlockReader
+        self._new_blocks = ReadAhead if ahead else BlockReader
         self.blocks: BlockReader | ReadAhead = self._new_blocks(self._stream, block_bytes, start=source.begin)
 
     @property
