@@ -232,7 +232,8 @@ def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
         (name, format), (other_name, other), *_ = found.values()
         reason = f"'{printable(name)}' is {format.title} and '{printable(other_name)}' is {other.title}"
         text = say("{}", f"'{printable(path)}' has files of several formats: {reason}")
-        raise ValueError(text & say("{source_format=} names the one to convert") | "pass a glob that matches its files")
+        advice = say("{source_format=} names the one to convert") | "pass a glob that matches its files"
+        raise ValueError(text & advice | say('{files="all"} embeds files of any kind'))
     return next((format for _, format in found.values()), None)
 
 
