@@ -430,7 +430,7 @@ def test_an_append_to_a_bucket_meanwhile_is_kept(conditional: Bucket) -> None:
 def test_appending_processes_lose_nothing(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     bucket: Bucket | None = None if kind == "local" else request.getfixturevalue(kind)
     target, storage = (f"{tmp_path}/", None) if bucket is None else (bucket.url("d/"), bucket.storage_options)
-    writers, times = (3, 6) if COMPLETE else (2, 3)
+    writers, times = (3, 6) if COMPLETE else (2, 2)
     tfr.write_tfrecord({"writer": [-1], "at": [-1]}, target, storage_options=storage)
     with ThreadPoolExecutor(1) as pool:
         appending = pool.submit(appenders, target, writers, times=times, storage=storage)

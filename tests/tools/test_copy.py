@@ -126,6 +126,7 @@ def test_a_dataset_arrives_with_all_that_belongs_to_it(pair: tuple[Store, Store]
         copied(source, "d", target, "e")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("form", FORMS[:2] + FORMS[3:], ids=["shards", "sizes", "folders"])
 def test_an_update_copies_what_differs_and_removes_what_is_gone(
     pair: tuple[Store, Store], form: dict[str, Any]
