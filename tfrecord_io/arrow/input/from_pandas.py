@@ -197,16 +197,20 @@ def _refuse_mixed_levels(frame: pd.DataFrame, table: pa.Table) -> None:
 
 def _arrow_entries(frame: pd.DataFrame, table: pa.Table) -> dict[str, dict[str, Any]]:
     """The entries of columns and levels of the index whose dtypes, of Arrow, pandas does not find by their names."""
-    from tfrecord_io.arrow.output.to_pandas import restores
+    import pandas as pd
 
     levels = range(table.num_columns - frame.shape[1])
     dtypes = [*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]
+    of_arrow = [(at, dtype) for at, dtype in enumerate(dtypes) if isinstance(dtype, pd.ArrowDtype)]
+    if not of_arrow:
+        return {}
+    from tfrecord_io.arrow.output.to_pandas import restores
+
     entries = {}
-    for at, dtype in enumerate(dtypes):
-        if type(dtype).__name__ == "ArrowDtype":
-            type_ = restored_type(dtype.pyarrow_dtype)
-            if not restores(str(dtype), type_):
-                entries[table.field(at).name] = arrow_entry(type_)
+    for at, dtype in of_arrow:
+        type_ = restored_type(dtype.pyarrow_dtype)
+        if not restores(str(dtype), type_):
+            entries[table.field(at).name] = arrow_entry(type_)
     return entries
 
 
