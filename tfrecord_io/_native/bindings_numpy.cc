@@ -27,10 +27,19 @@ namespace {
 using Content = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Writable = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-// Of fewer bytes, a copy takes less time than to wait for the GIL, if another thread takes it meanwhile.
-constexpr size_t kLargeCopy = 256 << 10;
-
 using WritableOffsets = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Releases the GIL for a copy, unless that takes less time than to wait for it if another thread takes it meanwhile.
+class ReleaseForCopy {
+ public:
+  explicit ReleaseForCopy(size_t bytes) {
+    if (bytes > kLarge) release_.emplace();
+  }
+
+ private:
+  static constexpr size_t kLarge = 256 << 10;
+  std::optional<nb::gil_scoped_release> release_;
+};
 
 // Room for objects that are made next, at the end of the heap, as long as it exists. The first use of a page of 4 KiB
 // costs three times as much as the copy of a value into it, so where the C library's heap grows, the kernel is asked
@@ -180,8 +189,7 @@ void copy(const Content& values, const Offsets& begins, const Offsets& lengths, 
   }
   size_t copied;
   {
-    std::optional<nb::gil_scoped_release> release;
-    if (out.size() > kLargeCopy) release.emplace();
+    ReleaseForCopy release(out.size());
     copied = copy_runs(values.data(), values.size() / item_size, begins.data(), lengths.data(), count, item_size,
                        out.data(), out.size() / item_size, places.data());
   }
@@ -235,8 +243,7 @@ void pad(const Content& values, const Offsets& offsets, const Content& fill, con
   }
   size_t padded;
   {
-    std::optional<nb::gil_scoped_release> release;
-    if (out.size() > kLargeCopy) release.emplace();
+    ReleaseForCopy release(out.size());
     padded = pad_rows(values.data(), values.size() / item, offsets.data(), rows, item, fill.data(), out.data(), length);
   }
   if (padded < rows) throw nb::index_error("a row is not within the arrays");
