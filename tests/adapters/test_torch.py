@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import pickle
 import re
 from collections import Counter
 from collections.abc import Iterator
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,11 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from pictures import assert_pictures, written_pictures
 from records import example, int64s, written
 from tfrecord_io.adapters.torch import _EpochNumbers
+from tfrecord_io.adapters.torch_batches import FinishedBatch, WorkerBatch, tensors_of
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 from tfrecord_io.tools.build_index import write_indexes
 
@@ -79,6 +84,16 @@ class TestTorchRows(TestTorch):
     def batches(self, opened: tfr.Dataset) -> list[dict[str, Any]]:
         loader = DataLoader(opened.to_torch(missing="mask"), batch_size=3, collate_fn=collated)
         return list(loader)
+
+
+class TestTorchWorkers(TestTorch):
+    """Batches, made in a worker."""
+
+    keeps_class = False
+
+    def batches(self, opened: tfr.Dataset) -> list[dict[str, Any]]:
+        stream = opened.to_torch(batch_size=4, missing="mask")
+        return list(DataLoader(stream, batch_size=None, num_workers=1, multiprocessing_context="fork"))
 
 
 class TestTorchMap(TestTorch):
@@ -429,27 +444,63 @@ def test_dtypes_of_tensors(tmp_path: Path, dtype: str) -> None:
     assert (tfr.dataset(tmp_path / "a.tfrecord").to_torch_map()[1]["x"].numpy() == values[1]).all()
 
 
-def test_a_batch_of_a_worker_is_a_dict_of_tensors_in_one_memory(tmp_path: Path) -> None:
-    columns = {
+@pytest.mark.parametrize("collate", [None, dict, lambda batch: batch], ids=["torch's", "other", "none"])
+def test_a_batch_of_a_worker_is_that_of_this_process(tmp_path: Path, collate: Any) -> None:
+    lists = [[1], [], [2, 3]]
+    structs = [{"a": [1.5], "b": 2}, {"a": [], "b": 1}, {"a": [2.5], "b": 0}]
+    of_struct = pa.struct({"a": pa.list_(pa.float32()), "b": pa.int64()})
+    days = pa.array([0, 1, 2], pa.date32())
+    table = {"name": ["x", None, "z"], "list": lists, "day": days, "struct": pa.array(structs, of_struct)}
+    tfr.write_tfrecord(pa.table(table), tmp_path / "x.tfrecord")
+    arrays = {
         "b": np.array([True, False, True]),
-        "name": np.array(["x", "y", "z"]),
         "a": np.arange(6, dtype=np.int16).reshape(3, 2),
         "none": np.zeros((3, 0), np.float32),
         "c": np.array([1 + 2j, 3, 4], np.complex64),
     }
-    tfr.write_tfrecord(columns, tmp_path / "x.tfrecord")
-    stream = tfr.dataset(tmp_path / "x.tfrecord").to_torch(batch_size=2)
-    expected = list(stream)
-    got = list(DataLoader(stream, batch_size=None, num_workers=1, multiprocessing_context="fork"))
-    assert len(got) == len(expected) == 2
-    for batch, other in zip(got, expected, strict=True):
-        assert type(batch) is dict
-        assert list(batch) == list(other)
-        assert batch.pop("name") == other.pop("name")
-        assert all(batch[name].dtype == other[name].dtype and torch.equal(batch[name], other[name]) for name in batch)
-        assert len({tensor.untyped_storage().data_ptr() for tensor in batch.values()}) == 1
-        batch["b"][:] = False
-        assert torch.equal(batch["a"], other["a"])
+    tfr.write_tfrecord(arrays, tmp_path / "y.tfrecord")
+    for file in ("x", "y"):
+        stream = tfr.dataset(tmp_path / f"{file}.tfrecord").to_torch(batch_size=2)
+        expected = list(DataLoader(stream, batch_size=None))
+        loader = DataLoader(stream, batch_size=None, num_workers=1, multiprocessing_context="fork", collate_fn=collate)
+        for batch, other in zip(loader, expected, strict=True):
+            assert type(batch) is dict
+            assert list(batch) == list(other)
+            for name, value in other.items():
+                assert type(batch[name]) is type(value)
+                assert plain(batch[name]) == plain(value)
+                assert getattr(batch[name], "dtype", None) == getattr(value, "dtype", None)
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from([0, 1, 9, 300, 200_000]), st.integers(0, 12)), max_size=40))
+def test_memory_is_used_again_only_after_its_tensors_are_dropped(steps: list[tuple[int, int]]) -> None:
+    held: list[tuple[int, Any]] = []
+    for number, (size, kept) in enumerate(steps):
+        arrays = {"n": np.full(size, number), "x": np.array([number, number], np.uint8), "none": np.zeros((2, 0))}
+        batch = FinishedBatch(arrays) if number % 2 else WorkerBatch(tensors_of(arrays))
+        sent = ForkingPickler.dumps(batch)
+        batch = ForkingPickler.loads(sent)
+        assert [tensor.shape for tensor in batch.values()] == [(size,), (2,), (2, 0)]
+        held = [*held[-kept:], (number, batch[["n", "x"][number % 2]][:2])] if kept else []
+        del batch
+        for of, tensor in held:
+            assert (tensor == of).all()
+
+
+def test_a_process_that_is_forked_does_not_end_the_use_of_memory() -> None:
+    batch = ForkingPickler.loads(ForkingPickler.dumps(FinishedBatch({"x": np.arange(5)})))
+
+    def drop() -> None:
+        batch.clear()
+        gc.collect()
+
+    process = multiprocessing.get_context("fork").Process(target=drop)
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    others = [ForkingPickler.loads(ForkingPickler.dumps(FinishedBatch({"x": np.zeros(5)}))) for _ in range(9)]
+    assert batch["x"].tolist() == [0, 1, 2, 3, 4]
+    assert all(not other["x"].any() for other in others)
 
 
 def test_bfloat16(tmp_path: Path) -> None:
@@ -462,12 +513,12 @@ def test_bfloat16(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bool", "datetime64[us]", "complex128"])
 def test_tensors_share_memory_with_arrays(dtype: str) -> None:
-    from tfrecord_io.adapters.torch import _tensor
+    from tfrecord_io.adapters.torch_batches import tensor_of
 
     array = np.zeros((3, 2), dtype)
-    assert _tensor(array).data_ptr() == array.ctypes.data
+    assert tensor_of(array).data_ptr() == array.ctypes.data
     array.flags.writeable = False
-    assert _tensor(array).data_ptr() != array.ctypes.data
+    assert tensor_of(array).data_ptr() != array.ctypes.data
 
 
 def test_lists_of_each_form(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import operator
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tfrecord_io.adapters.libraries import made, needs
-from tfrecord_io.adapters.masked_arrays import without_masks
+from tfrecord_io.adapters.torch_batches import FinishedBatch, WorkerBatch, tensor_of, tensors_of
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import cached_property
@@ -33,8 +33,6 @@ from tfrecord_io.value_class import value_class
 if TYPE_CHECKING:
     import torch
 
-_ALIGNMENT = 64
-_JOINED_BYTES = 1 << 20  # of a tensor: a larger one is better sent as shared memory
 _SEED_BITS = 48
 _EPOCH_SLOTS = 1024
 _BITS = 32
@@ -174,83 +172,6 @@ def to_torch_map(
     return _map_class()(by_number(dataset, **keywords))
 
 
-# ---- arrays to tensors
-
-
-def _tensors(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays as tensors and lists, by name."""
-    return {
-        name: tuple(map(_tensor, array)) if isinstance(array, tuple) else _tensor(array)
-        for name, array in without_masks(arrays).items()
-    }
-
-
-def _tensor(array: Array) -> torch.Tensor | list[Any]:
-    """A tensor of an array, without a copy of writable memory; a list of what torch has no type for."""
-    import torch
-
-    kind = array.dtype.kind
-    if kind == "O":
-        return [_tensor(cell) if isinstance(cell, np.ndarray) else cell for cell in array.tolist()]
-    if kind in "TSU":
-        return array.tolist()
-    if not array.flags.writeable:
-        array = array.copy()
-    if kind in "mM":
-        return torch.from_numpy(array.view(np.int64))
-    if array.dtype.name == "bfloat16":
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
-
-
-_TensorForm = tuple[int, int, Any, Any]  # begin and bytes in a buffer, dtype and shape
-
-
-class _WorkerBatch(dict[str, Any]):
-    """A batch of a worker, whose tensors the process of the DataLoader gets as views of one buffer.
-
-    By itself, torch sends each tensor as a file of shared memory, which takes longer than to copy so many bytes.
-    """
-
-    def __copy__(self) -> Self:  # default_convert of torch makes one
-        return type(self)(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        forms, size = dict[str, _TensorForm](), 0
-        for name, value in self.items():
-            if _is_joined(value):
-                forms[name] = size, value.nbytes, value.dtype, value.shape
-                size += -(-value.nbytes // _ALIGNMENT) * _ALIGNMENT
-        if not forms:
-            return dict, (dict(self),)
-        content = bytearray(size or 1)  # torch refuses an empty buffer
-        for name, tensor in _views(content, forms).items():
-            tensor.copy_(self[name])
-        return _received, (list(self), content, forms, {name: self[name] for name in self if name not in forms})
-
-
-def _is_joined(value: Any) -> bool:
-    import torch
-
-    is_own = type(value) is torch.Tensor and value.layout is torch.strided and not value.requires_grad
-    return is_own and value.device.type == "cpu" and value.nbytes <= _JOINED_BYTES
-
-
-def _views(content: bytearray, forms: Mapping[str, _TensorForm]) -> dict[str, Any]:
-    import torch
-
-    block = torch.frombuffer(content, dtype=torch.uint8)
-    return {
-        name: block[begin : begin + size].view(dtype).view(shape) for name, (begin, size, dtype, shape) in forms.items()
-    }
-
-
-def _received(names: list[str], content: bytearray, forms: Mapping[str, _TensorForm], others: Any) -> dict[str, Any]:
-    """The dict that a `_WorkerBatch` was."""
-    values = _views(content, forms) | others
-    return {name: values[name] for name in names}
-
-
 def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
     """One row of a batch."""
     return {name: values[row] for name, values in tensors.items()}
@@ -333,7 +254,8 @@ class _TensorIterator:
             self._changes["threads"] = 1  # the processes share the processors already
         self._slot, self._epoch = self._epochs.begin(info)
         self._may_change = info is None  # workers begin at once, and have to agree
-        self._batch: type[dict[str, Any]] = dict if info is None else _WorkerBatch
+        self._is_worker = info is not None
+        self._send: Callable[[dict[str, Any]], Any] | None = None
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
 
     def _begin(self, **changes: Any) -> ArrayIterator:
@@ -351,8 +273,12 @@ class _TensorIterator:
             if self._epochs.has_changed(self._slot):
                 self._slot, self._epoch = self._epochs.begin(None)
                 self._arrays = self._begin(seed=self._seed)
-        tensors = _tensors(next(self._arrays))
-        return _row(tensors, 0) if self._by_row else self._batch(tensors)
+        arrays = next(self._arrays)
+        if self._by_row:
+            return _row(tensors_of(arrays), 0)
+        if self._send is None:
+            self._send = _sender(sys._getframe(1)) if self._is_worker else tensors_of
+        return self._send(arrays)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch or row, as numbers and text."""
@@ -366,6 +292,15 @@ class _TensorIterator:
         self._arrays = self._begin(state=state["position"])
         if self._iteration.options.seed is None:
             self._epochs.seed = self._seed = self._arrays.seed
+
+
+def _sender(caller: FrameType) -> Callable[[dict[str, Any]], Any]:
+    """What a worker makes of the arrays of a batch; its `caller` takes the next one."""
+    from torch.utils.data import default_convert
+
+    if getattr(caller.f_locals.get("self"), "collate_fn", None) is default_convert:  # nobody sees the batch here
+        return FinishedBatch
+    return lambda arrays: WorkerBatch(tensors_of(arrays))
 
 
 class _EpochNumbers:
@@ -553,7 +488,9 @@ def _collate(rows: Any) -> dict[str, Any]:
             "it takes the rows that a DataLoader gets of to_torch_map by one call, with {batch_size=} of the loader"
         )
         raise TypeError(say("collate_fn: {}", reason) & f"got {type(rows).__name__}")
-    return rows.tensors
+    from torch.utils.data import get_worker_info
+
+    return rows.tensors if get_worker_info() is None else WorkerBatch(rows.tensors)
 
 
 @cache
@@ -578,15 +515,15 @@ def _map_class() -> type[Any]:
             if (row := self.rows.row(operator.index(number))) is None:
                 return self.__getitems__([number])[0]
             return {
-                name: _tensor(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+                name: tensor_of(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
                 for name, value in row.items()
             }
 
         def __getitems__(self, numbers: Sequence[int]) -> Sequence[dict[str, Any]]:
             """The rows of a batch, for a DataLoader."""
             if isinstance(self.rows, BatchesByNumber):
-                return list(map(_tensors, self.rows.take(numbers)))
-            return _LazyBatch(_tensors(self.rows.arrays(numbers)), len(numbers))
+                return list(map(tensors_of, self.rows.take(numbers)))
+            return _LazyBatch(tensors_of(self.rows.arrays(numbers)), len(numbers))
 
         collate_fn = staticmethod(_collate)
 
