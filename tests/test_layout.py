@@ -224,7 +224,8 @@ def check_third_parties(name: str) -> None:
         if top in OPTIONAL:
             assert adapter, f"{where}: only adapters do"
             optional.add(top)
-    own = {library(extra) for extra in EXTRAS if adapter and name.rpartition("/")[2] == extra}
+    module = name.rpartition("/")[2]
+    own = {library(extra) for extra in EXTRAS if adapter and (module == extra or module.startswith(f"{extra}_"))}
     assert optional <= own, f"tfrecord_io/{name}.py: an adapter imports the library of the extra of its name"
 
 
