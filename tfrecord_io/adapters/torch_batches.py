@@ -27,7 +27,7 @@ _BUFFER_BYTES = 1 << 20
 # Of a worker. A DataLoader asks for two batches in advance, and the loop that reads it holds one or two.
 _SHARED_MEMORIES = 6
 _LENT, _FREE = 1, 0  # the first byte of a shared memory
-_TORCH_KINDS = "biufcmM"
+_TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is bfloat16
 
 _Form = tuple[str, np.dtype[Any], tuple[int, ...], int]  # name, dtype and shape of an array, and its offset
 _Parts = tuple[dict[str, Array], dict[str, Any]]  # what is sent as tensors, and all names, with the other values
@@ -54,13 +54,9 @@ def tensor_of(array: Array) -> torch.Tensor | list[Any]:
         array = array.copy()
     if kind in "mM":
         return torch.from_numpy(array.view(np.int64))
-    if _is_bfloat16(array):
+    if kind == "V" and array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
-
-
-def _is_bfloat16(array: Array) -> bool:
-    return array.dtype.name == "bfloat16"
 
 
 # ---- in the worker
@@ -85,7 +81,11 @@ class FinishedBatch:
 
     def _parts(self) -> _Parts:
         given = without_masks(self._given)
-        arrays = {name: array for name, array in given.items() if isinstance(array, np.ndarray) and _has_tensor(array)}
+        arrays = {
+            name: array
+            for name, array in given.items()
+            if isinstance(array, np.ndarray) and array.dtype.kind in _TORCH_KINDS
+        }
         return arrays, {name: None if name in arrays else _converted(array) for name, array in given.items()}
 
 
@@ -105,10 +105,6 @@ def _is_plain(value: Any) -> bool:
 
     is_own = type(value) is torch.Tensor and value.layout is torch.strided and not value.requires_grad
     return is_own and value.device.type == "cpu" and value.dtype is not torch.bfloat16
-
-
-def _has_tensor(array: Array) -> bool:
-    return array.dtype.kind in _TORCH_KINDS or _is_bfloat16(array)
 
 
 def _sent(batch: WorkerBatch | FinishedBatch) -> tuple[Any, ...]:
