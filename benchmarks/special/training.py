@@ -11,6 +11,7 @@ takes less than `MIN_RATIO` times as long, or one worker of a DataLoader less th
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,9 +92,12 @@ class TfrecordIo:
 
     def __init__(self, workload: Workload, threads: int) -> None:
         self.tfr, self.task = library(), TASKS[workload.name]
-        schema = {name: self.tfr.tensor(*of_raw) for name, of_raw in self.task.tensors.items()}
-        self.data = self.tfr.dataset(str(workload.path), schema=schema or None, threads=threads)
+        self.data = self.dataset(str(workload.path), threads)
         self.options = {"shuffle_buffer": self.task.buffer, "seed": 0, "ragged": "pad" if self.task.padded else None}
+
+    def dataset(self, path: str, threads: int) -> Any:
+        schema = {name: self.tfr.tensor(*of_raw) for name, of_raw in self.task.tensors.items()}
+        return self.tfr.dataset(path, schema=schema or None, threads=threads)
 
     def run(self, setting: tuple[()]) -> int:
         batches = self.data.iter_arrays(batch_size=self.task.size, **self.options)
@@ -105,13 +109,19 @@ class TfrecordIo:
 
 
 class ToTorch(TfrecordIo):
-    """``to_torch`` in a DataLoader, whose workers have been started."""
+    """``to_torch`` in a DataLoader, whose workers have been started; each reads a file of its own."""
 
     name = "tfrecord_io, to_torch"
 
     def __init__(self, workload: Workload, workers: int) -> None:
         super().__init__(workload, 1)
         from torch.utils.data import DataLoader
+
+        if workers > 1:
+            shards = str(workload.path).replace(".tfrecord", f"@{workers}.tfrecord")
+            with suppress(FileExistsError):
+                self.tfr.merge(str(workload.path), shards)
+            self.data = self.dataset(shards, 1)
 
         stream = self.data.to_torch(batch_size=self.task.size, workers=workers, **self.options)
         self.batches = DataLoader(stream, batch_size=None, num_workers=workers, persistent_workers=True)
