@@ -68,6 +68,20 @@ def test_an_override_states_which_values_are_left_out(engine: str, tmp_path: Pat
         tfr.read_table(tfr.dataset(both, schema_overrides={"x": "float64"}))
 
 
+@pytest.mark.parametrize(
+    "type_", [pa.fixed_shape_tensor(pa.float32(), (2,)), pa.list_(pa.float32()), pa.list_(pa.int64())]
+)
+def test_bytes_of_arrays_that_are_declared_as_numbers(tmp_path: Path, type_: pa.DataType) -> None:
+    path = written(tmp_path / "a", [example(x=blobs(bytes(8)))])
+    with pytest.raises(
+        tfr.errors.FeatureTypeError, match=r"got a BytesList; declare arrays .* with tfr.tensor\(dtype, shape\)"
+    ):
+        tfr.read_table(path, schema={"x": type_})
+    assert tfr.read_table(path, schema={"x": tfr.tensor("float32", (2,))})["x"].to_pylist() == [[0, 0]]
+    with pytest.raises(tfr.errors.FeatureTypeError, match="got a BytesList; pass schema="):
+        tfr.read_table(path, schema={"x": "int64"})
+
+
 @pytest.mark.parametrize("type_", [tfr.sequence("float64"), "list<double>"])
 def test_an_override_is_the_type_of_feature_lists(engine: str, tmp_path: Path, type_: Any) -> None:
     path = written(tmp_path / "a", [sequence_example({}, {"x": [value]}) for value in (int64s(1), floats(0.5))])

@@ -17,7 +17,7 @@ from tfrecord_io.errors import (
     say,
 )
 from tfrecord_io.format.companions import feature_of_companion
-from tfrecord_io.format.feature_types import Kind
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.format.foreign_files import looks_like, reader_advice
 from tfrecord_io.remedies import Message, Written
 
@@ -49,11 +49,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
         "its length {f.got} is over the limit of {f.expected} bytes",
         say("raise {limits.record_bytes=} if such records are intended (protobuf's own limit is 2147483647)"),
     ),
-    FaultCode.KIND: (
-        FeatureTypeError,
-        "",
-        say("pass {schema=} with a type that fits") | say("exclude the feature with {columns=}"),
-    ),
+    FaultCode.KIND: (FeatureTypeError, "", None),
     FaultCode.VALUE_COUNT: (
         DecodeError,
         "expected exactly 1 value, got {f.got}",
@@ -109,6 +105,14 @@ def _is_companion(feature: str | None, plan: Plan) -> bool:
     return is_named and any(c.name == feature and c.kind is Kind.NONE for c in plan.columns)
 
 
+def other_kind_advice(expected: Kind, got: Kind, layout: Layout | None) -> Message:
+    """What to do where a feature of a layout has another type than its column reads."""
+    advice = say("pass {schema=} with a type that fits") | say("exclude the feature with {columns=}")
+    if got is not Kind.BYTES or expected not in (Kind.INT64, Kind.FLOAT) or layout is not Layout.LIST:
+        return advice
+    return say("declare arrays that are stored as bytes with tfr.tensor(dtype, shape)") | advice
+
+
 def wire_reason(fault: Fault, what: str = "payload") -> str:
     """What is wrong with the bytes of a message, which is a record's payload or in it."""
     at = f" at byte {fault.byte} of the {what}" if fault.byte >= 0 else ""
@@ -162,6 +166,9 @@ def to_error(
         advice = f"it is read as a companion of the tensor '{tensor}', and had another type before" & say(
             "pass {schema=} to read the bytes without it", schema={tensor: "binary"}
         )
+    elif fault.code is FaultCode.KIND:
+        layouts = [] if plan is None else [column.layout for column in plan.columns if column.name == fault.feature]
+        advice = other_kind_advice(Kind(fault.expected), Kind(fault.got), layouts[0] if layouts else None)
     if fault.code is FaultCode.UNKNOWN_FEATURE:
         if plan is not None and any(column.name == fault.feature for column in plan.columns):
             advice = (

@@ -190,8 +190,10 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
     if is_nothing(column):
         return absent(column.name, column.rows, kind, layout)
     if column.kind is not kind:
+        from tfrecord_io.engine.fault_messages import other_kind_advice
+
         reason = f"expected {kind.description}, got {column.kind.description}"
-        reason &= say("pass {schema=} with a type that fits") | say("exclude the feature with {columns=}")
+        reason &= other_kind_advice(kind, column.kind, layout)
         raise RowFault(first_valid(column), reason, expected=kind.name, got=column.kind.name, error=FeatureTypeError)
     if column.layout is Layout.SCALAR:
         return _listed(column)
