@@ -21,6 +21,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a shard that was stored although its answer was lost, and which the store then does not describe": (
+        "s3 grown+retries ; table | new:1 @ 13!timeout+ 16!slow"
+    ),
     "a copy that is read before its writer could make it durable": (
         "disk grown append:1 ; copy_in:3 | convert @ 62!EIO 85p"
     ),

@@ -239,12 +239,23 @@ class ObjectOutput(OutputFile):
             else:
                 result_of(self._put or self._submit(self._tracked(self._put_whole())))
         except OSError as error:
-            if not self._was_stored(error):
-                refused = self._exclusive and self._is_refused(error)
-                raise (exists_error(self.path) if refused else error) from error
+            if (failure := self._failure(error)) is error:
+                raise
+            if failure is not None:
+                raise failure from error
         self._part = bytearray()
         for name in (self._name, self._fs._parent(self._name)):
             self._fs.invalidate_cache(name)
+
+    def _failure(self, error: OSError) -> OSError | None:
+        """What to raise after an error of the request that stores the object; None if it was stored nevertheless."""
+        is_refused = self._exclusive and self._is_refused(error)
+        try:
+            if self._was_stored(error):
+                return None
+        except OSError as unanswered:  # what is there may be this object, and must not pass for that of another writer
+            return unanswered if is_refused else error
+        return exists_error(self.path) if is_refused else error
 
     def _discard(self) -> None:
         self._memory.release(self)
@@ -294,7 +305,10 @@ class ObjectOutput(OutputFile):
 
     @abstractmethod
     def _was_stored(self, error: OSError) -> bool:
-        """Whether the object was stored: if the response was lost, the retry may be refused because it exists."""
+        """Whether the object was stored: if the response was lost, the retry may be refused because it exists.
+
+        OSError if the store does not say so.
+        """
 
     def _is_refused(self, error: OSError) -> bool:
         """Whether the server refused to replace an object."""
@@ -479,11 +493,7 @@ class S3Output(PartedOutput):
         return super()._is_refused(error) or error_code(error) in _EXISTS
 
     def _was_stored(self, error: OSError) -> bool:
-        try:
-            metadata = self._stored_metadata() or {}
-        except OSError:  # no response
-            return False
-        return self._writing in metadata.values()  # servers write names in upper or lower case
+        return self._writing in (self._stored_metadata() or {}).values()  # servers write names in upper or lower case
 
     def _exists(self) -> bool:
         return self._looks and self._stored_metadata() is not None
@@ -681,13 +691,10 @@ class AzureOutput(PartedOutput):
         return [self._blocks[number] for number in sorted(self._blocks)]
 
     def _was_stored(self, error: OSError) -> bool:
-        try:
-            if self._has_parts:
-                return result_of(self._submit(self._blob.blocks())) == self._ids()
-            own = hashlib.md5(self._part, usedforsecurity=False).digest()
-            return result_of(self._submit(self._blob.md5())) == own
-        except OSError:
-            return False
+        if self._has_parts:
+            return result_of(self._submit(self._blob.blocks())) == self._ids()
+        own = hashlib.md5(self._part, usedforsecurity=False).digest()
+        return result_of(self._submit(self._blob.md5())) == own
 
 
 def error_code(error: BaseException | None) -> str | None:
