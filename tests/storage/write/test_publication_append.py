@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from appending_writer import appenders
 from rounds import COMPLETE, rounds
+from tfrecord_io.storage.paths.manifest import Manifest, parse_manifest
 
 
 def values(path: Any) -> list[Any]:
@@ -96,6 +97,23 @@ def test_no_rows_add_no_file(tmp_path: Path) -> None:
     before = sorted(os.listdir(tmp_path))
     report = tfr.write_tfrecord(empty, tmp_path, mode="append")
     assert (report.files, sorted(os.listdir(tmp_path))) == ((), before)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_an_overwrite_is_known_by_later_manifests(tmp_path: Path, rows: int) -> None:
+    """A writer whose answer was lost looks for its id; without rows, no shard has it in its name."""
+    some = pa.table({"k": ["a"], "x": [1]})
+
+    def manifest(table: pa.Table) -> Manifest:
+        tfr.write_tfrecord(table, f"{tmp_path}/d/", mode="overwrite", partition_by=["k"])
+        found = parse_manifest((tmp_path / "d" / "_MANIFEST.json").read_bytes(), "d")
+        assert found is not None
+        return found
+
+    manifest(some)
+    id = manifest(some[:rows]).id
+    for _ in range(3):
+        assert manifest(some).has_shards_of(id)
 
 
 @pytest.mark.parametrize("rows", [0, 1])

@@ -464,6 +464,8 @@ class Publication:
         if new is manifest:
             return new
         before, ids = self._staged_before(manifest, new), ids_replaced(manifest, new)
+        if self._grows and not own.files:  # no name has the id by which a later manifest shows it
+            ids = (*ids, self._id)
         return replace(new, staged_before=before, replaced_ids=ids)
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:

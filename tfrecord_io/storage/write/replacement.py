@@ -156,11 +156,6 @@ class Replacement(Publication):
             ),
         )
 
-    def _changed(self, own: Manifest, manifest: Manifest | None) -> Manifest:
-        """See `Publication`; where shards are only taken out, no name has the id by which a later manifest shows it."""
-        new = super()._changed(own, manifest)
-        return new if own.files else replace(new, replaced_ids=(*new.replaced_ids, self._id))
-
     def _is_changed(self) -> OSError:
         text = f"another writer has replaced this dataset meanwhile; nothing of it is {self._verb}: do so again"
         return OSError(errno.EBUSY, text, self._place.path)
