@@ -393,7 +393,7 @@ class Dataset(_Shown):
 
     @check_keywords
     def iter_arrays(
-        self,
+        self: Any,  # also what is made of datasets
         *,
         batch_size: int,
         shuffle_buffer: int | None = None,
@@ -489,38 +489,7 @@ class _DerivedDataset(RowSource):
         """The rows of an epoch as a DataFrame."""
         return self.to_table().to_pandas()
 
-    @check_keywords
-    def iter_arrays(
-        self,
-        *,
-        batch_size: int,
-        shuffle_buffer: int | None = None,
-        seed: int | None = None,
-        epochs: int | None = 1,
-        drop_last: bool = False,
-        worker: tuple[int, int] | None = None,
-        uneven: UnevenParts = "keep",
-        ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
-        pad_value: Any = 0,
-        max_length: Lengths | Mapping[str, Lengths] | None = None,
-        pad_to: Lengths | Mapping[str, Lengths] | None = None,
-        missing: Missing = "error",
-        bucket_by: Sequence[str] | str | None = None,
-        bucket_sizes: Sequence[int] | None = None,
-        pack: Mapping[str, int] | None = None,
-        state: Mapping[str, Any] | None = None,
-    ) -> ArrayIterator:
-        """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
-
-        Parameters
-        ----------
-        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, bucket_by, bucket_sizes, pack, state
-            As in `tfrecord_io.iter_arrays`.
-        ragged, pad_value, max_length, pad_to, missing
-            As in `read_arrays`.
-        """
-        return iterate(self, **IterOptions.stated(type(self).iter_arrays, locals()))
-
+    iter_arrays = Dataset.iter_arrays
     to_torch = to_torch
     to_torch_map = to_torch_map
     to_tf = to_tf
