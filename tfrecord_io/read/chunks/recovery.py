@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, TypeGuard, TypeVar, overload
 
 import pyarrow as pa
 
@@ -358,16 +358,6 @@ def batch_or_fault(
     return fault
 
 
-class ChunkBatches(NamedTuple):
-    """The batches of a chunk."""
-
-    # Each with the index of its first row among those that the chunk's columns have.
-    parts: list[tuple[int, pa.RecordBatch]]
-    fault: RowFault | None  # of the row that ends them
-    # The rows that are damaged and left out: their indexes among the rows that the chunk's columns have.
-    left_out: Sequence[int] = ()
-
-
 def chunk_batches(
     chunk: DecodedChunk,
     builder: AnyBatchBuilder,
@@ -375,10 +365,11 @@ def chunk_batches(
     recovery: Recovery | None,
     budget: RowBudget,
     may_pass: Callable[[Mapping[str, ColumnBuffers], int], Array] | None = None,
-) -> ChunkBatches:
-    """The batches of a chunk.
+) -> tuple[list[tuple[int, pa.RecordBatch]], RowFault | None, Sequence[int]]:
+    """The batches of a chunk, the fault of the row that ends them, and the damaged rows that are left out.
 
-    `may_pass` is that of an early filter: what does not fit in a row that is known not to pass is no fault.
+    Each batch has the index of its first row. Rows are counted among those that the chunk's columns have. `may_pass` is
+    that of an early filter: what does not fit in a row that is known not to pass is no fault.
     """
     rows, left_out = chunk.held, list[int]()
 
@@ -400,4 +391,4 @@ def chunk_batches(
             last = part
         else:
             batches.append((begin, part))
-    return ChunkBatches(batches or [(0, make(0, 0))], last, left_out)
+    return batches or [(0, make(0, 0))], last, left_out
