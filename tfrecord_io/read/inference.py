@@ -280,21 +280,14 @@ def _evidence(
 
 
 class SampledNames:
-    """Selects the features that a sample decodes: the projection and its companions.
-
-    Each segment of a file asks for the same names again, so that the answers are kept.
-    """
+    """Selects the features that a sample decodes: the projection and its companions."""
 
     def __init__(self, projection: Projection, with_companions: bool) -> None:
         self._projection = projection
         self._with_companions = with_companions
-        self._selected: dict[str, bool] = {}
 
     def __call__(self, name: str) -> bool:
-        selected = self._selected.get(name)
-        if selected is None:
-            selected = self._selected[name] = self._projection(name) or self.is_companion(name)
-        return selected
+        return self._projection(name) or self.is_companion(name)
 
     def is_companion(self, name: str | None) -> bool:
         """Whether the feature is read only as a companion of a selected one."""

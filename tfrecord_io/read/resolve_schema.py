@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -507,7 +507,7 @@ class _Planner:
         plan = Plan(
             (*contested, *declared),
             unknown="discover",
-            select=None if self._projection.takes_all else names,
+            select=None if self._projection.takes_all else cache(names),  # each segment asks for the same names
             text=self._text,
             splits=True,
             record_type=assumptions.record_type,
