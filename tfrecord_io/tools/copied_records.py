@@ -122,7 +122,7 @@ class CopiedRecords:
             SourcePrefetcher(self.sources) as prefetched,
             closing(BlockWalker.of_options(prefetched, self.options.reading, progress=progress)) as walker,
         ):
-            for frames in walker.intact_frames(get_engine()):
+            for frames in walker.intact_frames():
                 self._note_schema(walker, frames)
                 yield self._copied(walker, frames)
             if self._features is not None:

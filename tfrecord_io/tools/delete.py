@@ -20,7 +20,6 @@ from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, printable, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
@@ -377,7 +376,7 @@ class _Deletion:
             SourcePrefetcher(sources) as prefetched,
             closing(BlockWalker.of_options(prefetched, self._options, progress=self._meter)) as walker,
         ):
-            for frames in walker.intact_frames(get_engine()):
+            for frames in walker.intact_frames():
                 assert walker.file is not None
                 data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
                 stay = self._staying(walker.number, walker.record, len(sizes))

@@ -13,6 +13,7 @@ import numpy as np
 
 from tfrecord_io.compression.stream import DecompressedStream, PlainStream, Raw
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, FaultCode, Frames
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
 from tfrecord_io.options import FrameOptions
@@ -432,8 +433,10 @@ class BlockWalker:
             self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
         )
 
-    def intact_frames(self, engine: Engine) -> Iterator[Frames]:
+    def intact_frames(self, max_records: int = -1) -> Iterator[Frames]:
         """The complete records of each block, whose checksums are right; the walk advances past them when it goes on.
+
+        At most `max_records` at a time.
 
         Raises
         ------
@@ -443,7 +446,7 @@ class BlockWalker:
         while self.load():
             error = self.error
             if error is None:
-                frames, fault = self.frames(engine, check_crc=True)
+                frames, fault = self.frames(get_engine(), max_records, check_crc=True)
                 error = None if fault is None else self.fault_error(fault)
                 if len(frames.starts):
                     yield frames

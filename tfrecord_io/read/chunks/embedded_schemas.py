@@ -10,7 +10,6 @@ from functools import partial
 
 import pyarrow as pa
 
-from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
     DecodeError,
     FeatureTypeError,
@@ -268,14 +267,5 @@ def first_embedded(walker: BlockWalker) -> bytes | None:
     TFRecordError, OSError
         The record is damaged, or cannot be read.
     """
-    engine = get_engine()
-    while walker.load():
-        if walker.error is not None:
-            raise walker.fail(walker.of_file(walker.error))
-        frames, fault = walker.frames(engine, 1, check_crc=True)
-        if fault is not None:
-            raise walker.fail(walker.fault_error(fault))
-        if len(frames.starts):
-            return embedded_content(walker.data[: frames.consumed])
-        walker.read_on()
-    return None
+    frames = next(walker.intact_frames(1), None)
+    return None if frames is None else embedded_content(walker.data[: frames.consumed])
