@@ -5,7 +5,7 @@ Where a chunk ends does not change the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -73,17 +73,11 @@ class Batches:
         return BatchForm(None, bins, int(self.bins[last]) + 1, segments.astype(np.int32))
 
 
-Arrange = Callable[[pa.RecordBatch, bool], Batches]
-"""The batches of rows, in the order of their arrival; of the last rows of an epoch, also those that are not full."""
-
-
-def arrangement(options: IterOptions) -> Arrange:
-    """How options of which one `arranges` do so."""
-    return lambda rows, is_last: arranged(list_lengths_of(rows, options), options, is_last)
-
-
 def arranged(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
-    """The batches of rows with these `list_lengths_of`."""
+    """The batches of rows with these `list_lengths_of`, in the order of their arrival.
+
+    Of the last rows of an epoch, also those that are not full.
+    """
     return (_bucketed if options.pack is None else _packed)(lengths, options, is_last)
 
 
@@ -161,8 +155,8 @@ class DrawState:
     numbers: Array  # int64: of the rows of the pool: first those of the shuffle buffer, then the next ones
     next: int  # number of the record after the pool
     buffer_size: int = 0  # 0 without a shuffle buffer
-    exchange_draws: Array = field(default_factory=lambda: np.empty(0))  # float64: random numbers for `exchange`
-    drain_draws: Array = field(default_factory=lambda: np.empty(0))  # and for `drain`
+    exchange_draws: Array = field(default_factory=partial(np.empty, 0))  # float64: random numbers for `exchange`
+    drain_draws: Array = field(default_factory=partial(np.empty, 0))  # and for `drain`
 
     def position(self, rows: int) -> IteratorPosition:
         """The position after `rows` of the rows drawn have been delivered."""
@@ -258,23 +252,19 @@ class Batching:
 
     def __init__(self, epochs: Epochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
         self.epochs = epochs
-        self._representation = representation
+        self._representation, self._options = representation, options
         self._buffer_size = options.shuffle_buffer
-        self._arrange = arrangement(options) if options.arranges else None
-        self._batch_size = options.batch_size if self._arrange is None else 1
-        self._packs = options.pack is not None
-        self._max_expansion = options.limits.expansion_bytes
-        self._drop_last = options.drop_last and self._arrange is None
+        self._batch_size = 1 if options.arranges else options.batch_size
+        self._drop_last = options.drop_last and not options.arranges
         # Not where rows may be left out, of which the reader keeps account in one thread, nor where rows in order take
         # little more than to be read: threads that wait for the GIL take longer.
         is_drawn = options.thread_count > 1 and options.shuffle_buffer > 0
         self._reads_ahead = is_drawn and not leaves_out(options.on_error)
-        self._epoch_count = options.epochs
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
 
     def chunks(self, position: IteratorPosition) -> Generator[ArrayChunk]:
         """All chunks from a position on."""
-        while self._epoch_count is None or position.epoch < self._epoch_count:
+        while self._options.epochs is None or position.epoch < self._options.epochs:
             count = 0
             self.reader = rows = self.epochs.open(position)
             with closing(rows), closing(self._drawn(rows, position)) as parts:
@@ -292,42 +282,37 @@ class Batching:
 
     def _may_follow(self, rows: EpochReader, epoch: int) -> bool:
         """Whether epochs after one without batches may have some: shuffled rows are packed into more or fewer."""
-        is_bounded = self._epoch_count is not None or epoch > 0  # before it, an epoch had batches
-        return self._packs and self._buffer_size > 0 and rows.count > 0 and is_bounded
+        is_bounded = self._options.epochs is not None or epoch > 0  # before it, an epoch had batches
+        return self._options.pack is not None and self._buffer_size > 0 and rows.count > 0 and is_bounded
 
     def _drawn(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
         buffered, held = rows.resume(position)
         read = partial(_read, rows)
         with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
-            shuffles = self._buffer_size > 0
-            drawn = (
-                self._shuffled(rows, pools, position, buffered) if shuffles else self._in_order(rows, pools, position)
-            )
-            yield from drawn if self._arrange is None else self._arranged(rows, position, drawn, held, self._arrange)
+            if self._buffer_size > 0:
+                drawn = self._shuffled(rows, pools, position, buffered)
+            else:
+                drawn = self._in_order(rows, pools, position)
+            yield from self._arranged(rows, position, drawn, held) if self._options.arranges else drawn
         rows.raise_error()
 
     def _arranged(
-        self,
-        rows: EpochReader,
-        position: IteratorPosition,
-        drawn: Iterator[Drawn],
-        held: list[NumberedBatch],
-        arrange: Arrange,
+        self, rows: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], held: list[NumberedBatch]
     ) -> Iterator[Drawn]:
         """The same rows in batches of their own sizes."""
-        count = position.delivered
+        options, count = self._options, position.delivered
         for arrived in drawn:
             pool, waiting = NumberedBatch.concat([*held, arrived.rows(0, len(arrived))]), sum(map(len, held))
             count += len(arrived)
-            batches = arrange(pool.rows, False)
+            batches = arranged(list_lengths_of(pool.rows, options), options, False)
             batches.waiting, batches.numbers = waiting, pool.numbers
             joined = JoinedBatches([pool])
             if len(batches.order):
                 yield Drawn(joined, arrived.state, False, batches, batches.order)
             held = [joined.take(batches.rest)] if len(batches.rest) else []
         for pool in held:
-            batches = arrange(pool.rows, True)
+            batches = arranged(list_lengths_of(pool.rows, options), options, True)
             batches.waiting, batches.numbers = len(pool), pool.numbers
             if len(batches.order):
                 state = DrawState(position.epoch, count, pool.numbers[:0], rows.next)
@@ -437,7 +422,7 @@ class Batching:
 
     def _columns(self, rows: NumberedBatch, places: Array | None, size: int) -> list[ColumnArrays]:
         """The arrays of rows, which have these places in batches of `size` if others are left out."""
-        budget = ArrayBudget(self._max_expansion, rows.row_bytes, size, places)
+        budget = ArrayBudget(self._options.limits.expansion_bytes, rows.row_bytes, size, places)
         return self._representation.represent([rows.rows], budget)
 
     def _fitting(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
