@@ -354,7 +354,9 @@ class FilesReader(EpochReader):
                 numbers, batch = self._select(numbers, batch)
                 if len(batch):
                     yield NumberedBatch(numbers, batch, np.full(len(batch), row_bytes))
-                if self._is_over(run):
+                # All rows of the first reader are needed where they are counted.
+                is_enough = self._limit is not None and self._passed >= self._limit and (self._counted is None or run)
+                if is_enough or (self._is_limited and self._found == self._counted):
                     break
             else:
                 self.next = reader.next_number
@@ -366,12 +368,6 @@ class FilesReader(EpochReader):
         if self._expected not in (None, self.next):
             reason = f"the part of this worker has {self.next} records, but {self._expected} were counted"
             raise CorruptRecordError(reason, expected=self._expected, got=self.next, advice="open the files again")
-
-    def _is_over(self, run: int) -> bool:
-        """Whether no more rows of a reader are needed: all those of the first are, to count them."""
-        if self._is_limited and self._found == self._counted:
-            return True
-        return self._limit is not None and self._passed >= self._limit and (self._counted is None or run > 0)
 
     def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
         """Numbers and rows of this worker, among those of a batch."""
