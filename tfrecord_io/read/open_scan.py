@@ -24,7 +24,7 @@ from tfrecord_io.options.checked_options import OF_CALLS, with_paths
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.reader import Planned, Reader, begin, chunk_reader, open_as_it_is
+from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -74,7 +74,7 @@ def _by_index(planned: Planned) -> Planned:
         return planned
     planned.close()
     absent = planned.absent if scan.row_filter is None else None  # of all rows
-    instead = begin(indexed, chunk_reader(indexed, whole=whole), whole=whole, absent=absent)
+    instead = begin(indexed, whole=whole, absent=absent)
 
     def replan(reader: Any, revision: SchemaRevision | ForeignFeature) -> Planned:
         reader.close()

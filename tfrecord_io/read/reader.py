@@ -74,12 +74,23 @@ class Planned:
 
 
 def begin(
-    scan: Scan, reader: ChunkReader | IndexedChunks, *, whole: bool = False, absent: AbsentColumns | None = None
+    scan: Scan,
+    reader: ChunkReader | IndexedChunks | None = None,
+    *,
+    whole: bool = False,
+    absent: AbsentColumns | None = None,
 ) -> Planned:
-    """Read a scan by a chunk reader, from its current position.
+    """Read a scan by a chunk reader, from its current position; by default by a new one of its files.
 
     It warns of declared columns that no record has only if it gets `absent`, as a scan may be a piece of a read.
     """
+    if reader is None and scan.has_values:
+        from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
+
+        files = [file for file in scan.picked or () if file.source is not None]
+        reader = IndexedChunks(files, scan.decode_options, whole=whole)
+    elif reader is None:
+        reader = ChunkReader(scan.sources, scan.decode_options, whole=whole)
     early = None if scan.row_filter is None else scan.early_filter(rereads=absent is not None)
     reader.decode_by(scan.compiled.settings, None if early is None else cache(early.settings))
     reader.check = scan.embedded_check
@@ -90,17 +101,7 @@ def begin(
 def open_as_it_is(scan: Scan, absent: AbsentColumns | None = None, *, whole: bool = False) -> Reader:
     """Open all files of a scan: no index is searched."""
     scan.refuse_conflicts()
-    return Reader(begin(scan, chunk_reader(scan, whole=whole), whole=whole, absent=absent))
-
-
-def chunk_reader(scan: Scan, *, whole: bool = False) -> ChunkReader | IndexedChunks:
-    """What reads the files of a scan, or what indexes have instead of them."""
-    if not scan.has_values:
-        return ChunkReader(scan.sources, scan.decode_options, whole=whole)
-    files = [file for file in scan.picked or () if file.source is not None]
-    from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
-
-    return IndexedChunks(files, scan.decode_options, whole=whole)
+    return Reader(begin(scan, whole=whole, absent=absent))
 
 
 class Reader(BatchStream):
