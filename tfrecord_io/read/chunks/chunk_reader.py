@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -101,7 +101,7 @@ class ChunkReader:
         joins = whole and options.limit is None and self.recovery is None
         self._joins_small = joins and options.compression in (INFER, PLAIN, None)
         self._first: tuple[Source, memoryview] | None = None  # the first file and its content, if that was read
-        self._segmented: SegmentedFiles | None = None  # of the batches being read
+        self._segmented: SegmentedFiles | None = None  # where threads decode parts of batches
         self._feed: SegmentFeed | None = None  # of the current file
         self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
 
@@ -144,21 +144,19 @@ class ChunkReader:
         prefetcher = self._prefetcher if self._prefetcher.rewind() else None
         if prefetcher is not None:
             self._prefetcher = SourcePrefetcher([])
-        self._end()
-        if self._progress is not None:
-            self._progress.restart()
+        progress, self._progress = self._progress, None  # stays as it is
+        self.close()
+        if progress is not None:
+            progress.restart()
         recovery = None if self.recovery is None else self.recovery.restarted()
         return ChunkReader(
-            self._sources, self._options, prefetcher, recovery, self._progress, ahead=self._ahead, whole=self._whole
+            self._sources, self._options, prefetcher, recovery, progress, ahead=self._ahead, whole=self._whole
         )
 
     def close(self) -> None:
         """Close the open file; no more chunks."""
         if self._progress is not None:
             self._progress.close()
-        self._end()
-
-    def _end(self) -> None:
         self._prefetcher.close()  # first: the thread that reads ahead may wait for a request that this cancels
         self._walker.close()
 
@@ -302,7 +300,13 @@ class ChunkReader:
         is_small = self._is_little or has_few or budget.max_bytes <= LIMITS.block_bytes
         knows_columns = self.settings.plan.unknown != "discover"
         has_parts = self._options.thread_count > 1 and not is_small and knows_columns
-        with self._parts(budget) if has_parts else nullcontext() as self._segmented:
+        with ExitStack() as segments:
+            if has_parts:
+                from tfrecord_io.read.chunks.parallel_file_decoder import MOST_PARTS
+                from tfrecord_io.read.chunks.segments import segment_pool
+
+                pool = segments.enter_context(segment_pool(self._options.thread_count, MOST_PARTS))
+                self._segmented = segments.enter_context(self._files(pool, budget, KnownRecords()))
             counts = may_have_lists(self.settings.plan)
             while chunk := self.read(
                 decoder,
@@ -319,18 +323,6 @@ class ChunkReader:
                 del chunk  # only the consumer keeps it while the next one is decoded
         if budget.remaining == 0:
             self.close()
-
-    @contextmanager
-    def _parts(self, budget: RowBudget) -> Iterator[SegmentedFiles]:
-        """The segments of the files, which threads decode as parts of batches."""
-        from tfrecord_io.read.chunks.parallel_file_decoder import MOST_PARTS
-        from tfrecord_io.read.chunks.segments import segment_pool
-
-        with (
-            segment_pool(self._options.thread_count, MOST_PARTS) as pool,
-            self._files(pool, budget, KnownRecords()) as files,
-        ):
-            yield files
 
     def _files(self, pool: WorkerPool, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
         """The segments of the files: chunks of a whole read, else parts of batches."""
