@@ -144,7 +144,7 @@ class FileDecoder(Segments[DecodedPart]):
     Parameters
     ----------
     position : Position
-        Advanced behind each chunk.
+        The caller advances it behind each segment.
     max_bytes : int
         Payload bytes of a segment.
     in_parts : bool
@@ -205,15 +205,8 @@ class FileDecoder(Segments[DecodedPart]):
         """Whether the position is the end of the file."""
         return self.position.offset >= self._windows.size
 
-    def chunks(self) -> Iterator[DecodedChunk]:
-        """Decode the file."""
-        for segment in self.segments():
-            chunk, position = segment.part.chunk, self.position
-            position.offset, position.record = segment.end, position.record + chunk.rows
-            yield chunk
-
     def segments(self) -> Iterator[Segment[DecodedPart]]:
-        """Decode the file: the segments as they are in it, each of which the caller advances the position behind."""
+        """Decode the file: the segments as they are in it."""
         for segment, _ in self:
             part = segment.part
             chunk = part.chunk

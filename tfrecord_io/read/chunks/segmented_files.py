@@ -92,10 +92,11 @@ class SegmentedFiles(Closing):
         decoder = self.begin()
         if decoder is None:
             return
-        begin = decoder.position.offset
-        for chunk in decoder.chunks():
-            self._walker.count(decoder.position.offset - begin)
-            begin = decoder.position.offset
+        position = decoder.position
+        for segment in decoder.segments():
+            chunk = segment.part.chunk
+            self._walker.count(segment.end - position.offset)
+            position.offset, position.record = segment.end, position.record + chunk.rows
             self.look_ahead()
             yield chunk
         self.end()
