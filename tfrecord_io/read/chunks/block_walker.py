@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class RecordFile:
             source, compression, recover=recover, asks=asks, max_decompression_ratio=ratio, raw=raw
         )
         self.compression = self._stream.compression
+        is_recovering = recover and self.compression is not None
+        self._recovering = cast("RecoveringStream", self._stream) if is_recovering else None
         self._span = source.span
         self.origin = source.origin
         self._block_bytes = block_bytes
@@ -94,21 +96,12 @@ class RecordFile:
         """Whether `pass_damage` goes on behind damaged compressed data, or to the end of the file."""
         return self._recovering is not None
 
-    @property
-    def _recovering(self) -> RecoveringStream | None:
-        if self.compression is None:
-            return None
-        from tfrecord_io.compression.recovering_stream import RecoveringStream
-
-        return self._stream if isinstance(self._stream, RecoveringStream) else None
-
     def pass_damage(self) -> Gap | None:
         """After a CompressionError: go on behind the damage; None if nothing behind it can be read."""
-        stream = self._recovering
-        if stream is None:
+        if self._recovering is None:
             return None
         self.blocks.close()
-        gap = stream.pass_damage()
+        gap = self._recovering.pass_damage()
         self.blocks.resume()
         return gap
 
