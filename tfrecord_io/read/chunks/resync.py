@@ -33,7 +33,6 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, FaultCode
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size, is_record_header, mask_crc
 from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.storage.read.block_reader import Bytes
 
 _CONFIRMED_RECORDS = 64
 _CONFIRMED_BYTES = 32 * MIB
@@ -96,7 +95,7 @@ class _PayloadProof:
             return False
         self.advance(walker, end)
         at = end - walker.offset
-        return mask_crc(self._crc) == _number(walker.data[at : at + FOOTER_BYTES])
+        return mask_crc(self._crc) == int.from_bytes(walker.data[at : at + FOOTER_BYTES].tobytes(), "little")
 
 
 class BoundarySearch:
@@ -364,10 +363,6 @@ class BoundarySearch:
             return None
         _, fault = self._engine.scan(header, max_record_bytes=self._walker.max_record_bytes, final=False)
         return None if fault is not None and fault.code is FaultCode.LENGTH_CRC else frame_size(header)
-
-
-def _number(data: Bytes) -> int:
-    return int.from_bytes(data.tobytes(), "little")
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int | None]:
