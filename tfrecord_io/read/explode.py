@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -146,23 +146,23 @@ def _lengths(column: pa.Array) -> Array:
 
 def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.RecordBatch:
     """The steps of some episodes, which begin with the row `begin`."""
-    fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), False)]
     values = {name: step_values(batch[name], batch.schema.field(name)) for name in names}
-    counts = _lengths(batch[names[0]])
-    rows, steps = rows_and_numbers(counts)
-    arrays = [int64_array(rows + begin), int64_array(steps)]
-    repeated = batch.select([name for name in batch.schema.names if name not in values]).take(int64_array(rows))
-    for field in batch.schema:
-        if field.name not in values:
-            arrays.append(repeated[field.name])
-            fields.append(field)
-            continue
-        arrays.append(values[field.name])
-        fields.append(step_field(field, values[field.name].type))
+    rows, steps = rows_and_numbers(_lengths(batch[names[0]]))
+    exploded = with_steps(batch, rows, values)
+    fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), False), *exploded.schema]
+    arrays = [int64_array(rows + begin), int64_array(steps), *exploded.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
+def with_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The columns of a batch in their order: those of steps have new values, the others those of these rows."""
+    others = batch.select([name for name in batch.schema.names if name not in steps]).take(int64_array(rows))
+    arrays = {field.name: steps[field.name] if field.name in steps else others[field.name] for field in batch.schema}
+    fields = [_step_field(field, arrays[field.name].type) if field.name in steps else field for field in batch.schema]
+    return pa.RecordBatch.from_arrays(list(arrays.values()), schema=pa.schema(fields))
+
+
+def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
     """The field of a column of steps whose lists become values, or lists, of this type."""
     keys = (DTYPE_KEY, ENCODING_KEY) if is_fixed_shape_tensor(type_) else (IMAGE_KEY,)
     kept = {key: value for key, value in (field.metadata or {}).items() if key in keys}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import starmap
 from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_field, step_values
+from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_values, with_steps
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -57,8 +58,8 @@ class WindowForm:
         """The windows of batches of episodes."""
         begin = 0
         for batch in episodes:
-            for rows, numbers, part in _Episodes(batch, self, begin).parts():
-                yield part.windows(rows, numbers)
+            of_batch = _Episodes(batch, self, begin)
+            yield from starmap(of_batch.windows, of_batch.parts())
             begin += len(batch)
 
 
@@ -71,32 +72,23 @@ class _Episodes:
         self._first = np.cumsum(self.steps) - self.steps
         self._values = {name: step_values(batch[name], batch.schema.field(name)) for name in form.names}
 
-    def parts(self) -> Iterator[tuple[Array, Array, _Episodes]]:
+    def parts(self) -> Iterator[tuple[Array, Array]]:
         """The windows, some at a time: the row of the episode and the number in it of each."""
         counts = self._form.counts(self.steps)
         rows, numbers = rows_and_numbers(counts)
         step_bytes = self._batch.nbytes / max(1, int(self.steps.sum()))
         size = int(max(1, min(LIMITS.input_rows, _BATCH_BYTES / max(1, step_bytes * self._form.length))))
         for at in range(0, len(rows), size):
-            yield rows[at : at + size], numbers[at : at + size], self
+            yield rows[at : at + size], numbers[at : at + size]
 
     def windows(self, rows: Array, numbers: Array) -> pa.RecordBatch:
         """The windows with these numbers, of the episodes in these rows."""
-        form, schema = self._form, self._batch.schema
+        form = self._form
         steps = numbers[:, None] * form.stride + np.arange(form.length)
         steps = np.minimum(steps, self.steps[rows][:, None] - 1) + self._first[rows][:, None]
         taken = int64_array(steps.reshape(-1))
-        others = self._batch.select([name for name in schema.names if name not in form.names]).take(int64_array(rows))
-        arrays, fields = list[pa.Array](), list[pa.Field]()
-        for field in schema:
-            if field.name not in form.names:
-                arrays.append(others[field.name])
-                fields.append(field)
-                continue
-            array = _joined(self._values[field.name], taken, form.length)
-            arrays.append(array)
-            fields.append(step_field(field, array.type))
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        values = {name: _joined(self._values[name], taken, form.length) for name in form.names}
+        return with_steps(self._batch, rows, values)
 
 
 def _joined(values: pa.Array, taken: pa.Array, length: int) -> pa.Array:
@@ -332,7 +324,7 @@ class WindowReader(EpochReader):
             raise self._opened[-1].row_error(batch, fault) from fault.__cause__
         if last is not None:
             self._compare(batch.numbers, self._form.counts(episodes.steps))
-        for rows, windows, part in episodes.parts():
+        for rows, windows in episodes.parts():
             if windows.max(initial=0) >> _BITS:
                 raise ValueError(say("an episode has more than {} windows: pass a larger {stride=}", 1 << _BITS))
             numbers = (batch.numbers[rows] + shift << _BITS) + windows
@@ -346,11 +338,8 @@ class WindowReader(EpochReader):
                 rows, windows, numbers = rows[chosen], windows[chosen], numbers[chosen]
             if len(rows):
                 self.next = int(numbers[-1]) + 1
-                size = batch.row_bytes[rows] * self._form.length / np.maximum(part.steps[rows], 1)
-                yield NumberedBatch(numbers, part.windows(rows, windows), size)
-
-    def readers(self) -> list[EpochReader]:
-        return self._opened
+                size = batch.row_bytes[rows] * self._form.length / np.maximum(episodes.steps[rows], 1)
+                yield NumberedBatch(numbers, episodes.windows(rows, windows), size)
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         """What has read the episode of a window, and its fault as that of the episode."""
