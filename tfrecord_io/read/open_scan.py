@@ -352,13 +352,9 @@ def count_scan(scan: Scan) -> int:
     if scan.row_filter is not None:
         with open_scan(scan.select([])) as reader:
             return sum(batch.num_rows for batch in reader)
-    options = scan.options
-    from tfrecord_io.index.find_index import KnownCounts
-    from tfrecord_io.read.chunks.count_frames import count_each
+    from tfrecord_io.read.chunks.count_frames import records_of_files
 
-    known = KnownCounts(options)
-    whole = [source for source in scan.sources if source.span is None]
-    counts = list(count_each(whole, known.indexes(whole), known, threads=options.thread_count))
+    counts = records_of_files([source for source in scan.sources if source.span is None], scan.options)
     parts = [source for source in scan.sources if source.span is not None]
     if parts:
         with open_scan(scan.only([]).over(parts, limit=None, offset=0)) as reader:

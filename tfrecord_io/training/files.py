@@ -21,7 +21,7 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import MIB, DatasetValue, leaves_out, unwrapped
 from tfrecord_io.options.arrays import IterOptions
-from tfrecord_io.read.chunks.count_frames import count_each
+from tfrecord_io.read.chunks.count_frames import records_of_files
 from tfrecord_io.read.open_scan import count_scan, open_indexed, open_scan, read_scan
 from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns
@@ -74,7 +74,9 @@ class Files(RowSource):
         See `tfrecord_io.count` for where the former is taken from; for the latter, the columns of the filter
         are read.
         """
-        return [count_scan(self.scan)] if self.scan.row_filter is not None else records_of_files(self.scan)
+        if self.scan.row_filter is not None:
+            return [count_scan(self.scan)]
+        return records_of_files(self.scan.sources, self.scan.options)
 
     def count_rows(self) -> int:
         return count_scan(self.scan)
@@ -279,14 +281,6 @@ class FileEpochs(Epochs):
         except (TFRecordError, OSError) as error:
             raise TypeError(f"the number of batches is unknown: {error}") from error
         return len(range(self._residue, self._scan.rows_within(total), self._modulus))
-
-
-def records_of_files(scan: Scan) -> list[int]:
-    """The number of records of each file; those without an index or a manifest are read for it."""
-    options = scan.options
-    known = KnownCounts(options)
-    indexes = known.indexes(scan.sources)
-    return list(count_each(scan.sources, indexes, known, threads=options.thread_count))
 
 
 class FilesReader(EpochReader):

@@ -19,6 +19,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.arrays import IterOptions
+from tfrecord_io.read.chunks.count_frames import records_of_files
 from tfrecord_io.read.explode import rows_and_numbers, step_counts, step_values, with_steps
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
@@ -26,7 +27,7 @@ from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.remedies import Written
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
-from tfrecord_io.training.files import FileEpochs, Files, records_of_files
+from tfrecord_io.training.files import FileEpochs, Files
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import WindowPad
 from tfrecord_io.value_class import value_class
@@ -161,7 +162,7 @@ class Windows(RowSource):
 
     def counts(self) -> WindowCounts:
         """How many records and windows each file has, for which the lengths of all episodes are read."""
-        records = records_of_files(self.episodes)
+        records = records_of_files(self.episodes.sources, self.episodes.options)
         windows, ends = np.zeros(len(records), np.int64), np.cumsum(records)
         own, limits = self.episodes.only([self.form.names[0]]), self.episodes.options
         options = IterOptions(batch_size=1, offset=limits.offset, limit=limits.limit)

@@ -13,7 +13,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.index import scan_sizes
 from tfrecord_io.index.find_index import KnownCounts
-from tfrecord_io.options import MIB
+from tfrecord_io.options import MIB, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
@@ -75,6 +75,12 @@ def count_each(
     unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
     counted = count_by_reading(unknown, known, recover=recover, threads=threads, progress=progress)
     return _in_order(numbers, counted)
+
+
+def records_of_files(sources: Sequence[Source], options: FrameOptions) -> list[int]:
+    """The number of records of each file; those without an index or a manifest are read for it."""
+    known = KnownCounts(options)
+    return list(count_each(sources, known.indexes(sources), known, threads=options.thread_count))
 
 
 def _in_order(known: Sequence[int | None], counted: Generator[int]) -> Iterator[int]:
