@@ -101,6 +101,7 @@ class EpochReader(ABC):
         self.next = begin  # number of the row after those read
         self.count = 0  # of the rows read from `resume` on
         self._batches = self._read()
+        self._opened: list[Any] = []  # what reads the rows, one after the other
         self._resumed: list[NumberedBatch] = []  # rows that `resume` read beyond the buffer
         self._error: Exception | None = None
 
@@ -121,8 +122,8 @@ class EpochReader(ABC):
         return self.origin(fault.at(int(pool.numbers[fault.row])))
 
     def readers(self) -> Iterable[Any]:
-        """What reads the rows, if it may leave out some."""
-        return ()
+        """What reads the rows, and may leave out some."""
+        return self._opened
 
     def row_error(self, pool: NumberedBatch, fault: RowFault) -> TFRecordError:
         """The error of the row ``fault.row`` of some that were read here."""
@@ -144,6 +145,8 @@ class EpochReader(ABC):
     def close(self) -> None:
         """End reading; files may stay open for the next epoch."""
         self._batches.close()  # it refers to this reader
+        for reader in self._opened[-1:]:
+            reader.close()
 
     def __iter__(self) -> Iterator[NumberedBatch]:
         try:

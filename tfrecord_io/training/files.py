@@ -325,7 +325,6 @@ class FilesReader(EpochReader):
     ) -> None:
         super().__init__(begin)
         self._readers = readers
-        self._opened: list[Reader] = []
         self._begins: list[int] = []  # the number of the first row of each
         self._filter, self._names = scan.row_filter, scan.schema.names
         self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
@@ -393,17 +392,9 @@ class FilesReader(EpochReader):
     def reports(self) -> list[ReadReport]:
         return [reader.report for reader in self._opened]
 
-    def readers(self) -> list[Reader]:
-        return self._opened
-
-    def origin(self, fault: RowFault) -> tuple[Reader, RowFault]:
+    def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         reader = self._opened[bisect_right(self._begins, fault.row) - 1]
         return reader, fault.at(reader.row_of(fault.row))
-
-    def close(self) -> None:
-        super().close()
-        for reader in self._opened[-1:]:
-            reader.close()
 
 
 def _refuse_changed_files(reader: Reader, row: int, rows: int, bounds: Array) -> None:

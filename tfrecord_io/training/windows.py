@@ -276,8 +276,8 @@ class WindowReader(EpochReader):
     def __init__(self, epochs: WindowEpochs, epoch: int, begin: int) -> None:
         super().__init__(begin)
         self._epochs, self._form, self._epoch, self._begin = epochs, epochs.form, epoch, begin
-        self._opened: list[EpochReader] = []  # of each run, beginning with the one of `_first_run`
         self._per_run = 0 if epochs.counts is None else sum(epochs.counts.records)  # numbers of episodes
+        # The run of the first reader of episodes that is opened.
         self._first_run = (begin >> _BITS) // self._per_run if self._per_run else 0
         if epochs.counts is not None:
             self._ends = epochs.ends(epoch)
@@ -353,11 +353,6 @@ class WindowReader(EpochReader):
 
     def reports(self) -> list[ReadReport]:
         return [report for episodes in self._opened for report in episodes.reports()]
-
-    def close(self) -> None:
-        super().close()
-        for episodes in self._opened[-1:]:
-            episodes.close()
 
 
 class WindowLookup(PartLookup):
