@@ -32,17 +32,16 @@ _PASS = 1 << 32  # between the numbers of the passes over a part in one epoch, b
 class SequenceEpochs(Epochs):
     """The rows of every epoch of a mixture, in the order of its choices."""
 
-    def __init__(
-        self, mixture: Mixture, options: IterOptions, counts: Sequence[int] | None, *, has_own_files: bool = False
-    ) -> None:
+    def __init__(self, mixture: Mixture, options: IterOptions, counts: Sequence[int] | None) -> None:
         super().__init__()
         self.mixture = mixture
         # The ranges of positions that are read; of parts of equal size, those of this worker alone.
         self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
         worker, workers = mixture.worker_of(options)
-        self.choices = mixture.choices(worker if has_own_files else 0)
-        self.residue, self.modulus = (0, 1) if has_own_files else (worker, workers)  # the positions of this worker
         self.has_equal_parts = counts is not None and workers > 1 and mixture.stop != "never"
+        self.has_own_files = not self.has_equal_parts and mixture.has_own_files(workers)
+        self.choices = mixture.choices(worker if self.has_own_files else 0)
+        self.residue, self.modulus = (0, 1) if self.has_own_files else (worker, workers)  # the positions of this worker
         if counts is not None and self.has_equal_parts:
             self.residue, self.modulus = 0, 1
             self.runs = Share(worker, workers, options.uneven).runs(self.choices.length(counts))
@@ -91,16 +90,14 @@ class MixedEpochs(SequenceEpochs):
     """The rows of every epoch of a mixture, whose parts are read side by side."""
 
     def __init__(self, mixture: Mixture, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
-        worker, workers = mixture.worker_of(options)
-        is_equal = counts is not None and workers > 1 and mixture.stop != "never"
-        by_file = not is_equal and mixture.has_own_files(workers)
-        super().__init__(mixture, options, counts, has_own_files=by_file)
+        super().__init__(mixture, options, counts)
         self.members = mixture.members
-        own = replace(options, worker=(worker, workers) if by_file else None, uneven="keep", state=None)
+        worker = mixture.worker_of(options) if self.has_own_files else None
+        own = replace(options, worker=worker, uneven="keep", state=None)
         self._parts = self._epochs_of(own, seed)
-        self._counts = counts if is_equal else None
+        self._counts = counts if self.has_equal_parts else None
         self._whole: list[Epochs] | None = None
-        if by_file and mixture.stop != "first":  # for a part of which its own files have no row
+        if self.has_own_files and mixture.stop != "first":  # for a part of which its own files have no row
             self._whole = self._epochs_of(replace(own, worker=None), seed)
 
     def _epochs_of(self, options: IterOptions, seed: int) -> list[Epochs]:

@@ -210,7 +210,7 @@ class Mixture(RowSource):
         """Whether each of several workers mixes files of its own, by a sequence of its own."""
         members = self.members
         fewest = min(len(member.sources) for member in members)
-        return 1 < workers <= fewest and not any(member.is_limited for member in members)
+        return self.classes is None and 1 < workers <= fewest and not any(member.is_limited for member in members)
 
     def choices(self, worker: int = 0) -> Choices:
         """What the rows are drawn from: the sequence of all workers, or the own one of a worker."""
