@@ -204,7 +204,12 @@ class ArrayIterator(Closing, Shared):
         try:
             with self._lock:
                 before = self._position, self._chunk, self._delivered
-                return self._take()
+                while True:
+                    while self._chunk is None or self._delivered == self._chunk.rows:
+                        self._advance()
+                    self._delivered, arrays = self._chunk.batch(self._delivered, self.options.batch_size)
+                    if arrays is not None:
+                        return arrays
         except Exception:
             raise
         except BaseException:  # Ctrl-C: the next call makes the same batch again
@@ -219,14 +224,6 @@ class ArrayIterator(Closing, Shared):
             self._position = self._current_position()
             self._chunk = None
 
-    def _take(self) -> dict[str, Any]:
-        while True:
-            while self._chunk is None or self._delivered == self._chunk.rows:
-                self._advance()
-            self._delivered, arrays = self._chunk.batch(self._delivered, self.options.batch_size)
-            if arrays is not None:
-                return arrays
-
     def _advance(self) -> None:
         """Take the next chunk, or raise what ended the previous one."""
         if self._error is not None:
@@ -238,7 +235,12 @@ class ArrayIterator(Closing, Shared):
             self._finish(failure, self.options.on_error)
         chunks = self._chunks
         try:
-            chunks, self._chunks = self._start(), None  # Ctrl-C ends a generator: the next call begins another one
+            if chunks is None:
+                epochs = self._source.epochs(self.options, self.seed, self._counts)
+                self._batching = Batching(epochs, self._representation, self.options, self.seed)
+                make = partial(self._batching.chunks, self._current_position()())
+                chunks = make() if self.options.thread_count == 1 else BackgroundGenerator(make, _READY)
+            self._chunks = None  # Ctrl-C ends a generator: the next call begins another one
             following = next(chunks)
             self._chunks = chunks
             self._issue_warnings()
@@ -269,14 +271,6 @@ class ArrayIterator(Closing, Shared):
         self.close()
         end_read(error, on_error)
         raise StopIteration
-
-    def _start(self) -> Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk]:
-        if self._chunks is None:
-            epochs = self._source.epochs(self.options, self.seed, self._counts)
-            self._batching = Batching(epochs, self._representation, self.options, self.seed)
-            make = partial(self._batching.chunks, self._current_position()())
-            self._chunks = make() if self.options.thread_count == 1 else BackgroundGenerator(make, _READY)
-        return self._chunks
 
     def close(self) -> None:
         """End reading; no more batches."""
