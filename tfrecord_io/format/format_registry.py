@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tfrecord_io.errors import say
@@ -186,18 +186,15 @@ CSV = Format(
     advice="if it is CSV, " + by_convert("csv", "pandas.read_csv"),
     sql=(".csv",),
 )
-TSV = Format(
-    *("tsv", "TSV", "tab-separated CSV"),
+TSV = replace(
+    CSV,
+    name="tsv",
+    title="TSV",
+    help="tab-separated CSV",
     suffixes=(".tsv",),
-    plan=CSV.plan,
-    writer=CSV.writer,
-    needs_columns=True,
-    instead=CSV.instead,
-    reads=CSV.reads,
-    writes=CSV.writes,
     named={"delimiter": "\t"},
-    compressed=True,
-    typed=False,
+    looks=(),
+    advice="",
     sql=(".tsv",),
 )
 JSON = Format(
