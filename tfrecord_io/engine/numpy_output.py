@@ -302,9 +302,8 @@ def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool 
     >>> gather_objects(np.array([b"ab", None, b""], object), False).value_offsets
     array([0, 2, 2, 2], dtype=int32)
     """
-    if get_engine().name != "native":
+    if (kernel := _kernel()) is None:
         return False
-    kernel = import_module("tfrecord_io._native._kernel")
     place = cells.__array_interface__["data"][0]
     found = kernel.gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
     return GatheredValues(*found) if isinstance(found, tuple) else found
