@@ -62,61 +62,13 @@ Partitions = Literal["features", "folders", "drop"]
 RecordTypeName = Literal["example", "sequence_example", "bytes"]
 FileMode = Literal["error", "overwrite"]
 WriteMode = Literal["error", "overwrite", "append", "overwrite_partitions"]
+_Tables = Literal["csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather", "orc"]
+_Arrays = Literal["npy", "npz", "hdf5", "h5", "netcdf", "nc", "zarr"]
+_Annotations = Literal["tar", "coco", "voc", "yolo"]
 SourceFormat = Literal[
-    "tfrecord",
-    "csv",
-    "tsv",
-    "jsonl",
-    "json",
-    "parquet",
-    "arrow",
-    "feather",
-    "orc",
-    "npy",
-    "npz",
-    "hdf5",
-    "h5",
-    "netcdf",
-    "nc",
-    "zarr",
-    "idx",
-    "tar",
-    "coco",
-    "voc",
-    "yolo",
-    "images",
-    "files",
-    "elwc",
-    "array_record",
-    "tfds",
+    "tfrecord", _Tables, _Arrays, "idx", _Annotations, "images", "files", "elwc", "array_record", "tfds"
 ]
-TargetFormat = Literal[
-    "tfrecord",
-    "csv",
-    "tsv",
-    "jsonl",
-    "json",
-    "parquet",
-    "arrow",
-    "feather",
-    "orc",
-    "npy",
-    "npz",
-    "hdf5",
-    "h5",
-    "netcdf",
-    "nc",
-    "zarr",
-    "tar",
-    "coco",
-    "voc",
-    "yolo",
-    "lerobot",
-    "images",
-    "files",
-    "array_record",
-    "tfds",
-]
+TargetFormat = Literal["tfrecord", _Tables, _Arrays, _Annotations, "lerobot", "images", "files", "array_record", "tfds"]
 UnevenParts = Literal["keep", "pad", "drop"]
 Compression = Literal["infer", "gzip", "zlib", "zstd", "lz4"]
 """Those of this package: rows of `tfrecord_io.compression.CODECS`."""
