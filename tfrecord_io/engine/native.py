@@ -15,10 +15,8 @@ from tfrecord_io.engine.contract import (
     MAX_RECORD_BYTES,
     Array,
     ArrowColumns,
-    ArrowReader,
     ColumnBuffers,
     ColumnNames,
-    Encoder,
     Fact,
     Fault,
     FaultCode,
@@ -318,7 +316,7 @@ def _source(column: ColumnBuffers) -> _Source:
 class NativeEncoder:
     """See `tfrecord_io.engine.contract.Encoder`."""
 
-    def __init__(self, columns: Sequence[ColumnBuffers | int], sequence: bool, arrow: Any) -> None:
+    def __init__(self, columns: Sequence[ColumnBuffers | int], *, sequence: bool = False, arrow: Any = None) -> None:
         self._arrow = arrow  # the kernel borrows its arrays, and those of the columns
         self._sources = [column if isinstance(column, int) else _source(column) for column in columns]
         self._kernel = _kernel.Encoder(self._sources, sequence, arrow)
@@ -346,6 +344,7 @@ class NativeEngine:
     """See `tfrecord_io.engine.contract.Engine`."""
 
     name = "native"
+    decoder, row_decoder, arrow_reader, encoder = NativeDecoder, NativeObjectDecoder, NativeArrowReader, NativeEncoder
 
     def crc32c(self, data: Any, value: int = 0) -> int:
         return _kernel.crc32c(_as_array(data), value)
@@ -394,22 +393,8 @@ class NativeEngine:
     def frame_window(self, data: Any, starts: Array, lengths: Array, skip: int, out: Array) -> int:
         return int(_kernel.frame_window(_as_array(data), starts, lengths, skip, out))
 
-    def decoder(self, plan: Plan) -> NativeDecoder:
-        return NativeDecoder(plan)
-
-    def row_decoder(self, plan: Plan, forms: Sequence[ObjectForm]) -> NativeObjectDecoder:
-        return NativeObjectDecoder(plan, forms)
-
     def key_table(self, data: Any, offsets: Any, valid: Any) -> KeyTable:
         return cast(KeyTable, _kernel.KeyTable(data, offsets, valid))
-
-    def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
-        return NativeArrowReader(forms)
-
-    def encoder(
-        self, columns: Sequence[ColumnBuffers | int], *, sequence: bool = False, arrow: ArrowColumns | None = None
-    ) -> Encoder:
-        return NativeEncoder(columns, sequence, arrow)
 
     def memory(self) -> Any:
         return _kernel.Memory()
