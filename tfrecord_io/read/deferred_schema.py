@@ -12,7 +12,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import absolute_paths
 from tfrecord_io.storage.read.source import Source, is_elsewhere, working_directory
 
-_SOURCES, _ORIGIN = (getattr(Scan, name).__get__ for name in ("sources", "origin"))  # of the slots
+_SOURCES, _ORIGIN = Scan.sources, Scan.origin  # the slots
 _NAMES = {field.name for field in fields(Scan)}
 
 
@@ -51,31 +51,17 @@ class LazyScan(Scan):
                 self._find_schema()
             return object.__getattribute__(self, name)
 
-        @property
-        def sources(self) -> tuple[Source, ...]:
-            self._make_absolute()
-            return _SOURCES(self)
+        sources = property(lambda self: self._absolute(_SOURCES), _SOURCES.__set__)
+        origin = property(lambda self: self._absolute(_ORIGIN), _ORIGIN.__set__)
 
-        @sources.setter
-        def sources(self, sources: tuple[Source, ...]) -> None:
-            Scan.sources.__set__(self, sources)
-
-        @property
-        def origin(self) -> tuple[Any, ReadOptions] | None:
-            self._make_absolute()
-            return _ORIGIN(self)
-
-        @origin.setter
-        def origin(self, origin: tuple[Any, ReadOptions] | None) -> None:
-            Scan.origin.__set__(self, origin)
-
-        def _make_absolute(self) -> None:
+        def _absolute(self, slot: Any) -> Any:
+            """The value of a slot, once the paths of both are absolute in another working directory."""
             directory = self.directory
-            if directory is None or not is_elsewhere(directory):
-                return
-            origin, found = _ORIGIN(self), tuple(source.absolute(directory) for source in _SOURCES(self))
-            if origin is not None:
-                path, options = origin
-                object.__setattr__(self, "origin", (absolute_paths(path, options.storage, directory), options))
-            object.__setattr__(self, "sources", found)
-            object.__setattr__(self, "directory", None)
+            if directory is not None and is_elsewhere(directory):
+                origin, sources = _ORIGIN.__get__(self), _SOURCES.__get__(self)
+                if origin is not None:
+                    path, options = origin
+                    _ORIGIN.__set__(self, (absolute_paths(path, options.storage, directory), options))
+                _SOURCES.__set__(self, tuple(source.absolute(directory) for source in sources))
+                object.__setattr__(self, "directory", None)
+            return slot.__get__(self)
