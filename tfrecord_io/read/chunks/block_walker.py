@@ -306,7 +306,9 @@ class BlockWalker:
     def end_file(self) -> None:
         """Close the file; the walk goes on with the next one."""
         assert self.file is not None
-        self._count_read((self.file.size or 0) - self._counted)
+        left = (self.file.size or 0) - self._counted
+        if self._progress is not None and left > 0:
+            self._progress.advance(left)
         self.file.close()
         self.file = self.block = self._behind = None
         self._begin = 0
@@ -390,7 +392,7 @@ class BlockWalker:
     def discard(self, count: int) -> None:
         """Leave out bytes at the start of ``data``."""
         self._begin += count
-        self._count_consumed(count)
+        self._count_read(count)
 
     def advance(self, records: int, consumed: int) -> None:
         """Consume the next records, which have `consumed` bytes."""
@@ -401,18 +403,14 @@ class BlockWalker:
     def count(self, consumed: int) -> None:
         """Count bytes that were consumed, by `advance` or by others."""
         self.bytes += consumed
-        self._count_consumed(consumed)
+        self._count_read(consumed)
 
-    def _count_consumed(self, consumed: int) -> None:
-        """Count uncompressed bytes of the file; once it is closed, all its bytes were counted."""
-        if self._progress is not None and self.file is not None:
-            used = self.file.used
-            self._count_read(consumed if used is None else used - self._counted)
-
-    def _count_read(self, count: int) -> None:
-        """Count bytes of the file, up to its size."""
+    def _count_read(self, consumed: int) -> None:
+        """Count bytes of the file, up to its size: of a compressed one those that have been decompressed."""
         if self._progress is None or self.file is None:
             return
+        used = self.file.used
+        count = consumed if used is None else used - self._counted
         if self.file.size is not None:
             count = min(count, self.file.size - self._counted)
         if count > 0:
