@@ -95,8 +95,11 @@ class _Compiled:
         self.schema = self.builder.schema
         if scan.partitions.fields:
             self.schema = scan.partitions.extended(self.schema, Projection(options.columns))
-        if options.include_file_paths is not None:
-            self.schema = _with_path_column(self.schema, options.include_file_paths)
+        if (path_column := options.include_file_paths) is not None:
+            if path_column in self.schema.names:
+                reason = say("{include_file_paths=} names a column that exists")
+                raise SchemaError(reason, feature=path_column, advice="pass another name")
+            self.schema = self.schema.append(pa.field(path_column, pa.string()))
 
     def settings(self) -> DecodeSettings:
         if self._settings is None:
@@ -534,13 +537,6 @@ def _index_beside(names: Collection[str], scan: Scan) -> list[str]:
     excluded = {name.removeprefix("!") for name in scan.options.columns or ()}
     index = stored_index(scan.resolved.schema.to_arrow())
     return [name for name in index if name not in names and name not in excluded]
-
-
-def _with_path_column(schema: pa.Schema, path_column: str) -> pa.Schema:
-    if path_column in schema.names:
-        reason = say("{include_file_paths=} names a column that exists")
-        raise SchemaError(reason, feature=path_column, advice="pass another name")
-    return schema.append(pa.field(path_column, pa.string()))
 
 
 def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema) -> DecodeSettings:
