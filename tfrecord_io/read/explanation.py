@@ -121,13 +121,15 @@ def explained(scan: Scan) -> Explanation:
     """What opening a scan would read; column indexes are searched for it."""
     needed, indexed = plan_opening(scan)
     opened = needed if indexed is None else indexed
+    reason = not_searched(needed, needed.row_filter)
+    use = f"not searched: {reason}" if reason else "none would save reading" if indexed is None else "used"
     order = {path: number for number, path in enumerate(scan.files)}
     files = [*_left_out_by_folders(scan, needed), *_read(needed, opened)]
     return Explanation(
         tuple(sorted(files, key=lambda file: order[file.path])),
         tuple(opened.features.names),
         tuple(_filters(opened)),
-        _use_of_indexes(needed, indexed),
+        use,
         scan.chosen_range,
         _requests(opened),
     )
@@ -185,12 +187,6 @@ def _filters(opened: Scan) -> Iterator[FilterPlan]:
         is_of_folders = bool(part.columns) and set(part.columns) <= set(opened.partitions.names)
         places: tuple[Literal["folders", "decoding", "rows"], ...] = ("folders", "decoding", "rows")
         yield FilterPlan(part.text, places[0 if is_of_folders else 1 if part.text in texts else 2])
-
-
-def _use_of_indexes(needed: Scan, indexed: Scan | None) -> str:
-    if reason := not_searched(needed, needed.row_filter):
-        return f"not searched: {reason}"
-    return "used" if indexed is not None else "none would save reading"
 
 
 def _requests(opened: Scan) -> tuple[int, int] | None:
