@@ -186,16 +186,12 @@ class RandomAccess(Closing, Shared):
         if self._recovery is None or not is_damage(error):
             return False
         path, record, offset = self._origin(location)
-        region = SkippedRegion(path, offset, offset + self._size(location), error.detail, record, type(error).__name__)
+        end = self._files.offset(location[0], record + 1)
+        region = SkippedRegion(path, offset, end, error.detail, record, type(error).__name__)
         with self._lock:
             if location not in self._left_out and self._recovery.accept(region, location[0], error):
                 self._left_out.add(location)
             return location in self._left_out
-
-    def _size(self, location: Location) -> int:
-        """The bytes of a record with its frame."""
-        file, record = location
-        return self._files.offset(file, record + 1) - self._files.offset(file, record)
 
     def _check_embedded(self, location: Location, contents: Sequence[bytes]) -> None:
         path, record, offset = self._origin(location)
