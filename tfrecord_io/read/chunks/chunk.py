@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -271,22 +271,14 @@ class PayloadDecoder:
     sequence = False
     kept: Array | None = None
     counts = RecordCounts()
+    integer_bytes = 0
+    new_names: ClassVar[list[FeatureName]] = []
 
     def __init__(self, engine: Engine, check_crc: bool, max_record_bytes: int) -> None:
         self._engine = engine
         self._check_crc = check_crc
         self._max_record_bytes = max_record_bytes
         self._start()
-
-    @property
-    def new_names(self) -> list[FeatureName]:
-        """Payloads are not parsed."""
-        return []
-
-    @property
-    def integer_bytes(self) -> int:
-        """Payloads are not parsed."""
-        return 0
 
     def lengths(self, begin: int = 0) -> Array:
         return np.concatenate([np.empty(0, np.int64), *self._lengths])[begin:]
