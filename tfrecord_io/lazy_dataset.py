@@ -466,11 +466,6 @@ class _DerivedDataset(RowSource):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.describe()}>"
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns, in order."""
-        return list(self.schema.names)
-
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
         check_integer("n", n, 0)
@@ -489,7 +484,7 @@ class _DerivedDataset(RowSource):
         """The rows of an epoch as a DataFrame."""
         return self.to_table().to_pandas()
 
-    iter_arrays = Dataset.iter_arrays
+    columns, iter_arrays = Dataset.columns, Dataset.iter_arrays
     to_torch = to_torch
     to_torch_map = to_torch_map
     to_tf = to_tf
