@@ -22,7 +22,7 @@ from tfrecord_io.log import logger
 from tfrecord_io.options import INT64_MAX, LIMITS, ReadOptions, check_integer, leaves_out, unwrapped
 from tfrecord_io.options.checked_options import OF_CALLS, with_paths
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
-from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
+from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Planned, Reader, begin, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
@@ -76,7 +76,7 @@ def _by_index(planned: Planned) -> Planned:
     absent = planned.absent if scan.row_filter is None else None  # of all rows
     instead = begin(indexed, whole=whole, absent=absent)
 
-    def replan(reader: Any, revision: SchemaRevision | ForeignFeature) -> Planned:
+    def replan(reader: Any, revision: SchemaRevision | TFRecordError) -> Planned:
         reader.close()
         assert planned.replan is not None
         return planned.replan(ChunkReader(scan.sources, scan.decode_options, whole=whole), revision)  # of all records

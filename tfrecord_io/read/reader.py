@@ -24,7 +24,7 @@ from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
-from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
+from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
@@ -60,8 +60,8 @@ class Planned:
     absent: AbsentColumns | None = None  # the declared columns to warn of if no record has them
     early: EarlyFilter | None = None
     # Plans the read by a chunk reader again: under an embedded schema that was found too late for the plan, or with
-    # the features of files that have none.
-    replan: Callable[[Any, SchemaRevision | ForeignFeature], Planned] | None = None
+    # the features of files that have none, of which an error is about one.
+    replan: Callable[[Any, SchemaRevision | TFRecordError], Planned] | None = None
     inferred: InferredSchema | None = None  # with its evidence, if that was requested
     error: Exception | None = None  # what ended the sample
     sampled: int | None = None  # number of records in the sample
@@ -150,7 +150,7 @@ class Reader(BatchStream):
         self._selects = scan.selected not in (None, tuple(scan.compiled.schema.names))
         self._to_drop = scan.options.rows_to_drop
         self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
-        self._revision: SchemaRevision | ForeignFeature | None = None
+        self._revision: SchemaRevision | TFRecordError | None = None
         self._expansion = Expansion(scan.options.limits.expansion_bytes)
         self.origins = RowOrigins()
         self.payload_bytes = 0
@@ -183,7 +183,7 @@ class Reader(BatchStream):
                 if planned.absent is not None:
                     planned.absent.observe(batch)
             last, ends = chunk.record_of(intact), chunk.ends_batch
-            revision: SchemaRevision | ForeignFeature | None = chunk.revision
+            revision: SchemaRevision | TFRecordError | None = chunk.revision
             for file in chunk.files():
                 count = max(0, min(intact, file.end) - file.begin)
                 rows[file.file] = rows.get(file.file, 0) + count
@@ -325,15 +325,13 @@ class Reader(BatchStream):
             self._left -= len(chosen)
         return chosen
 
-    def _governed(self, error: Exception) -> ForeignFeature | None:
-        """Where an error ends the read: the feature to read everything again with, else make it name the schema."""
-        check = self._reader.check
-        feature = check.foreign_feature(error) if self._may_unite else None
-        if feature is None:
-            check.name_governing_file(error)
-        else:
+    def _governed(self, error: Exception) -> TFRecordError | None:
+        """An error that ends the read, if all is to be read again with its feature; else make it name the schema."""
+        if self._may_unite and self._reader.check.is_of_foreign_feature(error):
             self._may_unite = False
-        return feature
+            return error
+        self._reader.check.name_governing_file(error)
+        return None
 
     def _stop(self, error: Exception) -> None:
         self._close_files()
@@ -368,10 +366,10 @@ class Reader(BatchStream):
         if pending:
             yield _join(pending)
 
-    def _raise_late(self, revision: SchemaRevision | ForeignFeature) -> NoReturn:
+    def _raise_late(self, revision: SchemaRevision | TFRecordError) -> NoReturn:
         """An embedded schema was found too late for the plan."""
         self._close_files()
-        raise revision.late_error()
+        raise revision.late_error() if isinstance(revision, SchemaRevision) else revision
 
     # Public methods -------------------------------------------------------------------------------------------
 

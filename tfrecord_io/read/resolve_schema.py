@@ -33,7 +33,6 @@ from tfrecord_io.read.chunks.chunk import (
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
     EmbeddedSchemaCheck,
-    ForeignFeature,
     SchemaRevision,
     first_contents,
     schema_of_empty,
@@ -303,9 +302,9 @@ class _Planner:
         return replace(assumptions, unites=True) if has_foreign else None
 
     def _replan(
-        self, assumptions: Assumptions, reader: ChunkReader, revision: SchemaRevision | ForeignFeature
+        self, assumptions: Assumptions, reader: ChunkReader, revision: SchemaRevision | TFRecordError
     ) -> Planned:
-        if isinstance(revision, ForeignFeature):
+        if not isinstance(revision, SchemaRevision):  # an error about a feature of a file that has none
             return self.plan(reader.restarted(), replace(assumptions, unites=True))
         revision.warn_if_late()
         planned = self.plan(reader.restarted(), replace(assumptions, embedded=self._united(revision.embedded)))

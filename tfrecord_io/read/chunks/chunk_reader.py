@@ -286,7 +286,7 @@ class ChunkReader:
         plan = self.settings.plan
         if isinstance(error, FeatureTypeError) and error.feature not in {column.name for column in plan.columns}:
             return False  # it contradicts an earlier record, not a declared type
-        return self.check.foreign_feature(error) is None and self._walker.recover(error)
+        return not self.check.is_of_foreign_feature(error) and self._walker.recover(error)
 
     def chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
         """All further chunks in order, as `budget` allows."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeGuard
 
 import pyarrow as pa
 
@@ -62,16 +63,6 @@ class SchemaRevision:
         if self.record > 0:
             reason = f"the embedded schema was found in record {self.record}, not in the first"
             warn(f"{printable(self.path)}: {reason}; it is used", SchemaWarning)
-
-
-@value_class
-class ForeignFeature:
-    """A feature of a file without an embedded schema that the governing schema does not have."""
-
-    error: TFRecordError  # to raise where the schema cannot change any more
-
-    def late_error(self) -> TFRecordError:
-        return self.error
 
 
 @dataclass
@@ -133,18 +124,18 @@ class EmbeddedSchemaCheck:
         with self._lock:
             return self.governing is not None and path not in self._paths and path != self.governing.path
 
-    def foreign_feature(self, error: Exception) -> ForeignFeature | None:
-        """The feature of a file without an embedded schema that `error` is about, if the governing schema lacks it.
+    def is_of_foreign_feature(self, error: Exception) -> TypeGuard[TFRecordError]:
+        """Whether an error is about a feature of a file without an embedded schema that the governing schema lacks.
 
         A column of the null type, of which no value was written, has no type yet either.
         """
         if not isinstance(error, TFRecordError) or error.feature is None or not self.is_foreign(error.path):
-            return None
+            return False
         assert self.governing is not None
         fields = {field.name: field.type for field in self.governing.schema}
         is_unknown = type(error) is SchemaError and error.feature not in fields
         is_untyped = isinstance(error, FeatureTypeError) and pa.types.is_null(fields.get(error.feature, pa.int64()))
-        return ForeignFeature(error) if is_unknown or is_untyped else None
+        return is_unknown or is_untyped
 
     def name_governing_file(self, error: Exception) -> None:
         """Make an error about a feature of a file without an embedded schema name the file whose schema applies."""
