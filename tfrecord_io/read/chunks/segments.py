@@ -68,15 +68,7 @@ class FileWindows:
         self._buffer_bytes = LIMITS.large_walk_block_bytes if large else LIMITS.walk_block_bytes
         self._block_bytes = self._buffer_bytes if file.descriptor is None else LIMITS.walk_block_bytes
         self._file = file
-        self._stop = threading.Event()
-
-    @property
-    def stopped(self) -> bool:
-        return self._stop.is_set()
-
-    def stop(self) -> None:
-        """Let those who read return soon."""
-        self._stop.set()
+        self.ended = threading.Event()  # lets those who read return soon
 
     @contextmanager
     def buffer(self) -> Iterator[Bytes]:
@@ -134,7 +126,7 @@ class FileWindows:
 
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
-        while begin < end and not self.stopped:
+        while begin < end and not self.ended.is_set():
             stop = min(begin + _SEARCH_BYTES, end + HEADER_BYTES - 1, self.size)
             if stop - begin < HEADER_BYTES:
                 return None
@@ -207,7 +199,7 @@ class SegmentWork:
                 part.begin(end - first)
                 by_file = windows.is_large
                 while segment.end < end:
-                    if windows.stopped:
+                    if windows.ended.is_set():
                         raise OSError("the read has ended")
                     if by_file:  # the engine goes on without a step here for each window
                         file = windows.view(buffer, most, most_record_bytes)
@@ -298,7 +290,7 @@ class Segments(Closing, Generic[P]):
 
     def close(self) -> None:
         """Give up what is worked on ahead."""
-        self._windows.stop()
+        self._windows.ended.set()
         if self._ahead is not None:
             self._ahead.close()
 
