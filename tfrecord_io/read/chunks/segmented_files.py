@@ -116,11 +116,6 @@ class SegmentedFiles(Closing):
             decoder = None
         return decoder
 
-    def _may_join(self) -> bool:
-        """Whether the next little files, if they are like the current one, are decoded together."""
-        file = self._walker.file
-        return self._joins_little and (file is None or file.compression is None)
-
     def look_ahead(self) -> None:
         """Open the next files, and let the workers decode them, as long as they have room after the current one."""
         last = self._current
@@ -137,7 +132,9 @@ class SegmentedFiles(Closing):
             number = self._walker.number + 1 + len(self._next)
             if not all(map(_may_be_ahead, self._sources[number - 1 : number + 1])) or number == len(self._sources):
                 return
-            if self._may_join() and is_little(self._sources[number].size or 0):
+            current = self._walker.file
+            may_join = self._joins_little and (current is None or current.compression is None)
+            if may_join and is_little(self._sources[number].size or 0):  # decoded together if they are like this one
                 return
             file = self._walker.open_ahead()
             if file is None:
