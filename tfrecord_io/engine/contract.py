@@ -238,7 +238,7 @@ PAGE = 4096  # of memory and files; the kernel's FileWindows have the same
 
 
 class FileView(NamedTuple):
-    """An open file, and memory for windows of it."""
+    """An open file, and memory for windows of it: each begins at the offset in a `PAGE` that it has in the file."""
 
     descriptor: int
     file_bytes: int
@@ -246,10 +246,6 @@ class FileView(NamedTuple):
     window_bytes: int
     max_record_bytes: int
     most_record_bytes: int  # a larger frame is left to the caller
-
-    def place(self, offset: int) -> int:
-        """Where a window that begins at this offset of the file begins in the memory: at the same offset in a page."""
-        return offset % PAGE
 
 
 class Decoder(Protocol):

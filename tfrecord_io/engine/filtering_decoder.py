@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrecord_io.engine.contract import (
+    PAGE,
     Array,
     ColumnBuffers,
     Decoder,
@@ -285,7 +286,7 @@ class FilteringDecoder:
             )
             return Progress(0, consumed)
 
-        step = self._filtered(feed, file.memory, file.place(at)) if in_two_steps else self._whole(feed)
+        step = self._filtered(feed, file.memory, at % PAGE) if in_two_steps else self._whole(feed)
         return step.consumed
 
     def _next_length(self, block: Array, at: int) -> int:
