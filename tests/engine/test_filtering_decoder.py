@@ -182,7 +182,7 @@ def test_a_file_is_decoded_as_its_bytes_are(
     data = framed(*(payload for payload, _ in records))
     data = data[: max(0, len(data) - cut)]
     plan = plan_of(keep_lengths=True, max_expansion=max_expansion)
-    whole, of_file = decoder_of(NATIVE, DecodingChoice(fixed=True), plan), decoder_of(NATIVE, Alternating(ways), plan)
+    whole, of_file = (decoder_of(NATIVE, Alternating(each), plan) for each in ([(True, None)], ways))
     expected = whole.feed(data)
     progress = decoded_from_file(of_file, data, *windows, max_bytes=-1)
     assert (progress.records, progress.consumed) == (expected.records, expected.consumed)
@@ -198,7 +198,7 @@ def test_a_file_is_decoded_as_its_bytes_are(
 
 @engines
 def test_the_share_is_that_of_several_records(engine: Engine) -> None:
-    choice = DecodingChoice(fixed=True)
+    choice = Alternating([(True, None)])
     decoder = decoder_of(engine, choice)
     records = [example(n=int64s(PASSING * (at % 4 == 0)), t=blobs(b"a" * 100)) for at in range(8)]
     decoder.feed(framed(*records))
@@ -239,7 +239,7 @@ def test_parts_are_appended(engine: Engine, parts: list[Any], ways: Any, data: s
 def test_rows_take_no_more_memory_than_without_a_filter(engine: Engine, two_steps: bool) -> None:
     payload = example(n=int64s(0), t=blobs(b"a"))
     data, plan = framed(*[payload] * 50), plan_of(max_expansion=200)
-    plain, decoder = engine.decoder(plan), decoder_of(engine, DecodingChoice(fixed=two_steps), plan)
+    plain, decoder = engine.decoder(plan), decoder_of(engine, Alternating([(two_steps, None)]), plan)
     first, second = plain.feed(data), decoder.feed(data)
     assert second.records > 0
     assert (second.records, second.consumed, second.full) == (first.records, first.consumed, first.full)

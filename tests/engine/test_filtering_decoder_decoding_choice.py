@@ -40,9 +40,3 @@ def test_the_share_is_found_at_the_beginning_and_again_from_time_to_time() -> No
     assert {most for _, most in ways} == {None, MIB // 4}
     choice.share = 0.0
     assert choice.next(4 * MIB) == (True, None)
-
-
-@pytest.mark.parametrize("fixed", [True, False])
-def test_a_fixed_way(fixed: bool) -> None:
-    choice = DecodingChoice(fixed)
-    assert choice.next(4 * MIB) == (fixed, None)

@@ -49,8 +49,7 @@ class DecodingChoice:
     one to find it again. Decoders on several threads share it; they may overwrite each other's.
     """
 
-    def __init__(self, fixed: bool | None = None, *, copies: bool = True) -> None:
-        self.fixed = fixed  # always or never decode in two steps; None: by the rule
+    def __init__(self, *, copies: bool = True) -> None:
         # Of what is decoded, the rows that pass are copied if there are others; else these are left to the caller.
         self.copies = copies
         self.share: float | None = None  # of the bytes, expected in records that pass; None: unknown
@@ -59,14 +58,12 @@ class DecodingChoice:
 
     @property
     def in_two_steps(self) -> bool:
-        if self.fixed is not None:
-            return self.fixed
         most = min(_FEW, _FEW_OF_COLUMNS * self.of_columns - _FEW_COLUMNS)
         return self.share is not None and self.share <= (most if self.copies else _FEW_WITHOUT_COPY * most)
 
     def next(self, available: int) -> tuple[bool, int | None]:
         """Whether to decode the next of `available` bytes in two steps, and at most how many of them; None: all."""
-        if self.fixed is not None or self.in_two_steps or available < _LEAST_BYTES:
+        if self.in_two_steps or available < _LEAST_BYTES:
             return self.in_two_steps, None
         block, self._blocks = self._blocks, self._blocks + 1
         is_tried = self.share is None or block % _TRIED_BLOCKS == 0
