@@ -93,12 +93,10 @@ class PartitionColumns:
         for name in features if names else ():
             if name in names:
                 source = next(s for s in sources if any(partition == name for partition, _ in s.partitions))
-                raise SchemaError(
-                    f"a feature and the directory '{name}={dict(source.partitions)[name]}' both define this column",
-                    path=source.path,
-                    feature=name,
-                    advice="rename the directories, or read their files by an explicit list",
-                )
+                folder = f"{name}={dict(source.partitions)[name]}"
+                reason = f"a feature and the directory '{folder}' both define this column"
+                advice = "rename the directories, or read their files by an explicit list"
+                raise SchemaError(reason, path=source.path, feature=name, advice=advice)
 
     def extended(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
         """`schema` with the selected partition columns: at the end, or in the order of the projection."""

@@ -146,13 +146,9 @@ class RandomAccess(Closing, Shared):
                 done, consumed = done + 1, int(ends[done + 1])
         if consumed != len(data):
             path, record, offset = self._origin(location(-1))
-            raise CorruptRecordError(
-                "this record, or an earlier one that was requested with it, does not have the size in the index",
-                path=path,
-                record=record,
-                offset=offset,
-                advice="rebuild the index: tfr index",
-            )
+            reason = "this record, or an earlier one that was requested with it, does not have the size in the index"
+            advice = "rebuild the index: tfr index"
+            raise CorruptRecordError(reason, path=path, record=record, offset=offset, advice=advice)
 
     def _built(
         self, columns: Columns, files: Array, records: Array, expansion: Expansion, *, leaves_out: bool

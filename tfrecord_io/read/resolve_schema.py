@@ -369,13 +369,8 @@ class _Planner:
         """The plan to read messages: their fields are the columns."""
         for name in ("schema", "schema_overrides"):
             if getattr(self.options, name) not in (None, "infer"):
-                raise ValueError(
-                    say(
-                        "{} does not apply to {record_type=}, whose fields are the columns",
-                        Keyword(name),
-                        record_type=type_,
-                    )
-                )
+                text = "{} does not apply to {record_type=}, whose fields are the columns"
+                raise ValueError(say(text, Keyword(name), record_type=type_))
         from tfrecord_io.arrow.messages.message_tree import message_tree  # which imports protobuf
 
         names = [field.name for field in type_.descriptor.fields]

@@ -19,15 +19,8 @@ from tfrecord_io.value_class import value_class
 
 _VERSION = 2
 _UNSHUFFLED = 1  # the version in which workers that share files read them in order
-_OPTIONS = (
-    "batch_size",
-    "shuffle_buffer",
-    "drop_last",
-    "worker",
-    "uneven",
-    "offset",
-    "limit",
-)  # they determine the order
+# They determine the order.
+_OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "uneven", "offset", "limit")
 _OF_ARRANGEMENT = ("bucket_by", "bucket_sizes", "pack", "max_length")  # they, too, if lengths decide about batches
 _CHECKSUMS = "checksums"  # in those of datasets with a manifest
 _LEFT_OUT = "left_out"  # absent from states of older releases
