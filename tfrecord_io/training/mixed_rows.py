@@ -22,7 +22,6 @@ from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.training.mixture import Classes, Mixture
-from tfrecord_io.training.row_source import RowSource
 
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
 _KEPT_BYTES = MIB  # of a part, whose rows are kept where they are drawn again
@@ -94,11 +93,11 @@ class MixedEpochs(SequenceEpochs):
         self.members = mixture.members
         worker = mixture.worker_of(options) if self.has_own_files else None
         own = replace(options, worker=worker, uneven="keep", state=None)
-        self._parts = self._epochs_of(own, seed)
-        self._counts = counts if self.has_equal_parts else None
-        self._whole: list[Epochs] | None = None
+        self.parts = self._epochs_of(own, seed)
+        self.counts = counts if self.has_equal_parts else None  # of the rows of each part
+        self.whole: list[Epochs] | None = None
         if self.has_own_files and mixture.stop != "first":  # for a part of which its own files have no row
-            self._whole = self._epochs_of(replace(own, worker=None), seed)
+            self.whole = self._epochs_of(replace(own, worker=None), seed)
 
     def _epochs_of(self, options: IterOptions, seed: int) -> list[Epochs]:
         """The rows of each part, by options of all and the limits of its own."""
@@ -113,17 +112,11 @@ class MixedEpochs(SequenceEpochs):
     def open(self, position: IteratorPosition) -> MixedReader:
         return MixedReader(self, position.epoch, position.begin)
 
-    def part(self, number: int, epoch: int, begin: int, ended: ReadReport) -> _Part:
-        """The rows of a part from its row `begin` on."""
-        whole = None if self._whole is None else self._whole[number]
-        counted = None if self._counts is None else self._counts[number]
-        return _Part(self._parts[number], whole, self.members[number], epoch, begin, self.mixture.stop, ended, counted)
-
     def _length(self) -> int:
-        lengths = [epochs.count() for epochs in self._parts]
-        if self._whole is None or 0 not in lengths:
+        lengths = [epochs.count() for epochs in self.parts]
+        if self.whole is None or 0 not in lengths:
             return self.choices.length(lengths)
-        self.choices.refuse_empty([epochs.count() for epochs in self._whole])
+        self.choices.refuse_empty([epochs.count() for epochs in self.whole])
         return self.choices.own_length(lengths)
 
 
@@ -142,7 +135,7 @@ class MixedReader(SequenceReader):
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
         """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
         epochs, choices = self._epochs, self._epochs.choices
-        self._parts = [epochs.part(i, self._epoch, int(n), self._ended) for i, n in enumerate(choices.counts(at))]
+        self._parts = [_Part(epochs, i, self._epoch, int(n), self._ended) for i, n in enumerate(choices.counts(at))]
         self._used += self._parts
         stream, is_over, begin = choices.stream(at), False, at
         while not is_over and (end is None or at < end):
@@ -236,21 +229,14 @@ class MixedReader(SequenceReader):
 
 
 class _Part:
-    """The rows of a part of a mixture in an epoch: unless the mixture ends with them, again and again."""
+    """The rows of a part of a mixture in an epoch, from row `begin` on: unless that ends with them, again and again."""
 
-    def __init__(
-        self,
-        epochs: Epochs,
-        whole: Epochs | None,
-        member: RowSource,
-        epoch: int,
-        begin: int,
-        stop: str,
-        ended: ReadReport,
-        counted: int | None,
-    ) -> None:
-        self._epochs, self._whole, self._epoch, self._stop, self._ended = epochs, whole, epoch, stop, ended
-        self._counted = counted  # how many there are, if the rows that are taken depend on it
+    def __init__(self, mixed: MixedEpochs, number: int, epoch: int, begin: int, ended: ReadReport) -> None:
+        self._epochs, self._whole = mixed.parts[number], None if mixed.whole is None else mixed.whole[number]
+        self._epoch, self._stop, self._ended = epoch, mixed.mixture.stop, ended
+        member, stop = mixed.members[number], self._stop
+        # How many there are, if the rows that are taken depend on it.
+        self._counted = None if mixed.counts is None else mixed.counts[number]
         self.total: int | None = None  # how many there are, once the first pass has ended
         self.error: Exception | None = None  # what ended them
         self.stopped = False  # they ended early, because of ``on_error="stop"``
