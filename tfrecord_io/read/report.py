@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 
@@ -108,14 +109,13 @@ class RowOrigins:
 
     def __init__(self) -> None:
         self.rows = 0  # how many there are
-        self._first_rows: list[int] = []
-        self._runs: list[tuple[int, str, int, Array | None]] = []  # file, path, first record, bits, by `_first_rows`
+        self._runs: list[tuple[int, int, str, int, Array | None]] = []  # first row, file, path, first record, bits
 
     def add(self, path: str, first_record: int, rows: int, *, file: int) -> None:
         """Add `rows` rows: the records from `first_record` on of the file with this number in the order of reading."""
-        is_next = self.rows > 0 and self._runs[-1][3] is None and self._locate(self.rows) == (file, path, first_record)
+        is_next = self.rows > 0 and self._runs[-1][-1] is None and self._locate(self.rows) == (file, path, first_record)
         if rows and not is_next:
-            self._begin(file, path, first_record, None)
+            self._runs.append((self.rows, file, path, first_record, None))
         self.rows += rows
 
     def add_some(self, path: str, first_record: int, numbers: Array, *, file: int) -> None:
@@ -126,12 +126,8 @@ class RowOrigins:
             return
         bits = np.zeros(int(numbers[-1]) + 1, bool)
         bits[numbers] = True
-        self._begin(file, path, first_record, np.packbits(bits))
+        self._runs.append((self.rows, file, path, first_record, np.packbits(bits)))
         self.rows += rows
-
-    def _begin(self, file: int, path: str, first_record: int, bits: Array | None) -> None:
-        self._first_rows.append(self.rows)
-        self._runs.append((file, path, first_record, bits))
 
     def locate(self, row: int) -> tuple[str, int]:
         """Path and record index of a row."""
@@ -141,15 +137,15 @@ class RowOrigins:
         """The rows [begin, end) of a read without a filter: file, first record and number of consecutive records."""
         while begin < end:
             file, _, record = self._known(begin)
-            at = bisect_right(self._first_rows, begin)
-            stop = min(end, self._first_rows[at]) if at < len(self._first_rows) else end
+            at = bisect_right(self._runs, begin, key=itemgetter(0))
+            stop = min(end, self._runs[at][0]) if at < len(self._runs) else end
             yield file, record, stop - begin
             begin = stop
 
     def numbers(self) -> Iterator[tuple[int, Array]]:
         """The records of all rows, also where a filter left some out: a file, and ascending record indexes in it."""
-        ends = [*self._first_rows, self.rows][1:]
-        for (file, _, record, bits), first, end in zip(self._runs, self._first_rows, ends, strict=True):
+        ends = [*(first for first, *_ in self._runs), self.rows][1:]
+        for (first, file, _, record, bits), end in zip(self._runs, ends, strict=True):
             yield file, record + (np.arange(end - first) if bits is None else np.flatnonzero(np.unpackbits(bits)))
 
     def file_of(self, row: int) -> int:
@@ -162,7 +158,6 @@ class RowOrigins:
         return self._locate(row)
 
     def _locate(self, row: int) -> tuple[int, str, int]:
-        run = bisect_right(self._first_rows, row) - 1
-        file, path, first_record, bits = self._runs[run]
-        row -= self._first_rows[run]
+        first, file, path, first_record, bits = self._runs[bisect_right(self._runs, row, key=itemgetter(0)) - 1]
+        row -= first
         return file, path, first_record + (row if bits is None else int(np.flatnonzero(np.unpackbits(bits))[row]))
