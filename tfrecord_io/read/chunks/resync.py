@@ -358,11 +358,8 @@ class BoundarySearch:
     def _size_at(self, offset: int) -> int | None:
         """The frame size that the header at `offset` states; None if there is no intact header."""
         at = offset - self._walker.offset
-        header = self._walker.data[at : at + HEADER_BYTES]
-        if len(header) < HEADER_BYTES:
-            return None
-        _, fault = self._engine.scan(header, max_record_bytes=self._walker.max_record_bytes, final=False)
-        return None if fault is not None and fault.code is FaultCode.LENGTH_CRC else frame_size(header)
+        header = self._walker.data[at : at + HEADER_BYTES].tobytes()
+        return frame_size(header) if is_record_header(header) else None
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int | None]:

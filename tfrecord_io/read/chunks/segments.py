@@ -22,7 +22,7 @@ from tfrecord_io.background import Ordered, WorkerPool
 from tfrecord_io.closing import Closing
 from tfrecord_io.engine.contract import PAGE, FileView
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size, is_record_header
 from tfrecord_io.options import LIMITS, cpu_count
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
 from tfrecord_io.storage.read.block_reader import SPARE, Bytes, block_memory
@@ -97,13 +97,11 @@ class FileWindows:
         There are none if that record has more than `most_record_bytes`.
         """
         data = self.block(buffer, begin, end)
-        if len(data) >= HEADER_BYTES and len(data) < frame_size(data[:HEADER_BYTES]) <= max_record_bytes + FRAME_BYTES:
-            header, length = data[:HEADER_BYTES], frame_size(data[:HEADER_BYTES])
-            _, fault = get_engine().scan(header, max_record_bytes=max_record_bytes, final=False)
-            if fault is None and most_record_bytes is not None and length > most_record_bytes:
+        header = data[:HEADER_BYTES].tobytes()
+        if len(data) < frame_size(header) <= max_record_bytes + FRAME_BYTES and is_record_header(header):
+            if most_record_bytes is not None and frame_size(header) > most_record_bytes:
                 return data[:0], False
-            if fault is None:
-                data = self.read(buffer, begin, min(begin + length, self.size))
+            data = self.read(buffer, begin, min(begin + frame_size(header), self.size))
         return data, begin + len(data) == self.size
 
     def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
