@@ -140,9 +140,6 @@ class SkippedRegions(Sequence[SkippedRegion]):
             return [item[-1] for item in self._kept[index]]
         return self._kept[index][-1]
 
-    def __iter__(self) -> Iterator[SkippedRegion]:
-        return (item[-1] for item in self._kept)
-
     def __repr__(self) -> str:
         return f"<{self.summary()}>"
 
