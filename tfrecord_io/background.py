@@ -310,12 +310,6 @@ class Ordered(Generic[T]):
         self._pool.ahead -= 1
         return self._pending.popleft().result()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def close(self) -> None:
         self.is_submitted, self._calls = True, iter(())  # they may refer to what has this
         while self._pending:
