@@ -110,7 +110,7 @@ def plan_scan(
         A read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
     sources = resolve_sources(path, options)
-    if options.filters is not None:
+    if options.filters is not None and _declares(options):
         options = _with_types_of_filter(sources, options)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
     if has_united:
@@ -136,7 +136,7 @@ def plan_scan(
 
 def _with_types_of_filter(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
     """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
-    if not _declares(options) or takes_payloads(options.record_type):
+    if takes_payloads(options.record_type):
         return options
     declared, partitions = Schema.parse(options.schema), PartitionColumns.in_folders_of(sources).names
     known = {*declared.names, *partitions, options.include_file_paths}

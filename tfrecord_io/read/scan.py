@@ -76,7 +76,8 @@ class _Compiled:
         if options.columns is not None or resolved.companions:
             order = Projection(options.columns).order(resolved.schema.names)
             names = [name for name in order if name not in resolved.companions]
-            self.added_index = _index_beside(names, scan)
+            if scan.with_index and resolved.source == "embedded":
+                self.added_index = _index_beside(names, scan)
             self.columns = resolved.schema.select([*names, *self.added_index])
         self.builder: AnyBatchBuilder
         if isinstance(message := options.record_type, MessageType):
@@ -532,8 +533,6 @@ def _unpickle(kind: type[Scan], sources: PackedSources, *state: Any) -> Scan:
 
 def _index_beside(names: Collection[str], scan: Scan) -> list[str]:
     """The columns of the index that are read in addition to the selected `names`."""
-    if not scan.with_index or scan.resolved.source != "embedded":
-        return []
     excluded = {name.removeprefix("!") for name in scan.options.columns or ()}
     index = stored_index(scan.resolved.schema.to_arrow())
     return [name for name in index if name not in names and name not in excluded]
