@@ -259,8 +259,6 @@ def _cut_offsets(offsets: Array, begin: int, end: int) -> tuple[Array, int, int]
 def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
     """The dtype of an Arrow type of fixed width; None where values are objects or text.
 
-    Examples
-    --------
     >>> numpy_dtype(pa.timestamp("us", "UTC")), numpy_dtype(pa.time32("s"))
     (dtype('<M8[us]'), dtype('<m8[s]'))
     """

@@ -116,10 +116,7 @@ def with_typed_literals(condition: Condition, schema: pa.Schema) -> Condition:
     >>> with_typed_literals(condition_of([("n", ">", 1.5)]), pa.schema({"n": pa.int64()})).text
     '(n > 1)'
 
-    Raises
-    ------
-    SchemaError
-        The text is not of this form, or a column of text is compared with a number.
+    SchemaError if the text is not of this form, or a column of text is compared with a number.
     """
     part, arguments = condition, condition.arguments
     if part.kind != "call":

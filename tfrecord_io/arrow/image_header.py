@@ -58,10 +58,7 @@ class ImageHeader:
 def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHeader:
     """The header of an image; pixels are not decoded.
 
-    Raises
-    ------
-    DecodeError
-        It is not an image of a known format, or declares more pixels than Pillow accepts.
+    DecodeError if it is not an image of a known format, or declares more pixels than Pillow accepts.
     """
     images = pillow("reading the sizes of images")
     try:

@@ -28,15 +28,9 @@ _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionEr
 def json_column(array: pa.Array, tree: Node, row_base: int = 0) -> pa.Array:
     """The JSON of each row; null where the row is.
 
-    Raises
-    ------
-    EncodeError
-        A number is NaN or infinite, which JSON does not have.
+    EncodeError if a number is NaN or infinite, which JSON does not have.
 
-    Examples
-    --------
-    >>> from tfrecord_io.schema.column_features import with_encoding
-    >>> from tfrecord_io.schema.column_features import nested_tree
+    >>> from tfrecord_io.schema.column_features import nested_tree, with_encoding
     >>> column = pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int8()))
     >>> json_column(column, nested_tree(with_encoding(pa.field("x", column.type), "json"))).to_pylist()
     ['[{"key":"a","value":1}]', None]

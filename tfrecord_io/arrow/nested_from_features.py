@@ -53,10 +53,7 @@ Made = tuple[pa.Array, Array | None]
 def nested_array(tree: Node, parts: Sequence[pa.Array], rows: int) -> pa.Array:
     """The column of a tree, of the columns of its features in the order of ``tree.stored()``.
 
-    Raises
-    ------
-    RowFault
-        The features of a row contradict each other.
+    RowFault if the features of a row contradict each other.
     """
     return _Parts(list(tree.stored()), parts).make(tree, _Slots(rows))[0]
 

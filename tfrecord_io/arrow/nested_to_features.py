@@ -66,10 +66,7 @@ def nested_columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) ->
 
     Features have no nulls among the items of a row, but zeros; with `keeps_nulls` they are nulls.
 
-    Examples
-    --------
-    >>> from tfrecord_io.schema.column_features import with_encoding
-    >>> from tfrecord_io.schema.column_features import nested_tree
+    >>> from tfrecord_io.schema.column_features import nested_tree, with_encoding
     >>> lists = pa.array([[[1, 2], []], None])
     >>> tree = nested_tree(with_encoding(pa.field("x", lists.type), "nested"))
     >>> [column.to_pylist() for column in nested_columns(lists, tree)]

@@ -320,8 +320,6 @@ def _permuted(data: Array, offsets: Array, shapes: Array, order: tuple[int, ...]
 def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, Element]:
     """A column of the tensors of an array, whose first axis counts the rows; null where they are not `valid`.
 
-    Examples
-    --------
     >>> column, element = from_ndarray(np.zeros((3, 28, 28), np.uint8))
     >>> column.type.shape, element.name
     ([28, 28], 'uint8')
@@ -333,10 +331,7 @@ def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, E
 def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Element, tuple[int | None, ...]]:
     """The dtype of a sequence of arrays, and their shape; all of its axes are None where shapes differ.
 
-    Raises
-    ------
-    EncodeError
-        Dtypes or ranks differ (``record`` is the first such row), or the dtype is not in the table of dtypes.
+    EncodeError if dtypes or ranks differ (``record`` is the first such row), or the dtype is not in the table.
     """
     valid = _present(cells)
     arrays = [cell for cell in cells if cell is not None]

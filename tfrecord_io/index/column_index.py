@@ -226,10 +226,7 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
 def with_scalars(columns: Sequence[str] | str, fields: Iterable[pa.Field], path: str | None = None) -> Sequence[str]:
     """The columns of an index, where `ALL_SCALARS` stands for those of `fields` that it can have.
 
-    Raises
-    ------
-    SchemaError
-        It can have none of them; `path` is that of the file.
+    SchemaError, with the `path` of the file, if it can have none of them.
     """
     entries = entries_of(columns)
     if ALL_SCALARS not in entries:

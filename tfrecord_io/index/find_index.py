@@ -64,16 +64,9 @@ def find_indexes(
 ) -> list[Source | None]:
     """The index file of each data file: `index` if that names them, else the sidecar; None if there is none.
 
-    Where a file has several, that with the first of the `suffixes` is found.
-
-    Raises
-    ------
-    TypeError
-        `index` is not a path or a list of paths.
-    ValueError
-        It has fewer or more paths than there are data files.
-    FileNotFoundError
-        One of its paths is not a file.
+    Where a file has several, that with the first of the `suffixes` is found. TypeError if `index` is not a path or a
+    list of paths, ValueError if it has fewer or more paths than there are data files, FileNotFoundError if one of its
+    paths is not a file.
     """
     if index is None:
         found = find_sidecars(sources, suffixes)
@@ -333,12 +326,7 @@ class KnownCounts:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.
 
         An index that does not match is skipped with a warning. With `prefer_index`, the index is used even where a
-        manifest states the number.
-
-        Raises
-        ------
-        CorruptRecordError
-            With `prefer_index`: the index does not match the file.
+        manifest states the number, and it is a CorruptRecordError if it does not match.
         """
         if source.shard is not None and source.span is None and not prefer_index:
             return source.shard.records

@@ -72,10 +72,7 @@ DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 def with_filesystem(keywords: Mapping[str, Any]) -> Mapping[str, Any]:
     """The keywords of a call, with a filesystem that ``storage_options=`` is under its own name.
 
-    Raises
-    ------
-    ValueError
-        ``filesystem=`` is given, too.
+    ValueError if ``filesystem=`` is given, too.
     """
     given = keywords.get("storage_options")
     if not any(each.__name__ in ("AbstractFileSystem", "FileSystem") for each in type(given).__mro__):
@@ -186,12 +183,8 @@ class Options:
         `call` is the public function: keywords that its signature does not have are refused. Without it, all are valid.
         `own` are those that the call decides, where the caller does not.
 
-        Raises
-        ------
-        TypeError
-            A keyword that does not exist, or a value of a wrong type.
-        ValueError
-            A value out of range, or one of a dataset that the caller gives again, with another value.
+        TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, or
+        one of a dataset that the caller gives again, with another value.
         """
         if keywords:
             known = cls.__dataclass_fields__.keys() - cls.internal

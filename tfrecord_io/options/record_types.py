@@ -32,10 +32,7 @@ class MessageType:
     def descriptor(self) -> Any:
         """Its ``google.protobuf.descriptor.Descriptor``, in a pool of its own.
 
-        Raises
-        ------
-        SchemaError
-            The descriptor set is not valid, or does not have the message.
+        SchemaError if the descriptor set is not valid, or does not have the message.
         """
         return _descriptor(self)
 
@@ -51,15 +48,7 @@ def takes_payloads(record_type: object) -> bool:
 
 
 def checked_record_type(value: object) -> RecordTypeName | MessageType | None:
-    """The value of a keyword ``record_type=``.
-
-    Raises
-    ------
-    ValueError
-        It is none.
-    SchemaError
-        A descriptor set that is not valid, or does not have the message.
-    """
+    """The value of a keyword ``record_type=``; ValueError if it is none, SchemaError as `MessageType.descriptor`."""
     names = (None, *get_args(RecordTypeName))
     if value is None or isinstance(value, MessageType) or (isinstance(value, str) and value in names):
         return value  # type: ignore[return-value]

@@ -93,10 +93,7 @@ class Split:
     def ranges(self, splits: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, int]]:
         """The names, first rows and ends, of splits whose shards have these numbers of rows.
 
-        Raises
-        ------
-        ValueError
-            There is no split of that name, or it does not have these rows.
+        ValueError if there is no split of that name, or it does not have these rows.
         """
         for part in self.parts:
             if part.name == ALL and ALL not in splits:
@@ -118,10 +115,7 @@ def parse_split(value: Any) -> Split:
     >>> list(parse_split("train[1:-25%]").ranges({"train": [4, 4]}))
     [('train', 0, 6)]
 
-    Raises
-    ------
-    TypeError, ValueError
-        It is not such a value.
+    TypeError or ValueError if it is not such a value.
     """
     if isinstance(value, Split):
         return value

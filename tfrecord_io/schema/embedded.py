@@ -381,13 +381,7 @@ class EmbeddedSchema:
 
     @classmethod
     def parse(cls, content: bytes, path: str) -> Self:
-        """The schema that a record of a file, or the manifest at `path`, carries.
-
-        Raises
-        ------
-        EmbeddedSchemaUnreadable
-            The content is not a schema of this package.
-        """
+        """The schema that a record of a file, or the manifest at `path`, carries; errors as `unpack`."""
         embedded = unpack(content)
         return cls(embedded.schema, embedded.dictionaries, path, content=content)
 

@@ -25,15 +25,8 @@ _MAX_SIDE = 2**16  # pixels
 
 @value_class
 class ImageForm:
-    """The arguments of `tfrecord_io.image` about pixels.
+    """The arguments of `tfrecord_io.image` about pixels; SchemaError if one is unknown, or two contradict each other.
 
-    Raises
-    ------
-    SchemaError
-        An argument is unknown, or two contradict each other.
-
-    Examples
-    --------
     >>> ImageForm((None, None, 1)).mode
     'L'
     """

@@ -82,11 +82,8 @@ def plan_columns(
     promoted : callable, optional
         Whether a column of floats is also read from integers; by default all are.
 
-    Raises
-    ------
-    SchemaError
-        A type cannot be stored in a TFRecord, or two columns are read from one feature. The context and the feature
-        lists of a SequenceExample may each have a feature of the same name.
+    SchemaError if a type cannot be stored in a TFRecord, or two columns are read from one feature. The context and the
+    feature lists of a SequenceExample may each have a feature of the same name.
     """
     columns: dict[tuple[str, bool], PlanColumn] = {}  # by name, and whether it is a feature list
     ignored: set[str] = set()

@@ -33,10 +33,7 @@ _MOST_NAME = 40  # bytes of a dtype's name
 def observe(column: ColumnBuffers, record_of: Callable[[int], RecordRef] = _OF_NO_FILE) -> Observation:
     """What `column` shows, with evidence: `record_of` a row is the record that it was decoded from.
 
-    Raises
-    ------
-    SchemaError
-        Rows have values of different kinds.
+    SchemaError if rows have values of different kinds.
     """
     if column.has_others:
         return reduce(partial(join, column.name), [observe(c, record_of) for c in by_kind(column)])
@@ -76,10 +73,7 @@ class SeenColumns:
     def add(self, columns: Mapping[str, ColumnBuffers], record_of: Callable[[int], RecordRef]) -> None:
         """Join what the columns of a chunk show, except `known` ones; see `observe`.
 
-        Raises
-        ------
-        SchemaError
-            They contradict earlier ones; nothing was joined then.
+        SchemaError if they contradict earlier ones; nothing was joined then.
         """
         features = list(columns)
         all_shown = columns.shown() if isinstance(columns, FeatureColumns) else b""

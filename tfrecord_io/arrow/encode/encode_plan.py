@@ -143,12 +143,8 @@ def plan_writing(
     sequence : bool
         For SequenceExamples: lists of lists, and lists whose field says so, become feature lists.
 
-    Raises
-    ------
-    EncodeError
-        A column cannot be stored in a TFRecord, or two columns become the same feature.
-    FeatureNotFoundError
-        `column_encoding` names a column that does not exist.
+    EncodeError if a column cannot be stored in a TFRecord, or two columns become the same feature; FeatureNotFoundError
+    if `column_encoding` names a column that does not exist.
     """
     asked = dict(column_encoding or {})
     if asked:

@@ -56,12 +56,7 @@ def number_kind(element: Element) -> Kind | None:
 
 
 def check_counts(counts: Array, shape: Shape) -> None:
-    """Refuse cells whose number of values does not fit the shape.
-
-    Raises
-    ------
-    RowFault
-    """
+    """RowFault for the first cell whose number of values does not fit the shape."""
     size = fixed_part(shape)
     expected = f"a multiple of {size}" if None in shape else str(size)
     fits = counts == size if None not in shape or size == 0 else counts % size == 0

@@ -118,12 +118,7 @@ def without_header(values: Array, offsets: Array, header: bytes, size: int) -> A
 
 
 def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: str) -> Array:
-    """The shapes that the cells state, as a matrix; they must be of the column's shape.
-
-    Raises
-    ------
-    RowFault
-    """
+    """The shapes that the cells state, as a matrix; RowFault for the first that is not of the column's shape."""
     ranks = np.array([shapes.shape[1]] if isinstance(shapes, np.ndarray) else list(map(len, shapes)))
     bad = np.broadcast_to(ranks != len(shape), len(shapes))
     if not bad.any():
@@ -137,12 +132,7 @@ def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: 
 
 
 def refuse_widening(row: int, size: int) -> None:
-    """Refuse text or bytes whose cells of one width take `size` bytes, more than `Limits.expansion_bytes` has room for.
-
-    Raises
-    ------
-    RowFault
-    """
+    """RowFault for text whose cells of one width take `size` bytes, which `Limits.expansion_bytes` has no room for."""
     expansion = current()
     if not expansion.take(size):
         reason = expansion.excess(f"its text takes {size} bytes in the column's width")
@@ -151,7 +141,7 @@ def refuse_widening(row: int, size: int) -> None:
 
 
 def check_values(element: Element, cells: DecodedCells) -> DecodedCells:
-    """Refuse bytes that are not values of the dtype; see `first_invalid`."""
+    """The cells; RowFault for bytes that are not values of the dtype, see `first_invalid`."""
     at = first_invalid(element, cells.data)
     if at < 0:
         return cells

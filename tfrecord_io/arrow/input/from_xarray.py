@@ -104,12 +104,8 @@ def _without_nan(values: Array) -> Array:
 def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
     """The rows of objects of xarray; None if `data` is something else.
 
-    Raises
-    ------
-    EncodeError
-        A variable has not the dimension of the rows, or DataArrays have other coordinates.
-    TypeError
-        A DataArray without a name, or a DataTree.
+    EncodeError if a variable has not the dimension of the rows, or DataArrays have other coordinates; TypeError for a
+    DataArray without a name, or a DataTree.
     """
     xarray = imported("xarray")
     if xarray is None:

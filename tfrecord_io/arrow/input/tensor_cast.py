@@ -305,8 +305,6 @@ def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | 
 
     `encoding` is the one requested for the column. An array of objects is an EncodeError.
 
-    Examples
-    --------
     >>> tensors_of_array(np.zeros((3, 2, 2), "complex64")).field("x").type.shape
     [2, 2, 2]
     >>> tensors_of_array(np.zeros(3)) is None

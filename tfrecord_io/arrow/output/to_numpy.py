@@ -103,8 +103,6 @@ class Ragged:
     def objects(self, begin: int, end: int) -> Array:
         """An object array of the rows [begin, end): views, None where one is missing.
 
-        Examples
-        --------
         >>> Ragged(np.arange(3), np.array([0, 2, 3])).objects(0, 2)
         array([array([0, 1]), array([2])], dtype=object)
         """
@@ -130,8 +128,6 @@ class Ragged:
 
         The first axis of a row has `length`, at least the greatest, or the next multiple of `multiple`.
 
-        Examples
-        --------
         >>> Ragged(np.arange(3), np.array([0, 2, 3])).padded(0, 2, -1)
         array([[ 0,  1],
                [ 2, -1]])
@@ -188,8 +184,6 @@ class Ragged:
     def truncated(self, most: int, *, from_left: bool = False) -> Ragged:
         """Only the first `most` items of each row along its first axis, or the last ones.
 
-        Examples
-        --------
         >>> Ragged(np.arange(4), np.array([0, 3, 4])).truncated(2, from_left=True)
         Ragged(values=array([1, 2, 3]), offsets=array([0, 2, 3]), shapes=None, valid=None)
         """
@@ -242,8 +236,6 @@ def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
     """The arrays one after the other, in new memory, by at most as many threads as there are processors.
 
-    Examples
-    --------
     >>> concatenated([np.arange(2), np.arange(3)])
     array([0, 1, 0, 1, 2])
     """
@@ -307,8 +299,6 @@ Rows = Dense | Ragged
 def to_rows(array: pa.Array, field: pa.Field, *, missing: bool = False) -> Rows:
     """The rows of a column; with `missing`, an array of text has a dtype with None even if no row is missing.
 
-    Examples
-    --------
     >>> to_rows(pa.array([1, None, 3]), pa.field("x", pa.int64())).valid
     array([ True, False,  True])
     >>> to_rows(pa.array([[1, 2], [3]]), pa.field("x", pa.list_(pa.int64()))).offsets

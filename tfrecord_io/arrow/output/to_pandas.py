@@ -69,8 +69,6 @@ def to_pandas(
     a `whole_file`, a RangeIndex in the metadata is restored if it has the table's length. Where the metadata no longer
     states an index, its levels without a name are left out, and the columns `added_index`.
 
-    Examples
-    --------
     >>> to_pandas(pa.table({"n": pa.array([1, None])})).dtypes["n"]
     Int64Dtype()
     """

@@ -37,8 +37,6 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     None if it is null; a new ndarray for a list or a tensor (of objects if its items are bytes, text or lists); a dict
     for a struct; else the result of `python_value`.
 
-    Examples
-    --------
     >>> cell(pa.array([[1, 2], []]), 0)
     array([1, 2])
     """
@@ -67,8 +65,6 @@ def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
 def python_values(array: pa.Array) -> list[Any]:
     """All values of an array, as ``to_pylist`` returns them if it can.
 
-    Examples
-    --------
     >>> python_values(pa.array([0, 2**31 - 1], pa.int32()).view(pa.date32()))
     [datetime.date(1970, 1, 1), np.datetime64('5881580-07-11')]
     """
