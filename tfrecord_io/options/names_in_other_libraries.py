@@ -10,6 +10,12 @@ from typing import Any
 
 from tfrecord_io.display import counted
 
+
+def _by_name(names: dict[str, str]) -> dict[str, str]:
+    """The texts of a table by name, whose keys are several names each."""
+    return {name: text for several, text in names.items() for name in several.split()}
+
+
 _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, TensorFlow, PyTorch
     "batch_size": "batchsize chunksize chunk_size batch_rows row_group_size",
     "check_crc": "verify verify_crc check_integrity verify_checksum",
@@ -48,58 +54,49 @@ _OF_A_LOADER = dict.fromkeys(  # which says how many there are, and `worker` whi
     ("num_workers", "workers"),
     "did you mean worker=? It is (i, n), for the i-th of n processes; to_torch is for a DataLoader(num_workers=n);",
 )
-_METHODS = {  # by attribute of datasets and readers of other libraries: what does it here
-    **dict.fromkeys(("sample", "random_sample"), "tfr.sample(path, target, n=…) writes random records"),
-    **dict.fromkeys(
-        ("shuffle", "batch", "repeat"),
-        "iter_arrays(batch_size=…, shuffle_buffer=…, epochs=…), to_torch and to_tf do this; tfr.shuffle writes files",
-    ),
-    **dict.fromkeys(
-        ("map", "apply", "map_batches", "with_columns", "assign", "transform"),
-        "change the arrays in a loop over iter_arrays(batch_size=…), or call to_tf() or to_hf(), which have map",
-    ),
-    **dict.fromkeys(
-        ("cache", "prefetch", "persist", "interleave"),
-        "iter_arrays reads ahead by itself; keep the rows in memory by to_arrays() or to_table()",
-    ),
-    **dict.fromkeys(
-        ("to_keras", "as_dataset", "to_tensorflow"), "call to_tf(batch_size=…), whose result model.fit takes"
-    ),
-    **dict.fromkeys(
-        ("dataloader", "to_dataloader", "to_pytorch"), "torch.utils.data.DataLoader(ds.to_torch(…)) takes it"
-    ),
-    **dict.fromkeys(
-        ("as_numpy_iterator", "as_numpy", "iter_batches", "iter_rows", "iterrows", "padded_batch"),
-        "call iter_arrays(batch_size=…)",
-    ),
-    **dict.fromkeys(("to_numpy", "to_dict", "to_jax"), "call to_arrays(), or iter_arrays(batch_size=…) for batches"),
-    **dict.fromkeys(("to_arrow", "to_pyarrow"), "call to_table(), or to_batches() for batches"),
-    **dict.fromkeys(("to_df", "to_dataframe"), "call to_pandas()"),
-    "shard": "iter_arrays(batch_size=…, worker=(i, n)) reads the i-th of n shares",
-    **dict.fromkeys(("train_test_split", "random_split"), "tfr.split(ds, target, fractions=…) writes the parts"),
-    "tail": "tfr.open_random(path)[-n:] has the last rows",
-    **dict.fromkeys(("num_rows", "shape", "height", "count", "cardinality"), "call count_rows()"),
-    **dict.fromkeys(
-        ("column_names", "dtypes", "names", "element_spec"), "schema has the names and types, columns the names"
-    ),
-    **dict.fromkeys(("where", "query"), "call filter()"),
-    **dict.fromkeys(("drop", "drop_columns", "remove_columns"), "call select(['*', '!name'])"),
-    "collect": "call to_table(), to_pandas() or to_polars()",
-    **dict.fromkeys(("write", "save", "to_tfrecord", "sink"), "tfr.write_tfrecord(ds, path) writes the rows"),
-    **dict.fromkeys(
-        ("to_csv", "to_parquet", "to_json", "write_parquet"), "tfr.convert(path, target) writes other formats"
-    ),
-    "skip": "tfr.dataset(path, offset=n) leaves out the first rows",
-    **dict.fromkeys(("concat", "concatenate", "union"), "a + b joins two datasets"),
-}
-_OF_READERS = {  # what a reader has instead of it
-    **dict.fromkeys(("to_pandas", "to_df", "df", "collect"), "call read_pandas()"),
-    **dict.fromkeys(("read", "to_table", "to_arrow", "read_table", "fetchall"), "call read_all()"),
-    "to_polars": "call polars.from_arrow(reader)",
-    **dict.fromkeys(("columns", "column_names", "names", "dtypes"), "it is schema.names"),
-    **dict.fromkeys(("num_rows", "count_rows", "shape"), "the number of rows is not known; tfr.count(path)"),
-    **dict.fromkeys(("iter_arrays", "to_numpy", "to_arrays", "map", "batch", "shuffle"), "tfr.dataset(path) has it"),
-}
+_METHODS = _by_name(  # by attribute of datasets and readers of other libraries: what does it here
+    {
+        "sample random_sample": "tfr.sample(path, target, n=…) writes random records",
+        "shuffle batch repeat": (
+            "iter_arrays(batch_size=…, shuffle_buffer=…, epochs=…), to_torch and to_tf do this; "
+            "tfr.shuffle writes files"
+        ),
+        "map apply map_batches with_columns assign transform": (
+            "change the arrays in a loop over iter_arrays(batch_size=…), or call to_tf() or to_hf(), which have map"
+        ),
+        "cache prefetch persist interleave": (
+            "iter_arrays reads ahead by itself; keep the rows in memory by to_arrays() or to_table()"
+        ),
+        "to_keras as_dataset to_tensorflow": "call to_tf(batch_size=…), whose result model.fit takes",
+        "dataloader to_dataloader to_pytorch": "torch.utils.data.DataLoader(ds.to_torch(…)) takes it",
+        "as_numpy_iterator as_numpy iter_batches iter_rows iterrows padded_batch": "call iter_arrays(batch_size=…)",
+        "to_numpy to_dict to_jax": "call to_arrays(), or iter_arrays(batch_size=…) for batches",
+        "to_arrow to_pyarrow": "call to_table(), or to_batches() for batches",
+        "to_df to_dataframe": "call to_pandas()",
+        "shard": "iter_arrays(batch_size=…, worker=(i, n)) reads the i-th of n shares",
+        "train_test_split random_split": "tfr.split(ds, target, fractions=…) writes the parts",
+        "tail": "tfr.open_random(path)[-n:] has the last rows",
+        "num_rows shape height count cardinality": "call count_rows()",
+        "column_names dtypes names element_spec": "schema has the names and types, columns the names",
+        "where query": "call filter()",
+        "drop drop_columns remove_columns": "call select(['*', '!name'])",
+        "collect": "call to_table(), to_pandas() or to_polars()",
+        "write save to_tfrecord sink": "tfr.write_tfrecord(ds, path) writes the rows",
+        "to_csv to_parquet to_json write_parquet": "tfr.convert(path, target) writes other formats",
+        "skip": "tfr.dataset(path, offset=n) leaves out the first rows",
+        "concat concatenate union": "a + b joins two datasets",
+    }
+)
+_OF_READERS = _by_name(  # what a reader has instead of it
+    {
+        "to_pandas to_df df collect": "call read_pandas()",
+        "read to_table to_arrow read_table fetchall": "call read_all()",
+        "to_polars": "call polars.from_arrow(reader)",
+        "columns column_names names dtypes": "it is schema.names",
+        "num_rows count_rows shape": "the number of rows is not known; tfr.count(path)",
+        "iter_arrays to_numpy to_arrays map batch shuffle": "tfr.dataset(path) has it",
+    }
+)
 _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that meet a condition",
@@ -110,18 +107,7 @@ _BEFORE = {  # by keyword of reading: the method of a dataset that does the same
     "limit": "limit(…)",
     "offset": "offset(…)",
 }
-_OF_SOURCES = {
-    "path",
-    "paths",
-    "file",
-    "files",
-    "filename",
-    "filenames",
-    "filepath",
-    "filepath_or_buffer",
-    "src",
-    "input",
-}
+_OF_SOURCES = frozenset("path paths file files filename filenames filepath filepath_or_buffer src input".split())
 _OF_LIMITS = {
     "max_record_bytes": "record_bytes",
     "max_features": "features",
