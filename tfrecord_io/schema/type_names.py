@@ -36,15 +36,7 @@ _SYNONYMS: dict[str, pa.DataType] = {
     "datetime": pa.timestamp("us"),
     "date": pa.date32(),
 }
-_PYTHON_TYPES: dict[Any, str] = {
-    bool: "bool",
-    int: "int64",
-    float: "float32",  # the only float type of a record
-    str: "string",
-    bytes: "binary",
-    dt.datetime: "datetime",
-    dt.date: "date",
-}
+_PYTHON_TYPES = frozenset({bool, int, float, str, bytes, dt.datetime, dt.date})  # whose names are those of types
 _EXTENSIONS: dict[str, Callable[[], pa.DataType]] = {"uuid": pa.uuid, "json": pa.json_, "bool8": pa.bool8}
 _LISTS: dict[str, Callable[[pa.Field], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
 _NUMPY_NAMES = {  # by Arrow's name, or the beginning of one
@@ -57,12 +49,8 @@ _NUMPY_NAMES = {  # by Arrow's name, or the beginning of one
 _MAX_DEPTH = 16
 _SINGLE = [*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float16", "float32", "float64"]
 _SINGLE += ["double", "bool", "string", "binary", *_SYNONYMS]
-_COMMON = [
-    *_SINGLE,
-    *(f"list<{name}>" for name in _SINGLE),
-    "date32",
-    *(f"timestamp[{u}]" for u in ("s", "ms", "us", "ns")),
-]
+_COMMON = [*_SINGLE, *(f"list<{name}>" for name in _SINGLE), "date32"]
+_COMMON += [f"timestamp[{unit}]" for unit in ("s", "ms", "us", "ns")]
 
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
 _BINARY = re.compile(r"(?:fixed_size_)?binary[\[(](\d+)[\])]")
@@ -197,8 +185,8 @@ def as_arrow_type(source: Any) -> pa.DataType:
             return pa.from_numpy_dtype(dtype)
         except pa.ArrowNotImplementedError as error:
             raise SchemaError(f"the dtype {dtype} has no Arrow type", got=str(dtype)) from error
-    if (name := _PYTHON_TYPES.get(source) if isinstance(source, type) else None) is not None:
-        return type_from_name(name)
+    if isinstance(source, type) and source in _PYTHON_TYPES:
+        return type_from_name(source.__name__)
     if get_origin(source) is list and len(get_args(source)) == 1:
         return pa.list_(as_arrow_type(get_args(source)[0]))
     got = repr(source) if isinstance(source, type) or get_origin(source) else type(source).__name__
