@@ -69,7 +69,7 @@ class Rounding:
         self._halves |= other._halves
 
     def to_dict(self) -> dict[str, Any]:
-        """As a value of JSON; `of` reads it."""
+        """As a value of JSON; `from_document` reads it."""
         return {"counts": dict(self.counts), "float16": sorted(self._halves)}
 
     @classmethod
@@ -80,10 +80,7 @@ class Rounding:
         return rounding
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rounding, (), (self.counts, self._halves)
-
-    def __setstate__(self, state: tuple[Counter[str], set[str]]) -> None:
-        self.counts, self._halves = state
+        return Rounding.from_document, (self.to_dict(),)
 
     def warn(self) -> None:
         """Issue the one PrecisionWarning of a write, if a value was rounded."""
