@@ -30,9 +30,8 @@ from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes, is_text
 
-COMPARISONS = frozenset(["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
-_FUNCTIONS = COMPARISONS | _OF_BOOLS | {"is_valid"}
+
 _PLAIN = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())  # compared as they are, as integers are
 
 _FORMS = {"date": "2024-01-31", "time": "12:30:00", "timestamp": "2024-01-31T12:30:00"}
@@ -44,6 +43,8 @@ MIRRORED = {
     "greater": "less",
     "greater_equal": "less_equal",
 }
+COMPARISONS = frozenset(MIRRORED)
+_FUNCTIONS = COMPARISONS | _OF_BOOLS | {"is_valid"}
 
 
 class _NotSimple(Exception):
