@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, number_view, offset_view, offsets_of, valid_mask
+from tfrecord_io.arrow.buffers import bitmap_of, number_view, offset_view, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.messages.message_tree import (
     FIXED32,
     FIXED64,
@@ -35,6 +35,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Frames
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.varint import varint
 from tfrecord_io.options.record_types import MessageType
+from tfrecord_io.schema.types import is_text_or_bytes
 from tfrecord_io.value_class import value_class
 
 _INT32 = range(-(2**31), 2**31)
@@ -48,11 +49,8 @@ Rounded = Callable[[str, int], None]
 def fields_of(type_: MessageType, schema: pa.Schema) -> list[MessageField]:
     """The fields that the columns of a schema become.
 
-    Raises
-    ------
-    SchemaError
-        The message does not have such a field, its type cannot be made of the column's, or a required field is not
-        among them.
+    SchemaError if the message does not have such a field, its type cannot be made of the column's, or a required field
+    is not among them.
     """
     descriptor = type_.descriptor
     known = [field.name for field in descriptor.fields]
@@ -96,7 +94,8 @@ class Conformer:
         if field.enum is not None and t.is_integer(column.type):
             return _enum_texts(column, field)
         is_same = [of_class(column.type) == of_class(type_) for of_class in _CLASSES]
-        if not all(is_same) or _is_text(column.type) != _is_text(type_) or t.is_nested(column.type):
+        is_same.append(is_text_or_bytes(column.type) == is_text_or_bytes(type_))
+        if not all(is_same) or t.is_nested(column.type):
             raise _other_type(column.type, type_, field)
         return self._cast(column, type_, field)
 
@@ -173,11 +172,6 @@ def _bitmap(column: pa.Array) -> pa.Buffer | None:
     return None if mask is None else pa.py_buffer(bitmap_of(mask))
 
 
-def _is_text(type_: pa.DataType) -> bool:
-    views = t.is_string_view(type_) or t.is_binary_view(type_) or t.is_fixed_size_binary(type_)
-    return views or t.is_string(type_) or t.is_large_string(type_) or t.is_binary(type_) or t.is_large_binary(type_)
-
-
 def _other_type(got: pa.DataType, expected: pa.DataType, field: MessageField) -> SchemaError:
     reason = f"a column of {got} cannot become {expected}, the type of the field"
     return SchemaError(reason, feature=field.path, expected=str(expected), got=str(got), advice="cast the column")
@@ -224,6 +218,15 @@ class Extents:
     data: Array  # uint8
     starts: Array
     lengths: Array
+
+    @classmethod
+    def adjacent(cls, data: Array, lengths: Array) -> Extents:
+        """Parts of these lengths, one behind the other from the first byte on."""
+        return cls(data, np.cumsum(lengths) - lengths, lengths)
+
+    def where(self, mask: Array | None) -> Extents:
+        """The same, with nothing in the rows where `mask` is False."""
+        return self if mask is None else Extents(self.data, self.starts, np.where(mask, self.lengths, 0))
 
     def joined(self, offsets: Array) -> Extents:
         """Those of runs of rows that lie one behind the other, as one extent each."""
@@ -358,12 +361,9 @@ class _Field:
             mask = numbers != 0 if mask is None else mask & (numbers != 0)
         tag = varint(field.number << 3 | field.scalar.wire_type)
         if mask is None or mask.all():
-            data, lengths = _tagged(tag, numbers, field.scalar)
-            return [Extents(data, np.cumsum(lengths) - lengths, lengths)]
-        data, own = _tagged(tag, numbers[mask], field.scalar)
-        lengths = np.zeros(len(mask), np.int64)
-        lengths[mask] = own
-        return [Extents(data, np.cumsum(lengths) - lengths, lengths)]
+            return [Extents.adjacent(*_tagged(tag, numbers, field.scalar))]
+        data, lengths = _tagged(tag, numbers[mask], field.scalar)
+        return [Extents.adjacent(data, scatter(lengths, mask))]
 
     def _messages(self, column: pa.Array, mask: Array | None) -> list[Extents]:
         """A message in each row."""
@@ -371,8 +371,7 @@ class _Field:
         if node.name in JSON:
             contents = json_messages(node.name, field.path, column)
             lengths = np.fromiter(map(len, contents), np.int64, len(contents))
-            data = np.frombuffer(b"".join(contents), np.uint8)
-            return self._with_sizes(Extents(data, np.cumsum(lengths) - lengths, lengths), mask)
+            return self._with_sizes(Extents.adjacent(np.frombuffer(b"".join(contents), np.uint8), lengths), mask)
         parts = encode_messages(_children(node, column), len(column), self._engine, mask)
         if field.is_group:
             return [self._group(parts, len(column), mask)]
@@ -380,13 +379,10 @@ class _Field:
 
     def _with_sizes(self, content: Extents, mask: Array | None) -> list[Extents]:
         """Tags and lengths, and the content behind them."""
-        lengths = content.lengths
-        data, sizes = _tagged(varint(self._field.number << 3 | LEN), lengths, _SIZE)
-        header = Extents(data, np.cumsum(sizes) - sizes, sizes)
-        if mask is not None:
-            header = Extents(data, header.starts, np.where(mask, sizes, 0))
-            content = Extents(content.data, content.starts, np.where(mask, lengths, 0))
-        return [header, content]
+        return [self._header(content.lengths).where(mask), content.where(mask)]
+
+    def _header(self, lengths: Array) -> Extents:
+        return Extents.adjacent(*_tagged(varint(self._field.number << 3 | LEN), lengths, _SIZE))
 
     def _delimited(
         self, parts: list[Extents], offsets: Array | None, mask: Array | None = None, rows: int | None = None
@@ -397,9 +393,7 @@ class _Field:
         if count and sizes.max() > MAX_RECORD_BYTES:
             reason = f"a message of more than {MAX_RECORD_BYTES} bytes, protobuf's limit"
             raise RowFault(int(sizes.argmax()), reason, feature=self._field.path, error=EncodeError)
-        data, widths = _tagged(varint(self._field.number << 3 | LEN), sizes, _SIZE)
-        header = Extents(data, np.cumsum(widths) - widths, widths)
-        every = self._at_once([header, *parts], count, mask)
+        every = self._at_once([self._header(sizes), *parts], count, mask)
         return every if offsets is None else every.joined(offsets)
 
     def _group(self, parts: list[Extents], rows: int, mask: Array | None) -> Extents:
@@ -412,11 +406,10 @@ class _Field:
 
     def _at_once(self, parts: Sequence[Extents], rows: int, mask: Array | None = None) -> Extents:
         """The bytes of all rows where `mask` is True, one behind the other."""
-        if mask is not None:
-            parts = [Extents(part.data, part.starts, np.where(mask, part.lengths, 0)) for part in parts]
+        parts = [part.where(mask) for part in parts]
         data, starts, lengths = side_by_side(parts, rows)
         sizes = sum((part.lengths for part in parts), np.zeros(rows, np.int64))
-        return Extents(self._engine.payloads(data, Frames(starts, lengths, 0)), np.cumsum(sizes) - sizes, sizes)
+        return Extents.adjacent(self._engine.payloads(data, Frames(starts, lengths, 0)), sizes)
 
     def _packed(self, items: pa.Array, offsets: Array) -> list[Extents]:
         assert self._field.scalar is not None
