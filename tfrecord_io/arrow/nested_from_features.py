@@ -23,7 +23,7 @@ from tfrecord_io.arrow.buffers import (
     offsets_of,
     valid_mask,
 )
-from tfrecord_io.arrow.nested_to_features import nested_columns
+from tfrecord_io.arrow.nested_to_features import INTERVAL_DTYPE, any_of, nested_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
@@ -44,7 +44,7 @@ from tfrecord_io.schema.types import hashable
 from tfrecord_io.value_class import value_class
 
 _LONGEST = 2**31 - 1  # items of a list: no record has more
-_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+
 
 Made = tuple[pa.Array, Array | None]
 """An array, and which of its slots are valid (None: all), as unions cannot say so."""
@@ -146,14 +146,14 @@ class _Parts:
         own = self._own(node, slots)
         inside = slots if slots.rows is None else slots.within(own)
         made = [self.make(child, inside) for child in node.children]
-        valid = own if slots.rows is not None else _any([own, *(valid for _, valid in made)])
+        valid = own if slots.rows is not None else any_of([own, *(valid for _, valid in made)], slots.count)
         return pa.Array.from_buffers(
             node.type, slots.count, [_bitmap(valid)], children=[array for array, _ in made]
         ), valid
 
     def _plain_struct(self, node: Node, slots: _Slots) -> Made:
         made = [self.make(child, slots) for child in node.children]
-        valid = None if slots.rows is not None else _any([valid for _, valid in made])
+        valid = None if slots.rows is not None else any_of([valid for _, valid in made], slots.count)
         arrays = [  # the items of a list that was made may be null, whatever the type says
             array if array.type == child.type else array.cast(child.type)
             for child, (array, _) in zip(node.type, made, strict=True)
@@ -168,7 +168,7 @@ class _Parts:
             self._at, rows = features.stop, len(self._arrays[self._at])
             return pa.nulls(rows, node.type), np.zeros(rows, np.bool_)
         column = self._arrays[stated[0]]
-        valid = _any([valid_mask(self._arrays[at]) for at in stated])
+        valid = any_of([valid_mask(self._arrays[at]) for at in stated], len(column))
         offsets = _offsets(column)
         counted = _Slots(len(_flat(column)), offsets, self._stored[stated[0]].feature)
         structs, _ = self.make(node.children[0], counted)
@@ -194,7 +194,7 @@ class _Parts:
         self._refuse(~np.isin(codes, type_.type_codes), codes, slots, feature, "is not a type of the union")
         pairs = zip(struct.children[1:], type_.type_codes, strict=True)
         children = [self.make(child, slots.within(codes == code))[0] for child, code in pairs]
-        valid = own if slots.rows is not None else _any([own, known])
+        valid = own if slots.rows is not None else any_of([own, known], slots.count)
         buffers = [None, pa.py_buffer(codes)]  # not `from_sparse`, which makes all fields nullable
         if type_.mode == "sparse":
             return pa.Array.from_buffers(type_, slots.count, buffers, 0, children=children), valid
@@ -248,12 +248,6 @@ class _Parts:
             raise RowFault(slots.row_of(at), say("{} {}", values[at], reason), feature=feature, got=int(values[at]))
 
 
-def _any(masks: list[Array | None]) -> Array | None:
-    """True where one of the masks is; None: everywhere."""
-    known = [mask for mask in masks if mask is not None]
-    return np.logical_or.reduce(known) if len(known) == len(masks) else None
-
-
 def _lengths(column: pa.Array) -> Array:
     """The number of values of each row, 0 where it is null."""
     return np.diff(_offsets(column)).astype(np.int64, copy=False)
@@ -289,8 +283,8 @@ def _map(type_: pa.DataType, lists: pa.Array) -> pa.Array:
 
 
 def _interval(type_: pa.DataType, parts: pa.Array) -> pa.Array:
-    whole, valid = np.zeros(len(parts), _INTERVAL), valid_mask(parts)
-    for at, name in enumerate(_INTERVAL.names or ()):
+    whole, valid = np.zeros(len(parts), INTERVAL_DTYPE), valid_mask(parts)
+    for at, name in enumerate(INTERVAL_DTYPE.names or ()):
         whole[name] = number_view(parts.field(at))
     return fixed_width(type_, len(parts), parts.null_count, None if valid is None else bitmap_of(valid), whole)
 

@@ -28,7 +28,7 @@ from tfrecord_io.schema.column_features import INTERVAL, Lists, Node, Represente
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
 from tfrecord_io.value_class import value_class
 
-_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+INTERVAL_DTYPE = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
 
 @value_class
@@ -143,7 +143,7 @@ def _store_struct(
         counts = [] if children else [_per_row(int64_array(np.zeros(slots.count, np.int64)), slots)]
         nulls = [_null_positions(valid, slots)] if len(node.own) > len(counts) else []
         return [*counts, *nulls, *columns]
-    written = _any([valid_mask(column) for column in columns], slots.count)
+    written = any_of([valid_mask(column) for column in columns], slots.count)
     if written is None:
         return [pa.nulls(slots.count, pa.int64()), *columns]
     hidden = ~written if inside.alive is None else ~written & inside.alive
@@ -202,7 +202,7 @@ def _entries(items: _Items, _: _Slots) -> _Items:
 
 def _interval_parts(items: _Items, _: _Slots) -> _Items:
     array = items.array
-    whole = typed_view(array.buffers()[1], _INTERVAL, array.offset, len(array))
+    whole = typed_view(array.buffers()[1], INTERVAL_DTYPE, array.offset, len(array))
     columns = [np.ascontiguousarray(whole[part.name]) for part in INTERVAL]
     parts = [fixed_width(part.type, len(array), 0, None, at) for part, at in zip(INTERVAL, columns, strict=True)]
     return _Items(pa.StructArray.from_arrays(parts, fields=list(INTERVAL)), items.index, items.mask())
@@ -254,10 +254,12 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
     return b if a is None else a if b is None else a & b
 
 
-def _any(masks: list[Array | None], count: int) -> Array | None:
-    """True where one of the masks is; None: everywhere."""
+def any_of(masks: list[Array | None], count: int) -> Array | None:
+    """True where one of the masks, which have this length, is; None: everywhere."""
     known = [mask for mask in masks if mask is not None]
-    return np.logical_or.reduce([np.zeros(count, np.bool_), *known]) if len(known) == len(masks) else None
+    if len(known) < len(masks):
+        return None
+    return np.logical_or.reduce(known) if known else np.zeros(count, np.bool_)
 
 
 # ---- what plain features lose
@@ -307,7 +309,7 @@ def _written(items: _Items) -> Array | None:
     if not t.is_struct(array.type):
         return valid
     masks = [_written(replace(items, array=array.field(at), valid=None)) for at in range(array.type.num_fields)]
-    return _both(valid, _any(masks, len(array) if items.index is None else len(items.index)))
+    return _both(valid, any_of(masks, len(array) if items.index is None else len(items.index)))
 
 
 def _has_nulls(items: _Items) -> bool:
