@@ -15,11 +15,11 @@ import numpy as np
 from tfrecord_io.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,
+    cells_of_one_header,
     check_shapes,
     check_values,
     refuse_widening,
     with_headers,
-    without_header,
 )
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues
@@ -43,8 +43,11 @@ class Npy(TensorEncoding):
         return with_headers(cells, lambda shape: _header(cells.element.dtype, shape))
 
     def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
-        count = len(offsets) - 1
-        same = self._of_one_header(values, offsets, element, shape) if count else None
+        count, same = len(offsets) - 1, None
+        if count:
+            first = _cell(values[offsets[0] : offsets[1]], 0, element, shape)
+            header = _header(element.dtype, first.shape)  # that numpy.save writes; if all have it, one comparison
+            same = cells_of_one_header(values, offsets, header, first.nbytes, first.shape)
         if same is None:
             cells = [_cell(values[offsets[row] : offsets[row + 1]], row, element, shape) for row in range(count)]
             data = np.concatenate([np.empty(0, np.uint8), *(cell.reshape(-1).view(np.uint8) for cell in cells)])
@@ -52,16 +55,6 @@ class Npy(TensorEncoding):
             shapes = np.array([cell.shape for cell in cells], np.int64).reshape(count, len(shape))
             same = DecodedCells(data, sizes, shapes)
         return check_values(element, same)
-
-    def _of_one_header(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells | None:
-        """The cells, if all have the header that numpy.save writes for the first: a comparison and a copy."""
-        first = _cell(values[offsets[0] : offsets[1]], 0, element, shape)
-        data = without_header(values, offsets, _header(element.dtype, first.shape), first.nbytes)
-        if data is None:
-            return None
-        count = len(offsets) - 1
-        shapes = np.tile(np.array(first.shape, np.int64), (count, 1))
-        return DecodedCells(data, np.full(count, first.nbytes, np.int64), shapes)
 
 
 def _cell(value: Array, row: int, element: Element, shape: Shape) -> Array:

@@ -108,13 +108,18 @@ def with_headers(cells: TensorValues, header: Callable[[tuple[int, ...]], bytes]
     return joined(pieces)
 
 
-def without_header(values: Array, offsets: Array, header: bytes, size: int) -> Array | None:
-    """The bytes behind the header, if every value is this header and `size` bytes; else None."""
-    front = np.frombuffer(header, np.uint8)
+def cells_of_one_header(
+    values: Array, offsets: Array, header: bytes, size: int, shape: tuple[int, ...]
+) -> DecodedCells | None:
+    """The cells, if each value is this header, which states a shape, and `size` bytes; else None."""
+    front, count = np.frombuffer(header, np.uint8), len(offsets) - 1
     if np.any(np.diff(offsets) != len(front) + size):
         return None
-    table = values[int(offsets[0]) : int(offsets[-1])].reshape(len(offsets) - 1, len(front) + size)
-    return None if np.any(table[:, : len(front)] != front) else table[:, len(front) :].flatten()
+    table = values[int(offsets[0]) : int(offsets[-1])].reshape(count, len(front) + size)
+    if np.any(table[:, : len(front)] != front):
+        return None
+    shapes = np.tile(np.array(shape, np.int64), (count, 1))
+    return DecodedCells(table[:, len(front) :].flatten(), np.full(count, size, np.int64), shapes)
 
 
 def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: str) -> Array:

@@ -14,11 +14,11 @@ import numpy as np
 from tfrecord_io.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,
+    cells_of_one_header,
     check_shapes,
     joined,
     refuse_widening,
     with_headers,
-    without_header,
 )
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, cells_of
@@ -72,10 +72,10 @@ def _of_numbers(values: Array, offsets: Array, element: Element) -> tuple[Decode
         reason = f"the TensorProto is of {first.name}, the column of {element.name}"
         raise RowFault(0, reason, expected=element.name, got=first.name)
     size = first.values.nbytes
-    data = without_header(values, offsets, proto_prefix(first.name, first.shape), size)
-    if data is not None and not (first.name == "bool" and data.max(initial=0) > 1):  # if so, some row is not a tensor
-        shapes = np.tile(np.array(first.shape, np.int64), (count, 1))
-        return DecodedCells(data, np.full(count, size, np.int64)), shapes
+    same = cells_of_one_header(values, offsets, proto_prefix(first.name, first.shape), size, first.shape)
+    if same is not None and not (first.name == "bool" and same.data.max(initial=0) > 1):  # if so, a row is no tensor
+        assert same.shapes is not None
+        return same, same.shapes
     tensors, total = [first], size
     for row in range(1, count):
         tensors.append(_number_tensor(row, offsets, values, first.name))
