@@ -158,7 +158,7 @@ class BatchBuilder:
             return made, excess
         with expansion.applied():
             arrays, rows, fault = fitting_rows(self._makers, columns, rows, first_rows, made)
-        return _batch(arrays, rows, self.schema), fault or excess
+        return batch_of(arrays, rows, self.schema), fault or excess
 
     def of_values(self, values: pa.RecordBatch) -> pa.RecordBatch:
         """The batch of columns whose values are known, in their order and of their types."""
@@ -252,21 +252,15 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """The table of batches of `schema`, each of its dictionary columns with one dictionary throughout."""
     held = list(batches)
     if not schema.names:  # from_batches takes the length from the first column
-        return pa.Table.from_batches([_batch([], sum(len(batch) for batch in held), schema)])
+        return pa.Table.from_batches([batch_of([], sum(len(batch) for batch in held), schema)])
     table = pa.Table.from_batches(held, schema)
     return with_one_dictionary(table) if len(held) > 1 else table
 
 
 def _when_needed(field: Field) -> Maker:
     """The maker of a column that an engine makes, too, compiled at the first call."""
-    compiled: Maker | None = None
-
-    def make(columns: Columns, rows: int) -> pa.Array:
-        nonlocal compiled
-        compiled = compiled or _compile(field, {}, folded=False)
-        return compiled(columns, rows)
-
-    return make
+    compiled = cache(partial(_compile, field, {}, folded=False))
+    return lambda columns, rows: compiled()(columns, rows)
 
 
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
@@ -436,7 +430,8 @@ def fill(array: pa.Array, default: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=array.type.ordered)
 
 
-def _batch(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+def batch_of(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch of so many rows, also if there is no column to count them by."""
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     empty = pa.Array.from_buffers(pa.struct([]), rows, [None])

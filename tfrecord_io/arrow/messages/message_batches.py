@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, variable_width
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
+from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array, offsets_of, scatter, variable_width
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, batch_of
 from tfrecord_io.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar, message_tree
 from tfrecord_io.arrow.messages.well_known import json_texts, time_numbers
 from tfrecord_io.arrow.row_fault import RowFault, first_failing
@@ -60,7 +60,7 @@ class MessageBatchBuilder:
         assert offsets is not None
         assert values is not None
         if not self._tree.fields and not rows:
-            return _batch(self.schema, [], 0), None
+            return batch_of([], 0, self.schema), None
         room, fault = expansion.room, None
         while True:
             made = self._parts(np.asarray(offsets[: rows + 1]), np.asarray(values), expansion)
@@ -71,7 +71,7 @@ class MessageBatchBuilder:
         parts = [part for part in made if not isinstance(part, RowFault)]
         for part in parts:
             self.unknown.update(part[1])
-        batches = [_batch(self.schema, arrays, count) for arrays, _, count in parts]
+        batches = [batch_of(arrays, count, self.schema) for arrays, _, count in parts]
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches), fault
 
     def _parts(
@@ -109,12 +109,6 @@ class MessageBatchBuilder:
 
 
 AnyBatchBuilder = BatchBuilder | MessageBatchBuilder
-
-
-def _batch(schema: pa.Schema, arrays: list[pa.Array], rows: int) -> pa.RecordBatch:
-    if arrays:
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
 Unknown = Counter[str]
@@ -196,9 +190,8 @@ class MessageReader:
             return _enum_names(numbers, field.enum.names, mask)
         if field.scalar.dtype is np.bool_:
             return pa.array(numbers, pa.bool_(), mask=mask)
-        bitmap = None if mask is None else pa.py_buffer(bitmap_of(~mask))
-        buffers = [bitmap, pa.py_buffer(np.ascontiguousarray(numbers))]
-        return pa.Array.from_buffers(field.scalar.type, count, buffers, count - len(rows) if nullable else 0)
+        nulls, validity = count - len(rows) if nullable else 0, None if mask is None else bitmap_of(~mask)
+        return fixed_width(field.scalar.type, count, nulls, validity, np.ascontiguousarray(numbers))
 
     def _content(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
         rows, starts, lengths = values
