@@ -20,7 +20,7 @@ from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.schema.column_features import LIST, RAW
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor
-from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_number, is_text
 
 
 class _General(Exception):
@@ -119,8 +119,9 @@ def _added(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.A
         if not t.is_temporal(type_):
             return as_is(form), []
         return as_is(form), [partial(_convert, name, lambda number: python_value(pa.scalar(number, type_)))]  # a time
-    dtype = _dtype_of(type_.value_type)
-    if dtype is None and not (is_text(type_.value_type) or is_bytes(type_.value_type)):
+    value = type_.value_type
+    dtype = np.dtype(value.to_pandas_dtype()) if is_number(value) else None
+    if dtype is None and not (is_text(value) or is_bytes(value)):
         return None
     return as_is(form, dtype), [partial(_convert, name, partial(np.fromiter, dtype=object))] if dtype is None else []
 
@@ -168,12 +169,6 @@ def _convert(name: str, convert: Callable[[Any], Any], row: dict[str, Any]) -> N
     value = row[name]
     if value is not None:
         row[name] = convert(value)
-
-
-def _dtype_of(type_: pa.DataType) -> np.dtype[Any] | None:
-    """The dtype of the array that a list of numbers becomes."""
-    is_number = t.is_integer(type_) or t.is_floating(type_) or t.is_boolean(type_)
-    return np.dtype(type_.to_pandas_dtype()) if is_number else None
 
 
 _TEXT = np.array(Form(Value.TEXT), np.int64)

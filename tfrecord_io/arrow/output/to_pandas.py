@@ -18,9 +18,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import struct_fields
+from tfrecord_io.arrow.buffers import offsets_of, struct_fields
 from tfrecord_io.arrow.casts import one_dictionary
-from tfrecord_io.arrow.output.to_numpy import bytes_rows, joined_objects, memory_error, memory_errors, to_rows
+from tfrecord_io.arrow.output.to_numpy import (
+    bytes_rows,
+    joined_objects,
+    list_lengths,
+    memory_error,
+    memory_errors,
+    number_dtype,
+    to_rows,
+)
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
 from tfrecord_io.engine.contract import Array
@@ -35,7 +43,7 @@ from tfrecord_io.schema.pandas_metadata import (
     stored_index,
 )
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
-from tfrecord_io.schema.types import is_bool8, is_list_like, is_text_or_bytes, restored_type, uncommon
+from tfrecord_io.schema.types import is_bool8, is_list_like, is_text, is_text_or_bytes, restored_type, uncommon
 from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
@@ -239,7 +247,7 @@ def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | Non
     field = table.schema.field(0)
     if field.name in stated["columns"]:
         return _frame(table, {**stated, "columns": {}}, backend)
-    if t.is_union(field.type) or (t.is_dictionary(field.type) and t.is_nested(field.type.value_type)):
+    if t.is_nested(field.type.value_type if t.is_dictionary(field.type) else field.type):
         return pd.DataFrame({field.name: pd.Series(_cells(table, 0), dtype=object)})
     if t.is_dictionary(field.type) and (distinct := _with_distinct_categories(table.column(0))) is not None:
         return _frame(pa.table({field.name: distinct}), stated, backend)
@@ -247,8 +255,6 @@ def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | Non
         return _frame(pa.table({field.name: wider}), stated, backend)
     if t.is_dictionary(field.type):  # pandas has no such categories: float16, NaN, 0.0 beside -0.0
         return _frame(pa.table({field.name: table.column(0).cast(field.type.value_type)}), stated, backend)
-    if is_list_like(field.type) or t.is_struct(field.type) or t.is_map(field.type):
-        return pd.DataFrame({field.name: pd.Series(_cells(table, 0), dtype=object)})
     reason = f"its values of {printable(field.type)} cannot be in a DataFrame ({type(error).__name__})"
     raise SchemaError(reason, feature=field.name, got=str(field.type), advice="read it with read_table") from error
 
@@ -287,12 +293,13 @@ def _own_columns(
     own: dict[int, Array | pd.Series] = {}
     for at in others:
         field, column = table.schema.field(at), table.column(at)
+        dtype = _stated_dtype(field, stated)
         if _holds_tensors(field.type):
             is_scalar = is_any_tensor(field.type) and not element_and_shape(field)[1]
             own[at] = _without_axes(table, at) if is_scalar else _cells(table, at)
-        elif backend == "pyarrow" or _is_restored(field, stated):
+        elif backend == "pyarrow" or (dtype not in (None, "object") and restores(dtype, field.type)):
             continue
-        elif _stated_dtype(field, stated) == f"{field.type}[pyarrow]":
+        elif dtype == f"{field.type}[pyarrow]":
             own[at] = _undescribed(field.name, column, "pyarrow")  # of a dtype that pandas does not find by its name
         elif is_bool8(field.type):  # which pyarrow makes integers, or floats if one is missing
             own[at] = _undescribed(field.name, column.cast(pa.bool_()), backend)
@@ -424,9 +431,7 @@ def _exact_values(array: pa.Array) -> list[Any]:
 
 def _exact_lists(array: pa.Array) -> list[Array]:
     """The rows of lists, missing ones empty: of integers as integers where none of the row is missing, else objects."""
-    values = array.flatten()
-    ends = np.cumsum(np.asarray(array.value_lengths().fill_null(0)), dtype=np.int64)
-    offsets = np.concatenate(([0], ends))
+    values, offsets = array.flatten(), offsets_of(list_lengths(array))
     if not _is_changed_inside(values, False):
         return list(pa.LargeListArray.from_arrays(pa.array(offsets), values).to_pandas())
     objects = np.fromiter(_exact_values(values), object, len(values))
@@ -475,11 +480,10 @@ def _lists_of_numbers(table: pa.Table, columns: Iterable[int], stated: Mapping[s
     cells = {}
     for at in columns:
         field = table.schema.field(at)
-        if not (t.is_list(field.type) or t.is_large_list(field.type)) or not _is_plain_number(field.type.value_type):
+        is_list = t.is_list(field.type) or t.is_large_list(field.type)
+        if not is_list or number_dtype(field.type.value_type) is None or not _stays_object(field, stated):
             continue
         chunks = table.column(at).chunks
-        if not _stays_object(field, stated):
-            continue
         if any(chunk.values.null_count and chunk.flatten().null_count for chunk in chunks):  # NaN, of pyarrow
             continue
         plain = pa.field("", field.type)
@@ -511,10 +515,6 @@ def _stays_object(field: pa.Field, stated: Mapping[str, Any]) -> bool:
     return _stated_dtype(field, stated) in (None, "object")
 
 
-def _is_plain_number(type_: pa.DataType) -> bool:
-    return bool(t.is_integer(type_) or t.is_float32(type_) or t.is_float64(type_))
-
-
 def _dtype_name(field: pa.Field, table: pa.Table, at: int, stated: str | None) -> str:
     """Name of the dtype of column `at`; "object" means that Arrow chooses."""
     type_ = field.type
@@ -524,7 +524,7 @@ def _dtype_name(field: pa.Field, table: pa.Table, at: int, stated: str | None) -
         return _masked_integer(type_)
     if t.is_boolean(type_) and (stated != "bool" or table.column(at).null_count):
         return "boolean"
-    if t.is_string(type_) or t.is_large_string(type_):
+    if is_text(type_):
         return "str"
     return "object"
 
@@ -545,18 +545,12 @@ def restores(stated: str, type_: pa.DataType) -> bool:
         own = dtype.pyarrow_dtype  # files have no large types, which pandas then makes again
         return bool(own == type_ or (is_text_or_bytes(own) and restored_type(own) == type_))
     if isinstance(dtype, pd.StringDtype):
-        return bool(t.is_string(type_) or t.is_large_string(type_))
+        return is_text(type_)
     if not isinstance(dtype, pd.api.extensions.ExtensionDtype) or not hasattr(dtype, "__from_arrow__"):
         return False  # pyarrow cannot make it, such as a sparse one
     kinds = {"i": t.is_signed_integer, "u": t.is_unsigned_integer, "f": t.is_floating, "b": t.is_boolean}
     is_masked = dtype.kind in kinds and kinds[dtype.kind](type_)
     return bool(is_masked and dtype.itemsize >= type_.bit_width // 8)
-
-
-def _is_restored(field: pa.Field, stated: Mapping[str, Any]) -> bool:
-    """Whether a column gets the dtype that is `stated` for it."""
-    dtype = _stated_dtype(field, stated)
-    return dtype not in (None, "object") and restores(dtype, field.type)
 
 
 def _stated_dtype(field: pa.Field, stated: Mapping[str, Any]) -> str | None:
@@ -570,7 +564,7 @@ def _text_mapper() -> Callable[[pa.DataType], Any] | None:
     dtype = pd.api.types.pandas_dtype("str")
     if not isinstance(dtype, pd.api.extensions.ExtensionDtype):
         return None
-    return lambda type_: dtype if t.is_string(type_) or t.is_large_string(type_) else None
+    return lambda type_: dtype if is_text(type_) else None
 
 
 def _nullable(type_: pa.DataType) -> Any:
@@ -583,7 +577,7 @@ def _nullable(type_: pa.DataType) -> Any:
         return pd.api.types.pandas_dtype(f"Float{type_.bit_width}")
     if t.is_boolean(type_):
         return pd.BooleanDtype()
-    if t.is_string(type_) or t.is_large_string(type_):
+    if is_text(type_):
         return pd.StringDtype()
     return pd.Int64Dtype() if t.is_null(type_) else None
 
