@@ -363,7 +363,8 @@ class ColumnIndex:
         """The offsets of the records."""
         chunks = self._read([(0, pa.int64())])[0]
         sizes = np.concatenate([np.empty(0, np.int64), *(chunk.to_numpy(zero_copy_only=False) for chunk in chunks)])
-        if all(chunk.null_count == 0 for chunk in chunks) and _are_sizes(sizes):
+        are_sizes = (sizes >= FRAME_BYTES).all() and float(sizes.sum(dtype=np.float64)) <= _MOST_BYTES
+        if all(chunk.null_count == 0 for chunk in chunks) and are_sizes:
             index = RecordIndex.of_sizes(sizes, self._groups[0].offset if self._groups else 0)
             firsts = np.cumsum([0, *(group.rows for group in self._groups)])[:-1]
             stated = [group.offset for group in self._groups]
@@ -381,14 +382,12 @@ class ColumnIndex:
             [(1 + self.names.index(field.name), type_) for field, type_ in zip(fields, types, strict=True)]
         )
         with _corrupt(self.path):
-            self._check_texts(sum(_text_bytes(chunk) for column in chunks for chunk in column))
+            size = sum(_text_bytes(chunk) for column in chunks for chunk in column)
+            if size > self._data_bytes + MAX_EXPANSION:
+                reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
+                raise CorruptRecordError(f"the column index: {reason}", path=self.path, advice=REWRITE_COLUMNS)
             columns = [_as_type(column, field.type) for column, field in zip(chunks, fields, strict=True)]
         return pa.table(columns, names=[field.name for field in fields])
-
-    def _check_texts(self, size: int) -> None:
-        if size > self._data_bytes + MAX_EXPANSION:
-            reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
-            raise CorruptRecordError(f"the column index: {reason}", path=self.path, advice=REWRITE_COLUMNS)
 
     # The file ---------------------------------------------------------------------------------------------------
 
@@ -488,11 +487,6 @@ def _groups_of(groups: Sequence[_Group], begin: int, end: int) -> slice:
     firsts = [group.offset for group in groups]
     first = max(0, bisect_right(firsts, begin) - 1)
     return slice(first, max(first, bisect_left(firsts, end)))
-
-
-def _are_sizes(sizes: Array) -> bool:
-    """Whether these can be the sizes of the frames of a file."""
-    return bool((sizes >= FRAME_BYTES).all()) and float(sizes.sum(dtype=np.float64)) <= _MOST_BYTES
 
 
 def _text_bytes(chunk: pa.Array) -> int:

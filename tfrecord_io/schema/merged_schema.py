@@ -146,7 +146,9 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
     if type_ is not None and any(_changes_items(f, f.type, type_) for f in (a, b)):
         return None
     if type_ is not None and NESTED.encode() in encodings <= {None, NESTED.encode()}:
-        return _common_nested(a, b, type_)
+        if not all(is_nested(f) or not needs_nesting(f) for f in (a, b)):  # else plain is nested without nulls
+            return None
+        return with_encoding(a.with_type(type_).with_nullable(nullable), NESTED)
     if type_ is None or any(_encoding(f) is not None and not f.type.equals(type_) for f in (a, b)):
         return None  # the bytes of a cell are those of its own type
     if len(encodings) == 1:
@@ -208,13 +210,6 @@ def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
     """The field for a part of a column, whose values are stored in one form: nothing tells two of them apart."""
     is_same = _encoding(a) == _encoding(b) or t.is_null(a.type) or t.is_null(b.type)
     return common_field(a, b) if is_same else None
-
-
-def _common_nested(a: pa.Field, b: pa.Field, type_: pa.DataType) -> pa.Field | None:
-    """Of a column one of which is nested; plain features are nested ones without nulls, except for feature lists."""
-    if not all(is_nested(f) or not needs_nesting(f) for f in (a, b)):
-        return None
-    return with_encoding(a.with_type(type_).with_nullable(a.nullable or b.nullable), NESTED)
 
 
 def _changes_items(field: pa.Field, type_: pa.DataType, common: pa.DataType, *, in_list: bool = False) -> bool:

@@ -159,8 +159,10 @@ def plan_writing(
         if asked:
             reason = say("{column_encoding=} names a column that the data does not have")
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
-        if not sequence:
-            _refuse_feature_lists(fields)
+        for column in [] if sequence else filter(is_marked_feature_list, fields):
+            reason = "the column is declared as a feature list, which an Example does not have"
+            advice = say('write it with {record_type="sequence_example"}') | "declare it as a list"
+            raise EncodeError(reason, feature=column.name, advice=advice)
         in_steps = tuple(sequence and not is_nested(f) and step_field(f) is not None for f in fields)
         trees = tuple(None if steps else layout_of(f) for f, steps in zip(fields, in_steps, strict=True))
         columns = tuple(tuple(column_leaves(f, in_steps=sequence)) for f in fields)
@@ -250,15 +252,6 @@ def _holds_tensors(type_: pa.DataType) -> bool:
     while is_list_like(type_) or pa.types.is_run_end_encoded(type_):
         type_ = type_.value_type
     return is_any_tensor(type_)
-
-
-def _refuse_feature_lists(fields: list[pa.Field]) -> None:
-    """Refuse columns that are declared as feature lists: an Example would have the values in another part."""
-    for column in fields:
-        if is_marked_feature_list(column):
-            reason = "the column is declared as a feature list, which an Example does not have"
-            advice = say('write it with {record_type="sequence_example"}') | "declare it as a list"
-            raise EncodeError(reason, feature=column.name, advice=advice)
 
 
 def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], ...]) -> None:

@@ -482,7 +482,11 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
     part = source.part
 
     def filled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (_fill_nulls(batch, first) for batch in batches)
+        for batch in batches:
+            if batch.schema.types != first.types:
+                columns = map(_filled, batch.columns, batch.schema, first)
+                batch = pa.RecordBatch.from_arrays(list(columns), names=first.names)
+            yield batch
 
     parts = None if part is None else lambda begin, end: filled(cut(part(begin, end), PART_BYTES))
     return BatchSource(first, filled(source.batches), source.rows, parts)
@@ -504,13 +508,6 @@ def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
             schema=Written(f'{{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'),
         )
         raise SchemaError(reason, feature=a.name, expected=form.shape, got=shape, advice=advice)
-
-
-def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    if batch.schema.types == schema.types:
-        return batch
-    columns = map(_filled, batch.columns, batch.schema, schema)
-    return pa.RecordBatch.from_arrays(list(columns), names=schema.names)
 
 
 def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
