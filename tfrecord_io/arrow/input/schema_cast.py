@@ -24,6 +24,7 @@ from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
 _NO_CAST = (pa.ArrowException, OverflowError)
 _ADVICE = "convert the column first, or change the schema"
 _DECIMAL = re.compile(r"(?!-[0.]*$)-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_CHECKED_BY_ARROW = (t.is_integer, t.is_timestamp, t.is_duration, t.is_time, is_text_or_bytes)  # casts among these
 _UTC = ("UTC", "Etc/UTC", "Z", "+00:00", "GMT")
 
 
@@ -179,7 +180,9 @@ def refuse_loss(before: pa.Array, after: pa.Array) -> None:
     for the number or bool, for a decimal with any number of zeros at its end; times in text may be spelled in any way.
     """
     source, target = before.type, after.type
-    if source == target or (_checked_by_arrow(source, target) and not _loses_zone(source, target)):
+    if source == target:
+        return
+    if any(is_one(source) and is_one(target) for is_one in _CHECKED_BY_ARROW) and not _loses_zone(source, target):
         return
     if is_narrowed(source, target):
         exact, cast = np.asarray(before.drop_null()), np.asarray(after.drop_null())
@@ -195,12 +198,6 @@ def refuse_loss(before: pa.Array, after: pa.Array) -> None:
 def is_narrowed(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether floats are cast to floats of fewer bits."""
     return bool(t.is_floating(source) and t.is_floating(target) and source.bit_width > target.bit_width)
-
-
-def _checked_by_arrow(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether Arrow's cast refuses all values that it would change."""
-    same = (t.is_integer, t.is_timestamp, t.is_duration, t.is_time, is_text_or_bytes)
-    return any(check(source) and check(target) for check in same)
 
 
 def _loses_zone(source: pa.DataType, target: pa.DataType) -> bool:

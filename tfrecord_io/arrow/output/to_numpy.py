@@ -40,7 +40,8 @@ from tfrecord_io.schema.field import SHAPE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bool8, is_bytes, is_list_like
 
-_NUMBERS = {
+_NUMBERS = {pa.lib.Type_FLOAT: np.dtype("float32"), pa.lib.Type_DOUBLE: np.dtype("float64")}
+_NUMBERS |= {
     getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 }
@@ -242,13 +243,8 @@ def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
     count = min(threads, cpu_count(), len(arrays))
     same = {(array.dtype, array.shape[1:]) for array in arrays}
     size = sum(array.nbytes for array in arrays)
-    if (
-        count < 2
-        or len(same) > 1
-        or size < LIMITS.joined_bytes
-        or arrays[0].dtype.hasobject
-        or arrays[0].dtype.kind == "T"
-    ):
+    is_one_dtype = len(same) == 1 and not arrays[0].dtype.hasobject and arrays[0].dtype.kind != "T"
+    if count < 2 or size < LIMITS.joined_bytes or not is_one_dtype:
         return np.concatenate(arrays)
     ends = np.cumsum([0, *map(len, arrays)]).tolist()
     whole = np.empty((ends[-1], *arrays[0].shape[1:]), arrays[0].dtype)
@@ -256,9 +252,6 @@ def concatenated(arrays: Sequence[Array], threads: int = 1) -> Array:
     for _ in ordered(map(partial, repeat(np.copyto), places, arrays), count, "join"):
         pass
     return whole
-
-
-_NUMBERS |= {pa.lib.Type_FLOAT: np.dtype("float32"), pa.lib.Type_DOUBLE: np.dtype("float64")}
 
 
 @contextmanager
@@ -306,23 +299,23 @@ def to_rows(array: pa.Array, field: pa.Field, *, missing: bool = False) -> Rows:
     """
     type_ = field.type
     if is_fixed_shape_tensor(type_):
-        return Dense(to_ndarray(array, field), _valid(array))
+        return Dense(to_ndarray(array, field), valid_mask(array))
     if is_variable_shape_tensor(type_):
         tensors = tensors_of_column(array, field)
         return Ragged.of_present(ndarray_of(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
     if is_bool8(type_):
-        return Dense(np.asarray(array.storage.fill_null(0)) != 0, _valid(array.storage))
+        return Dense(np.asarray(array.storage.fill_null(0)) != 0, valid_mask(array.storage))
     if isinstance(type_, pa.BaseExtensionType):
         return to_rows(array.storage, pa.field(field.name, type_.storage_type))
     if t.is_fixed_size_list(type_):
-        size, valid = type_.list_size, _valid(array)
+        size, valid = type_.list_size, valid_mask(array)
         values = _items(array.values.slice(array.offset * size, len(array) * size), _value_field(field))
         values = values.reshape(len(array), *(declared_shape(field) or (size,)), *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
         if (rows := _number_lists(array, field)) is not None:
             return rows
-        counts, valid = list_lengths(array), _valid(array)
+        counts, valid = list_lengths(array), valid_mask(array)
         values = _items(array.flatten(), _value_field(field))
         present, shape = counts if valid is None else counts[valid], declared_shape(field)
         return Ragged.of_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
@@ -395,7 +388,7 @@ def rows_of_equal_tensors(arrays: list[pa.Array], field: pa.Field) -> list[Rows]
         return None
     rows: list[Rows] = []
     for array, part in zip(arrays, tensors, strict=True):
-        counts, valid = list_lengths(array), _valid(array)
+        counts, valid = list_lengths(array), valid_mask(array)
         values = ndarray_of(part).reshape(len(part), *shapes[0].tolist())
         rows.append(Ragged.of_present(values, counts if valid is None else counts[valid], valid))
     return rows
@@ -418,10 +411,6 @@ def list_lengths(array: pa.Array) -> Array:
     return np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
 
 
-def _valid(array: pa.Array) -> Array | None:
-    return np.asarray(array.is_valid()) if array.null_count else None
-
-
 def _blank(values: Array, valid: Array | None) -> Array:
     """`values` with zeros where rows are missing; objects have None there already. A copy only if they are not zero."""
     if valid is None or values.dtype.kind in "OT":
@@ -441,7 +430,7 @@ def _scalars(array: pa.Array, missing: bool) -> Dense:
     if t.is_string(type_) or t.is_large_string(type_):
         return Dense(text(*_slots(array), missing=missing))
     if t.is_boolean(type_):
-        return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), _valid(array))
+        return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), valid_mask(array))
     dtype = numpy_dtype(type_)
     if is_bytes(type_):
         return bytes_rows([array])

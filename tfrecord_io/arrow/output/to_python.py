@@ -23,7 +23,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import number_view, numpy_dtype
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_bool8, is_list_like
+from tfrecord_io.schema.types import is_bool8, is_list_like, is_text
 
 NO_PYTHON_FORM = (pa.ArrowException, ValueError, ArithmeticError, LookupError, NotImplementedError, TypeError)
 _NAT = -(2**63)  # of datetime64 and timedelta64; Arrow's types hold it as a value
@@ -197,10 +197,9 @@ def _to_text(column: pa.ChunkedArray) -> Callable[[Any], str]:
     if not column.null_count:
         if t.is_integer(column.type):
             return int.__repr__
-        if t.is_string(column.type) or t.is_large_string(column.type):
+        if is_text(column.type):
             return encode_basestring_ascii
-        if (t.is_float32(column.type) or t.is_float64(column.type)) and pc.all(
-            pc.is_finite(column)
-        ).as_py() is not False:
+        is_float = t.is_float32(column.type) or t.is_float64(column.type)
+        if is_float and pc.all(pc.is_finite(column)).as_py() is not False:
             return float.__repr__
     return lambda value: json.dumps(json_value(value))
