@@ -47,12 +47,6 @@ def length_and_mode(value: Any, mode: str) -> tuple[int | None, bool]:
     return (value[0], True) if isinstance(value, tuple | list) else (value, False)
 
 
-def check_layouts(name: str, value: object) -> None:
-    """Raise ValueError or TypeError for a `ragged` that does not exist, also for one column."""
-    for each in _each(name, value):
-        check_choice(name, each, (None, *get_args(ArrayLayout)))
-
-
 def check_lengths(name: str, value: object, mode: str) -> None:
     """Raise TypeError or ValueError for a length that is neither a positive integer nor (integer, mode)."""
     for each in _each(name, value):
@@ -88,7 +82,8 @@ class RepresentationOptions(ReadOptions):
         check_choice("missing", self.missing, get_args(Missing))
         if not self.has_layouts:
             return
-        check_layouts("ragged", self.ragged)
+        for layout in _each("ragged", self.ragged):
+            check_choice("ragged", layout, (None, *get_args(ArrayLayout)))
         check_by_column("pad_value", self.pad_value)
         check_lengths("max_length", self.max_length, "left")
         check_lengths("pad_to", self.pad_to, "multiple")

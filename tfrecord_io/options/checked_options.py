@@ -24,6 +24,7 @@ from tfrecord_io.value_class import value_class
 
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
+_FILESYSTEMS = ("AbstractFileSystem", "FileSystem")  # of fsspec and pyarrow: what ``storage_options=`` may be, too
 T = TypeVar("T")
 MIB = 1 << 20
 _signature = cache(inspect.signature)
@@ -67,19 +68,6 @@ class StorageOptions:
 
 
 DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
-
-
-def with_filesystem(keywords: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keywords of a call, with a filesystem that ``storage_options=`` is under its own name.
-
-    ValueError if ``filesystem=`` is given, too.
-    """
-    given = keywords.get("storage_options")
-    if not any(each.__name__ in ("AbstractFileSystem", "FileSystem") for each in type(given).__mro__):
-        return keywords
-    if keywords.get("filesystem") is not None:
-        raise ValueError(say("{storage_options=} is a filesystem: leave out {filesystem=}"))
-    return {**keywords, "storage_options": None, "filesystem": given}
 
 
 @cache
@@ -192,8 +180,11 @@ class Options:
             for name in keywords:
                 if name not in known or (name not in shown and name not in _WITHOUT_SAMPLE):
                     raise unknown_keyword(name, known, call, keywords[name])
-            if keywords.get("storage_options") is not None:
-                keywords = with_filesystem(keywords)
+            given = keywords.get("storage_options")
+            if given is not None and not {each.__name__ for each in type(given).__mro__}.isdisjoint(_FILESYSTEMS):
+                if keywords.get("filesystem") is not None:
+                    raise ValueError(say("{storage_options=} is a filesystem: leave out {filesystem=}"))
+                keywords = {**keywords, "storage_options": None, "filesystem": given}
         if source is not None and not isinstance(source, str | os.PathLike) and (datasets := datasets_in(source)):
             if "columns" in cls.__dataclass_fields__ and isinstance(source, list | tuple):
                 common = _common_columns(source)
@@ -252,7 +243,8 @@ class Options:
         for other in others:
             for name in sorted(compared - OF_CALLS - _OF_SOURCES):
                 if getattr(other.stated, name) != getattr(first.stated, name):
-                    raise ValueError(f"the datasets differ in {name}=: open them with the same, {_remedy(name)}")
+                    advice = f"open them with the same, tfr.dataset(path, {name}=…)"
+                    raise ValueError(f"the datasets differ in {name}=: {advice}")
         if writes:
             held["source_storage"] = first.stated.storage
         if reads:
@@ -293,12 +285,6 @@ class Options:
                 expected = "".join(f"{choice!r} or " for choice in other)
                 raise TypeError(say("{}: expected {}True or False", Keyword(name, repr(value)), expected))
             object.__setattr__(self, name, bool(value))
-
-    def _parse_split(self) -> None:
-        """Make a `Split` of ``split``, which the options of this class have."""
-        from tfrecord_io.options.split_slices import parse_split
-
-        object.__setattr__(self, "split", parse_split(getattr(self, "split")))  # noqa: B009
 
     def _check_mapping(self, name: str, example: str, other: str = "") -> None:
         value = getattr(self, name)
@@ -370,11 +356,7 @@ def with_paths(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
 def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:
     """The error for a keyword that a dataset decides, of which the call states another value."""
     reason = f"{name}= differs from that of the dataset, which says how its files are read"
-    return ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: {_remedy(name)}")
-
-
-def _remedy(name: str) -> str:
-    return f"tfr.dataset(path, {name}=…)"
+    return ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: tfr.dataset(path, {name}=…)")
 
 
 def check_names(name: str, value: object) -> list[str]:

@@ -101,12 +101,8 @@ _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do w
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that meet a condition",
 }
-_BEFORE = {  # by keyword of reading: the method of a dataset that does the same
-    "columns": "select(…)",
-    "filters": "filter(…)",
-    "limit": "limit(…)",
-    "offset": "offset(…)",
-}
+# By keyword of reading: the method of a dataset that does the same.
+_BEFORE = {"columns": "select(…)", "filters": "filter(…)", "limit": "limit(…)", "offset": "offset(…)"}
 _OF_SOURCES = frozenset("path paths file files filename filenames filepath filepath_or_buffer src input".split())
 _OF_LIMITS = {
     "max_record_bytes": "record_bytes",
@@ -223,11 +219,9 @@ def _close_in_dataset(name: str, close: list[str], call: Callable[..., Any] | No
     """The keyword of a dataset that a misspelled one is like, if the call has none that is."""
     import difflib
 
-    return (
-        []
-        if close or call is None or name in OF_DATASETS
-        else difflib.get_close_matches(name.lower(), of_dataset(call), n=1, cutoff=0.7)
-    )
+    if close or call is None or name in OF_DATASETS:
+        return []
+    return difflib.get_close_matches(name.lower(), of_dataset(call), n=1, cutoff=0.7)
 
 
 def _name(call: Callable[..., Any]) -> str:

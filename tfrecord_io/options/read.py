@@ -45,7 +45,9 @@ class FrameOptions(RecordOptions):
         if callable(self.on_error):
             object.__setattr__(self, "on_error", AskedOnce.wrap(self.on_error))
         if self.split is not None:
-            self._parse_split()
+            from tfrecord_io.options.split_slices import parse_split
+
+            object.__setattr__(self, "split", parse_split(self.split))
         self._check_flags("allow_missing_shards", "check_crc")
         if not isinstance(self.limits, Limits):
             raise TypeError(say("{limits=}: expected tfr.Limits(…)", limits=self.limits))

@@ -41,7 +41,8 @@ class SplitSlice:
         if self.begin is None and self.end is None:
             return self.name
         unit = "" if self.unit == "abs" else self.unit
-        begin, end = ("" if bound is None else f"{_digits(bound)}{unit}" for bound in (self.begin, self.end))
+        digits = (None if bound is None else f"{Decimal(repr(bound)):f}" for bound in (self.begin, self.end))
+        begin, end = ("" if text is None else text.removesuffix(".0") + unit for text in digits)
         return f"{self.name}[{begin}:{end}]"
 
     def rows(self, lengths: Sequence[int]) -> tuple[int, int]:
@@ -166,7 +167,3 @@ def _slice(text: str, given: str) -> SplitSlice:
             say("{split=}: one number is that of a shard, as in 'train[0shard]'", split=given[:200]) & _EXPECTED
         )
     return SplitSlice(name, values[0], values[0] + 1, unit)
-
-
-def _digits(bound: float) -> str:
-    return f"{Decimal(repr(bound)):f}".removesuffix(".0")
