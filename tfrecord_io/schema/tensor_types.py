@@ -309,7 +309,6 @@ class EncodingRules(ABC):
     adaptive: ClassVar[bool] = False  # for reading only: a record's feature type decides between two other encodings
     dtype_kinds: ClassVar[str]  # NumPy's kinds of the dtypes that can be written; "V" stands for bfloat16
     stores_text: ClassVar[bool] = False  # text and bytes of any length can be written
-    composed: ClassVar[bool] = False  # of columns of any type, which `schema.column_features` makes plain columns of
 
     @property
     def rules(self) -> EncodingRules:
@@ -370,7 +369,6 @@ class _Composed(EncodingRules):
 
     one_value_per_cell = False
     dtype_kinds = ""
-    composed = True
 
     def __init__(self, name: str) -> None:
         self.name = name  # type: ignore[misc]
