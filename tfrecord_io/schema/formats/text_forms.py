@@ -26,7 +26,8 @@ _MODULE = "tfr"
 _NAMES = {"<item: ": "<", "halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's name
 _ARROW_NAMES = re.compile(r"<item: |\bhalffloat\b|\bfloat\b|\bdouble\b")
 VERSION = 1
-_KEYS = {"column", "type", "feature", "encoding", "required", "default", "shape", "part", "empty", "metadata"}
+_AS_THEY_ARE = ("feature", "encoding", "required", "shape", "part", "empty")  # attributes that JSON has as they are
+_KEYS = {"column", "type", "default", "metadata", *_AS_THEY_ARE}
 
 
 @value_class(slots=False)
@@ -156,7 +157,7 @@ def from_json(text: str | bytes) -> tuple[list[Field], dict[bytes, bytes]]:
 def _entry(f: Field) -> dict[str, Any]:
     entry: dict[str, Any] = {"column": f.column, "type": _type_entry(f.type)}
     default = Field(f.column, f.type, metadata=f.metadata)
-    for name in ("feature", "encoding", "required", "shape", "part", "empty"):
+    for name in _AS_THEY_ARE:
         if getattr(f, name) != getattr(default, name) and (name != "required" or f.required):
             entry[name] = getattr(f, name)
     if f.default is not None:
@@ -171,18 +172,9 @@ def _field(entry: dict[str, Any]) -> Field:
         raise ValueError(f"unknown keys of a field: {sorted(unknown)}")
     if not isinstance(entry.get("required"), bool | None):
         raise ValueError(f"required is true or false, not {entry['required']!r}")
-    return Field(
-        entry["column"],
-        _type_of(entry["type"]),
-        entry.get("feature", entry["column"]),
-        entry.get("encoding", LIST),
-        entry.get("required"),
-        from_json_value(entry.get("default")),
-        _metadata(entry),
-        entry.get("shape"),
-        entry.get("part"),  # type: ignore[arg-type]
-        entry.get("empty"),
-    )
+    given = {name: entry[name] for name in _AS_THEY_ARE if name in entry}
+    default, metadata = from_json_value(entry.get("default")), _metadata(entry)
+    return Field(entry["column"], _type_of(entry["type"]), default=default, metadata=metadata, **given)
 
 
 def _type_entry(type_: pa.DataType) -> Any:
