@@ -463,12 +463,9 @@ class Field:
 
 
 def _default_part(type_: pa.DataType, encoding: str) -> str:
-    has_steps = (
-        not is_composed(encoding)
-        and is_list_like(type_)
-        and (is_list_like(type_.value_type) or is_any_tensor(type_.value_type))
-    )
-    return FEATURE_LIST if has_steps else CONTEXT
+    if is_composed(encoding) or not is_list_like(type_):
+        return CONTEXT
+    return FEATURE_LIST if is_list_like(type_.value_type) or is_any_tensor(type_.value_type) else CONTEXT
 
 
 def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:

@@ -145,7 +145,9 @@ def describe_both(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
 
     An index, labels of columns, or features, that `b` describes otherwise are left out.
     """
-    schema = _with_features(schema.with_metadata(a.metadata), a, b)
+    schema, features = schema.with_metadata(a.metadata), united_features(a, b)
+    if features != feature_descriptions(a):
+        schema = _described(schema, {"info": {"features": features}}, FEATURES_KEY)
     own, other = frame_description(a), frame_description(b)
     added = {name: entry for name, entry in other["columns"].items() if name not in a.names}
     changes: dict[str, Any] = {}
@@ -178,10 +180,3 @@ def united_features(a: pa.Schema, b: pa.Schema) -> dict[str, Any]:
     of_a, of_b = feature_descriptions(a), feature_descriptions(b)
     united = {name: of_a[name] for name in of_a if name not in b.names or of_b.get(name) == of_a[name]}
     return united | {name: of_b[name] for name in of_b if name not in a.names}
-
-
-def _with_features(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
-    united = united_features(a, b)
-    if united == feature_descriptions(a):
-        return schema
-    return _described(schema, {"info": {"features": united}}, FEATURES_KEY)

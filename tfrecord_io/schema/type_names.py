@@ -152,12 +152,6 @@ def _numpy_name(name: str) -> str:
     return name
 
 
-def _tensor_value(name: str, whole: str, depth: int) -> pa.DataType:
-    """The type of a tensor's values from NumPy's name or from Arrow's."""
-    dtype = find_element(name.strip())
-    return _parse(name, whole, depth) if dtype is None or dtype.marked else dtype.arrow
-
-
 def _axes_name(shape: Shape, separator: str = ",") -> str:
     return f"[{separator.join('?' if axis is None else str(axis) for axis in shape)}]"
 
@@ -214,7 +208,8 @@ def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
     if m := _DECIMAL.fullmatch(text):
         return getattr(pa, f"decimal{m[1]}")(int(m[2]), int(m[3]))
     if m := _TENSOR.fullmatch(text) or _ARROW_TENSOR.fullmatch(text):
-        value, axes = _tensor_value(m[1], whole, depth - 1), _axes(m[2])
+        dtype, axes = find_element(m[1].strip()), _axes(m[2])  # by NumPy's name, or else by Arrow's
+        value = _parse(m[1], whole, depth - 1) if dtype is None or dtype.marked else dtype.arrow
         return variable_shape_tensor(value, axes) if None in axes else pa.fixed_shape_tensor(value, axes)
     if m := _EXTENSION.fullmatch(text):
         return _EXTENSIONS[m[1]]()
