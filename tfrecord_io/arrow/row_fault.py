@@ -44,16 +44,8 @@ class RowFault(Exception):
 
     def to_error(self, path: str | None, record: int | None) -> TFRecordError:
         """The exception, about a record of a file."""
-        return self.error(
-            self.reason,
-            path=path,
-            record=record,
-            feature=self.feature,
-            expected=self.expected,
-            got=self.got,
-            advice=self.advice,
-            of_memory=self.of_memory,
-        )
+        facts = {name: getattr(self, name) for name in ("feature", "expected", "got", "advice", "of_memory")}
+        return self.error(self.reason, path=path, record=record, **facts)
 
 
 def first_refused(count: int, refuses: Callable[[int, int], bool]) -> int:

@@ -99,8 +99,12 @@ def _encode_steps(
 
 
 def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> Iterator[ColumnBuffers]:
-    if leaf.layout == Layout.NULL:
-        _refuse_untyped_lists(rows)
+    if leaf.layout == Layout.NULL:  # a list can only be empty, and needs a feature type to differ from a null
+        present = np.ones(rows.count, np.bool_) if rows.valid is None else rows.valid
+        if rows.offsets is not None and present.any():
+            reason, record = "an empty list of the null type has no feature type", rows.base + int(np.argmax(present))
+            advice = "cast the column, for example to list<int64>"
+            raise EncodeError(reason, feature=rows.feature, record=record, advice=advice)
         return
     encoding = tensor_encoding(leaf.encoding)
     if encoding.one_value_per_cell:
@@ -186,27 +190,13 @@ def feature_column(
     value_offsets: Array | None = None,
 ) -> ColumnBuffers:
     """The column of one feature, null where `rows` is; with `offsets` a row has any number of values."""
-    nulls = 0 if rows.valid is None else rows.count - int(np.count_nonzero(rows.valid))
-    return ColumnBuffers(
-        name,
-        kind,
-        Layout.SCALAR if offsets is None else Layout.LIST,
-        rows.count,
-        null_count=nulls,
-        validity=bitmap_of(rows.valid) if rows.valid is not None and nulls else None,
-        offsets=offsets,
-        value_offsets=value_offsets,
-        values=None if values is None else np.ascontiguousarray(values),
-    )
-
-
-def _refuse_untyped_lists(rows: Rows) -> None:
-    """A list of the null type can only be empty, and an empty list needs a feature type to differ from a null."""
-    present = np.ones(rows.count, np.bool_) if rows.valid is None else rows.valid
-    if rows.offsets is not None and present.any():
-        reason = "an empty list of the null type has no feature type"
-        advice = "cast the column, for example to list<int64>"
-        raise EncodeError(reason, feature=rows.feature, record=rows.base + int(np.argmax(present)), advice=advice)
+    column = ColumnBuffers(name, kind, Layout.SCALAR if offsets is None else Layout.LIST, rows.count)
+    column.offsets, column.value_offsets = offsets, value_offsets
+    if values is not None:
+        column.values = np.ascontiguousarray(values)
+    if rows.valid is not None and (nulls := rows.count - int(np.count_nonzero(rows.valid))):
+        column.null_count, column.validity = nulls, bitmap_of(rows.valid)
+    return column
 
 
 def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
