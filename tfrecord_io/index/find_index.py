@@ -76,16 +76,13 @@ def find_indexes(
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
-            raise TypeError(
-                say("{index=}: expected the path of an index file or a list with one for each file", index=path)
-            )
+            text = "{index=}: expected the path of an index file or a list with one for each file"
+            raise TypeError(say(text, index=path))
     if len(paths) != len(sources):
-        names = (
-            f"{len(paths)} index file{'s' * (len(paths) != 1)} for {len(sources)} data file{'s' * (len(sources) != 1)}"
-        )
-        raise ValueError(
-            say("{index=} names {}: pass a list with one for each, in the order in which they are read", names)
-        )
+        names = f"{len(paths)} index file{'s' * (len(paths) != 1)}"
+        names += f" for {len(sources)} data file{'s' * (len(sources) != 1)}"
+        text = "{index=} names {}: pass a list with one for each, in the order in which they are read"
+        raise ValueError(say(text, names))
     return [_index_source(path, storage) for path in paths]
 
 

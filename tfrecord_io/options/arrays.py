@@ -90,9 +90,8 @@ class RepresentationOptions(ReadOptions):
         for name, layout in {"": self.layout_of(""), **self.layouts()}.items():
             _check_layout(f" of {name!r}" if name else "", layout)
             if layout.ragged != "pad" and isinstance(self.pad_value, Mapping) and name in self.pad_value:
-                raise ValueError(
-                    say("{pad_value=} names {}, which is not padded: pass {ragged=}", repr(name), ragged={name: "pad"})
-                )
+                text = "{pad_value=} names {}, which is not padded: pass {ragged=}"
+                raise ValueError(say(text, repr(name), ragged={name: "pad"}))
 
     @property
     def has_layouts(self) -> bool:
@@ -125,14 +124,11 @@ class RepresentationOptions(ReadOptions):
 def _check_layout(of_column: str, layout: ColumnLayout) -> None:
     """Raise ValueError for options that contradict each other; `of_column` names the column in the message."""
     if layout.named_by is not None and layout.ragged != "pad":
-        raise ValueError(
-            say("{ragged=}{} cannot be combined with {}, which pads", of_column, layout.named_by, ragged=layout.ragged)
-        )
+        text = "{ragged=}{} cannot be combined with {}, which pads"
+        raise ValueError(say(text, of_column, layout.named_by, ragged=layout.ragged))
     if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
-        most = Written(layout.max_length)
-        raise ValueError(
-            say("{max_length=}{} is more than {} has room for", of_column, layout.named_by, max_length=most)
-        )
+        text = "{max_length=}{} is more than {} has room for"
+        raise ValueError(say(text, of_column, layout.named_by, max_length=Written(layout.max_length)))
 
 
 @value_class(kw_only=True, slots=False)
@@ -230,9 +226,8 @@ class IterOptions(RepresentationOptions):
 
     def _check_arrangement(self) -> None:
         if (self.bucket_by is None) != (self.bucket_sizes is None):
-            raise ValueError(
-                say("{bucket_by=} and {bucket_sizes=} need each other: columns of lists, and the greatest lengths")
-            )
+            text = "{bucket_by=} and {bucket_sizes=} need each other: columns of lists, and the greatest lengths"
+            raise ValueError(say(text))
         if self.bucket_sizes is not None:
             object.__setattr__(self, "bucket_by", self.bucketed)
             if isinstance(self.bucket_sizes, str) or not isinstance(self.bucket_sizes, Iterable):
@@ -245,9 +240,8 @@ class IterOptions(RepresentationOptions):
                 raise ValueError(say("{bucket_sizes=}: expected ascending lengths", bucket_sizes=Written(list(sizes))))
         if self.pack is not None:
             if not isinstance(self.pack, Mapping) or not self.pack:
-                raise TypeError(
-                    say("{pack=}: expected a length by column, such as {}'tokens': 2048{}", "{", "}", pack=self.pack)
-                )
+                text = "{pack=}: expected a length by column, such as {}'tokens': 2048{}"
+                raise TypeError(say(text, "{", "}", pack=self.pack))
             check_by_column("pack", self.pack)
             for size in self.pack.values():
                 check_integer("pack", size, 1, INT64_MAX)

@@ -61,9 +61,8 @@ def condition_of(filters: Any) -> Condition:
             types = ", ".join(sorted({type(term).__name__ for term in terms}))
             raise ValueError(f"filters: a list of {types}: expected tuples (column, operator, value)")
         if not alternatives or not all(alternatives):
-            raise ValueError(
-                say("{filters=}: an empty list is not a condition", filters=Written(printable(repr(filters))))
-            )
+            shown = Written(printable(repr(filters)))
+            raise ValueError(say("{filters=}: an empty list is not a condition", filters=shown))
         return Condition.any_of([Condition.all_of([*starmap(_condition, terms)]) for terms in alternatives])
     raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
 

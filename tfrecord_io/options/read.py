@@ -86,9 +86,8 @@ class ReadOptions(FrameOptions):
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags("stable_types", "infer_text", "large_offsets")
         if not isinstance(self.include_file_paths, str | None):
-            raise TypeError(
-                say("{include_file_paths=}: expected the name of a column", include_file_paths=self.include_file_paths)
-            )
+            text = "{include_file_paths=}: expected the name of a column"
+            raise TypeError(say(text, include_file_paths=self.include_file_paths))
         if self.sample != "all":
             check_integer("sample", self.sample, 1)
         check_integer("offset", self.offset, 0, INT64_MAX)

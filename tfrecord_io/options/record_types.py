@@ -75,10 +75,8 @@ def _from_set(descriptors: object, name: object) -> MessageType:
     elif hasattr(descriptors, "SerializeToString"):
         descriptors = descriptors.SerializeToString()
     if not isinstance(descriptors, bytes | bytearray | memoryview):
-        kind = type(descriptors).__name__
-        raise TypeError(
-            say("{record_type=}: expected the path or the bytes of a descriptor set", record_type=(kind, name))
-        )
+        text = "{record_type=}: expected the path or the bytes of a descriptor set"
+        raise TypeError(say(text, record_type=(type(descriptors).__name__, name)))
     return MessageType(bytes(descriptors), name)
 
 

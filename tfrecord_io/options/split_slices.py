@@ -76,9 +76,8 @@ class SplitSlice:
         first = 0 if begin is None else begin + count if begin < 0 else begin
         last = count if end is None else end + count if end < 0 else end
         if first > last:
-            raise ValueError(
-                say("{split=}: it ends before it begins", split=self) & f"'{self.name}' has {count:,} {unit}"
-            )
+            reason = say("{split=}: it ends before it begins", split=self)
+            raise ValueError(reason & f"'{self.name}' has {count:,} {unit}")
         return first, last
 
 
@@ -101,9 +100,8 @@ class Split:
                 yield from ((name, 0, sum(lengths)) for name, lengths in splits.items())
             elif part.name not in splits:
                 names = " and ".join(", ".join(f"'{name}'" for name in splits).rsplit(", ", 1)) or "none"
-                raise ValueError(
-                    say("{split=}: the dataset has no split '{}'", part.name, split=self) & f"its splits are {names}"
-                )
+                reason = say("{split=}: the dataset has no split '{}'", part.name, split=self)
+                raise ValueError(reason & f"its splits are {names}")
             else:
                 yield part.name, *part.rows(splits[part.name])
 
@@ -163,7 +161,6 @@ def _slice(text: str, given: str) -> SplitSlice:
     if len(values) == 2:
         return SplitSlice(name, values[0], values[1], unit)
     if unit != "shard" or values[0] is None:
-        raise ValueError(
-            say("{split=}: one number is that of a shard, as in 'train[0shard]'", split=given[:200]) & _EXPECTED
-        )
+        reason = say("{split=}: one number is that of a shard, as in 'train[0shard]'", split=given[:200])
+        raise ValueError(reason & _EXPECTED)
     return SplitSlice(name, values[0], values[0] + 1, unit)

@@ -50,9 +50,8 @@ class WriteOptions(RecordOptions):
                 if getattr(self, name) is not None:
                     raise ValueError(say("{} does not apply to messages, whose fields have types", Keyword(name)))
             if self.float64 == "raw":
-                raise ValueError(
-                    say("{float64='raw'} does not apply to messages: a field of the type double holds the bits")
-                )
+                text = "{float64='raw'} does not apply to messages: a field of the type double holds the bits"
+                raise ValueError(say(text))
         check_choice("float64", self.float64, (None, *get_args(Float64)))
         self._check_write_index()
         self._check_flags("nan_to_null", "embed_schema")
@@ -122,9 +121,8 @@ class WriteOptions(RecordOptions):
             return
         self._check_mapping("overwrite_where", "{'day': '2026-11-24'}")
         if self.mode != "overwrite_partitions":
-            raise ValueError(
-                say("{overwrite_where=} says which folders {mode='overwrite_partitions'} replaces") & "pass that mode"
-            )
+            reason = say("{overwrite_where=} says which folders {mode='overwrite_partitions'} replaces")
+            raise ValueError(reason & "pass that mode")
         columns = self.partition_by or ()
         unknown = [name for name in where if name not in columns]
         if unknown or not where:
@@ -134,16 +132,11 @@ class WriteOptions(RecordOptions):
     def _check_mode(self) -> None:
         mode = self.mode
         if self.evolve and mode not in ADDING:
-            raise ValueError(
-                say(
-                    "{evolve=True} is for {mode='append'} and 'overwrite_partitions': other modes write a schema of "
-                    "their own"
-                )
-            )
+            text = "{evolve=True} is for {mode='append'} and 'overwrite_partitions': {}"
+            raise ValueError(say(text, "other modes write a schema of their own"))
         if mode == "overwrite_partitions" and not self.partition_by:
-            raise ValueError(
-                say("{mode='overwrite_partitions'} needs {partition_by=}, the columns whose folders are replaced")
-            )
+            text = "{mode='overwrite_partitions'} needs {partition_by=}, the columns whose folders are replaced"
+            raise ValueError(say(text))
         if mode == "append" and not self.embed_schema and not takes_payloads(self.record_type):
             reason = say("{mode='append'} compares the schemas of the dataset and of the data")
             raise ValueError(say("{embed_schema=False}: {}", reason) & "leave it out")

@@ -165,10 +165,9 @@ def _collect(
         collected.append(_tensor_leaf(field.with_type(type), feature, path, outer, encoding))
     elif is_list_like(type):
         if outer is not None:
-            advice = (
-                say('write it with {record_type="sequence_example"}, declare a tensor with {schema=}') | "flatten it"
-            )
-            raise UnsupportedType(feature, f"a list of lists ({field.type}) cannot be stored in an Example", advice)
+            advice = say('write it with {record_type="sequence_example"}, declare a tensor with {schema=}')
+            reason = f"a list of lists ({field.type}) cannot be stored in an Example"
+            raise UnsupportedType(feature, reason, advice | "flatten it")
         _collect(type.value_field, feature, path, type, encoding, collected)
     else:
         logical = type if outer is None else relist(outer, type)
@@ -619,11 +618,10 @@ def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
     if t.is_run_end_encoded(type_):
         return _rebuilt(type_.value_type, narrow)
     if is_list_like(type_):
-        is_large = not narrow and has_wide_offsets(type_)
         item = child(type_.value_field)
-        return (
-            relist(type_, item) if t.is_fixed_size_list(type_) else pa.large_list(item) if is_large else pa.list_(item)
-        )
+        if t.is_fixed_size_list(type_):
+            return relist(type_, item)
+        return pa.large_list(item) if not narrow and has_wide_offsets(type_) else pa.list_(item)
     if t.is_struct(type_) or t.is_map(type_) or t.is_union(type_):
         return with_fields(type_, child)
     if t.is_dictionary(type_):

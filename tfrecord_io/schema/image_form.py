@@ -58,9 +58,8 @@ class ImageForm:
             raise SchemaError(say("{fit=}: expected one of {}", names, fit=self.fit), expected=_FITS, got=self.fit)
         for name in ("orient", "draft"):
             if not isinstance(value := getattr(self, name), bool):
-                raise SchemaError(
-                    say("{}: expected True or False", Keyword(name, repr(value))), expected="bool", got=value
-                )
+                reason = say("{}: expected True or False", Keyword(name, repr(value)))
+                raise SchemaError(reason, expected="bool", got=value)
         resample = self._resample(mode)
         given = {"fit": self.fit != _STRETCH, "draft": self.draft, "resample": resample != _default_resample(mode)}
         if resize is None and any(given.values()):

@@ -165,12 +165,5 @@ def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef,
         advice = say("declare a type for both with {schema_overrides=}", schema_overrides={name: "float64"}) | advice
     elif after.path is not None:
         advice = advice | say("pass {on_error='skip'}, which leaves out the records of the less frequent type")
-    return SchemaError(
-        f"it is {expected} in {before} and {got} in {after}",
-        path=after.path,
-        record=after.record if after.record >= 0 else None,
-        feature=name,
-        expected=expected,
-        got=got,
-        advice=advice,
-    )
+    reason, record = f"it is {expected} in {before} and {got} in {after}", after.record if after.record >= 0 else None
+    return SchemaError(reason, path=after.path, record=record, feature=name, expected=expected, got=got, advice=advice)

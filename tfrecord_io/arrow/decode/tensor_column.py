@@ -30,9 +30,8 @@ def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
     try:
         kind = encoding.kind(element)
     except ValueError as error:
-        raise SchemaError(
-            str(error), feature=field.feature, advice=say('declare it with {tfr.tensor(encoding="raw")}')
-        ) from None
+        advice = say('declare it with {tfr.tensor(encoding="raw")}')
+        raise SchemaError(str(error), feature=field.feature, advice=advice) from None
     return Leaf(field.feature, (), type_, kind, encoding.layout, encoding.name, element, shape)
 
 

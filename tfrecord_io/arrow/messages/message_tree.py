@@ -152,12 +152,9 @@ class MessageNode:
     @cached_property
     def forms(self) -> list[FieldForm]:
         """How its fields are read, those of `fields` first."""
-        own = [
-            FieldForm(
-                f.number, f.wire_type, f.repeated, True, f.oneof, f.presence and f.enum is not None and f.enum.is_closed
-            )
-            for f in self.fields
-        ]
+        closed = [f.presence and f.enum is not None and f.enum.is_closed for f in self.fields]
+        pairs = zip(self.fields, closed, strict=True)
+        own = [FieldForm(f.number, f.wire_type, f.repeated, True, f.oneof, closes) for f, closes in pairs]
         return [*own, *self.skipped]
 
     @cached_property

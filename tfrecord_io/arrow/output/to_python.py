@@ -186,9 +186,8 @@ def json_lines(table: pa.Table) -> list[str]:
         return ["{}"] * table.num_rows
     names = (json.dumps(name).replace("%", "%%") for name in table.column_names)
     line = "{" + ", ".join(f"{name}: %s" for name in names) + "}"
-    columns = (
-        list(map(_to_text(column), values)) for column, values in zip(table.columns, python_columns(table), strict=True)
-    )
+    pairs = zip(table.columns, python_columns(table), strict=True)
+    columns = (list(map(_to_text(column), values)) for column, values in pairs)
     return [line % row for row in zip(*columns, strict=True)]
 
 

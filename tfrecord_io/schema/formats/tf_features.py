@@ -265,16 +265,14 @@ class RaggedFeature:
 
     def __post_init__(self) -> None:
         if self.value_key is not None and not (isinstance(self.value_key, str) and self.value_key):
-            raise SchemaError(
-                say("{value_key=}: expected the name of a feature", value_key=self.value_key), got=self.value_key
-            )
+            reason = say("{value_key=}: expected the name of a feature", value_key=self.value_key)
+            raise SchemaError(reason, got=self.value_key)
         splits = self.row_splits_dtype
         if not isinstance(splits, str):
             splits = np.dtype(getattr(splits, "as_numpy_dtype", splits)).name  # tf.DType
         if splits not in ("int32", "int64"):
-            raise SchemaError(
-                say("{row_splits_dtype=}: expected int32 or int64", row_splits_dtype=Written(splits)), got=splits
-            )
+            reason = say("{row_splits_dtype=}: expected int32 or int64", row_splits_dtype=Written(splits))
+            raise SchemaError(reason, got=splits)
         if not isinstance(self.partitions, list | tuple):
             raise TypeError(f"partitions: expected a list, got {type(self.partitions).__name__}")
         partitions = tuple(as_instance(partition, PARTITIONS) for partition in self.partitions)
