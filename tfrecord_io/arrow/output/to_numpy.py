@@ -40,7 +40,7 @@ from tfrecord_io.schema.field import SHAPE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bool8, is_bytes, is_list_like
 
-_NUMBERS = {pa.lib.Type_FLOAT: np.dtype("float32"), pa.lib.Type_DOUBLE: np.dtype("float64")}
+_NUMBERS: dict[int, np.dtype[Any]] = {pa.lib.Type_FLOAT: np.dtype("float32"), pa.lib.Type_DOUBLE: np.dtype("float64")}
 _NUMBERS |= {
     getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
