@@ -128,17 +128,11 @@ def plan_writing(
 ) -> WritePlan:
     """Decide how each column of the batches to come is written.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        A field that was read from raw bytes says so in its metadata and is written raw again.
-    column_encoding : mapping of str to str, optional
-        Tensor encodings by column or feature name; the name of a struct column means all of its children.
-        Tensors are raw by default.
-    float64 : None, "round", "error" or "raw"
-        "raw" writes every float64 column raw for which neither `column_encoding` nor its metadata says otherwise.
-    sequence : bool
-        For SequenceExamples: lists of lists, and lists whose field says so, become feature lists.
+    A field that was read from raw bytes says so in its metadata and is written raw again. `column_encoding` has tensor
+    encodings by column or feature name; the name of a struct column means all of its children, and tensors are raw by
+    default. `float64`, None, "round", "error" or "raw": the last writes every float64 column raw for which neither
+    `column_encoding` nor its metadata says otherwise. In a `sequence`, of SequenceExamples, lists of lists, and lists
+    whose field says so, become feature lists.
 
     EncodeError if a column cannot be stored in a TFRecord, or two columns become the same feature; FeatureNotFoundError
     if `column_encoding` names a column that does not exist.
@@ -160,9 +154,9 @@ def plan_writing(
             reason = say("{column_encoding=} names a column that the data does not have")
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
         for column in [] if sequence else filter(is_marked_feature_list, fields):
-            reason = "the column is declared as a feature list, which an Example does not have"
+            text = "the column is declared as a feature list, which an Example does not have"
             advice = say('write it with {record_type="sequence_example"}') | "declare it as a list"
-            raise EncodeError(reason, feature=column.name, advice=advice)
+            raise EncodeError(text, feature=column.name, advice=advice)
         in_steps = tuple(sequence and not is_nested(f) and step_field(f) is not None for f in fields)
         trees = tuple(None if steps else layout_of(f) for f, steps in zip(fields, in_steps, strict=True))
         columns = tuple(tuple(column_leaves(f, in_steps=sequence)) for f in fields)
@@ -190,33 +184,37 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
         asked.pop(column.name, None)
         if plain_kind(column.type) is not None:  # which has no parts
             return _annotate(with_encoding(column, None), column.name, asked, None, raw_float64)
-    return with_encoding(
-        _annotate_items(with_encoding(column, None if form == NESTED else form), column.name, asked, None, raw_float64),
-        NESTED,
-    )
+    column = with_encoding(column, None if form == NESTED else form)
+    return with_encoding(_annotate(column, column.name, asked, None, raw_float64, nested=True), NESTED)
 
 
-def _annotate_items(
-    field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool
+def _annotate(
+    field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool, *, nested: bool = False
 ) -> pa.Field:
-    """As `_annotate`, of a part of a nested column: into the metadata of its values."""
+    """Put the encoding that the caller, the metadata or a type around asks for into the metadata of the leaves.
+
+    Leaves are values, also inside lists, where a column is `nested`, else whole lists of them.
+    """
     encoding = _of_part(asked, feature) or encoding_of(field) or above
     type_ = field.type
-    below = partial(_annotate_items, asked=asked, above=encoding, raw_float64=raw_float64)
-    if is_list_like(type_):
+    below = partial(_annotate, asked=asked, above=encoding, raw_float64=raw_float64, nested=nested)
+    if is_list_like(type_) and (nested or t.is_struct(type_.value_type)):
         type_ = relist(type_, below(type_.value_field, feature))
-    elif pa.types.is_struct(type_):
+    elif t.is_struct(type_):
         type_ = pa.struct([below(child, f"{feature}/{child.name}") for child in type_])
-    elif pa.types.is_map(type_):
+    elif nested and t.is_map(type_):
         type_ = pa.map_(
             below(type_.key_field, f"{feature}/key"), below(type_.item_field, f"{feature}/value"), type_.keys_sorted
         )
-    elif pa.types.is_union(type_):
+    elif nested and t.is_union(type_):
         names = union_names(type_)
         children = [below(child, f"{feature}/{name}") for name, child in zip(names, type_, strict=True)]
         type_ = pa.union(children, type_.mode, type_.type_codes)
     else:
-        if encoding is None and raw_float64 and pa.types.is_float64(value_type(type_)):
+        holds_tensors = not nested and _holds_tensors(type_)
+        if encoding is None:
+            encoding = RAW if holds_tensors or (raw_float64 and t.is_float64(value_type(type_))) else None
+        elif holds_tensors and TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).adaptive:
             encoding = RAW
         return with_encoding(field, encoding)
     return with_encoding(field.with_type(type_), None)
@@ -230,26 +228,9 @@ def _of_part(asked: dict[str, str], feature: str) -> str | None:
     return encoding
 
 
-def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool) -> pa.Field:
-    """Put the encoding that the caller, the metadata or a struct above asks for into the metadata of the leaves."""
-    encoding = _of_part(asked, feature) or encoding_of(field) or above
-    if pa.types.is_struct(field.type):
-        children = [_annotate(child, f"{feature}/{child.name}", asked, encoding, raw_float64) for child in field.type]
-        return with_encoding(field.with_type(pa.struct(children)), None)
-    if is_list_like(field.type) and pa.types.is_struct(field.type.value_type):
-        child = _annotate(field.type.value_field, feature, asked, encoding, raw_float64)
-        return with_encoding(field.with_type(relist(field.type, child)), None)
-    holds_tensors = _holds_tensors(field.type)
-    if encoding is None:
-        encoding = RAW if holds_tensors or (raw_float64 and pa.types.is_float64(value_type(field.type))) else None
-    elif holds_tensors and TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).adaptive:
-        encoding = RAW
-    return with_encoding(field, encoding)
-
-
 def _holds_tensors(type_: pa.DataType) -> bool:
     """Whether the values are tensors: of a column, or of the steps of a feature list."""
-    while is_list_like(type_) or pa.types.is_run_end_encoded(type_):
+    while is_list_like(type_) or t.is_run_end_encoded(type_):
         type_ = type_.value_type
     return is_any_tensor(type_)
 
@@ -277,10 +258,8 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
         _refuse(numbers % DAY["ms"] != 0, numbers, rows, "a date64 is not at midnight", advice)
     if numbers.dtype == np.uint64:
         reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
-        advice = (
-            say("pass {column_encoding=}", column_encoding=Written(f"{{'{printable(rows.feature)}': 'raw'}}"))
-            | "convert the column to text"
-        )
+        raw = Written(f"{{'{printable(rows.feature)}': 'raw'}}")
+        advice = say("pass {column_encoding=}", column_encoding=raw) | "convert the column to text"
         _refuse(numbers > _INT64_MAX, numbers, rows, reason, advice)
         return numbers.view(np.int64)
     return numbers.astype(np.int64, copy=False)
@@ -368,10 +347,8 @@ def _is_valid(array: pa.Array) -> bool:
 def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
     """Refuse categories that are not values of their type, which no reader of the embedded schema would accept."""
     if not _is_valid(values):
-        advice = "cast the column" | say("pass {embed_schema=False}")
-        raise EncodeError(
-            f"its categories are not all valid values of the type {values.type}", feature=feature, advice=advice
-        )
+        reason = f"its categories are not all valid values of the type {values.type}"
+        raise EncodeError(reason, feature=feature, advice="cast the column" | say("pass {embed_schema=False}"))
 
 
 def number_cells(rows: Rows, values: pa.Array) -> TensorValues:
