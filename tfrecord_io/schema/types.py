@@ -354,13 +354,10 @@ def with_bools_as_bytes(field: pa.Field) -> pa.Field:
         if step.type == type.value_type:
             return field
         return step.with_type(relist(type, type.value_field.with_type(step.type)))
-    if is_list_like(type) and t.is_struct(type.value_type):
-        item = with_bools_as_bytes(type.value_field)
-        return field if item == type.value_field else field.with_type(relist(type, item))
-    if t.is_struct(type):
-        children = [with_bools_as_bytes(child) for child in type]
-        return field if children == list(type) else field.with_type(pa.struct(children))
-    return field
+    if not t.is_struct(type.value_type if is_list_like(type) else type):
+        return field
+    changed = with_fields(type, with_bools_as_bytes)
+    return field if changed == type else field.with_type(changed)
 
 
 def _list_of(child: pa.Field, outer: pa.DataType) -> pa.DataType:
