@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, asdict, replace
+from dataclasses import KW_ONLY, asdict
 from typing import Any
 
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import element_of
-from tfrecord_io.schema.column_features import Node, Stored, as_shape, fixed_part
+from tfrecord_io.schema.column_features import Node, as_shape, fixed_part
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import type_from_name
@@ -129,11 +129,6 @@ class Built(Node):
     _: KW_ONLY
     composite: Composite
 
-    @classmethod
-    def of(cls, field: Field, composite: Composite) -> Built:
-        own = tuple(Stored(*component) for component in composite.components())
-        return cls(field.type, field.feature, 0, own, composite=composite)
-
 
 def composite_of(field: Field) -> Composite | None:
     """How a field's column is built, None where it is one plain feature; SchemaError if the metadata is damaged."""
@@ -146,10 +141,3 @@ def composite_of(field: Field) -> Composite | None:
         raise
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise SchemaError("its metadata is damaged: tfrecord_io.assembly", feature=field.feature) from error
-
-
-def plain_field(field: Field) -> Field:
-    """The field of a column once it is built."""
-    if COMPOSITE_KEY not in field.metadata:
-        return field
-    return replace(field, metadata={key: value for key, value in field.metadata.items() if key != COMPOSITE_KEY})

@@ -404,9 +404,7 @@ def _as_handed(field: Field) -> Field:
 def _as_read(field: Field) -> Field:
     """The field of a column that has been read: without what only says how to read it."""
     if COMPOSITE_KEY in field.metadata:
-        from tfrecord_io.schema.composite import plain_field
-
-        field = plain_field(field)
+        field = replace(field, metadata={key: v for key, v in field.metadata.items() if key != COMPOSITE_KEY})
     encoding = LIST if encoding_rules(field.encoding).adaptive else field.encoding
     if field.feature == field.column and field.default is None and field.empty is None and field.encoding == encoding:
         return field

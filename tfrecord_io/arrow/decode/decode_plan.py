@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from tfrecord_io.schema.column_features import (
     RAW,
     Leaf,
     Node,
+    Stored,
     column_leaves,
     has_struct,
     layout_of,
@@ -71,16 +73,10 @@ def plan_columns(
 ) -> CompiledPlan:
     """Compile a declared schema.
 
-    Parameters
-    ----------
-    text : Text
-        The check of string columns: UTF8 if the schema was declared, STRICT if it was inferred.
-    steps : collection of str
-        Features that are feature lists though their columns are plain lists (one value a step).
-    folded : collection of str
-        Columns that were inferred from their companions, which must then have the feature types of companions.
-    promoted : callable, optional
-        Whether a column of floats is also read from integers; by default all are.
+    `text` is the check of string columns: UTF8 if the schema was declared, STRICT if it was inferred. The features
+    `steps` are feature lists though their columns are plain lists (one value a step). The columns `folded` were
+    inferred from their companions, which must then have the feature types of companions. `promoted` says whether a
+    column of floats is also read from integers; by default all are.
 
     SchemaError if a type cannot be stored in a TFRecord, or two columns are read from one feature. The context and the
     feature lists of a SequenceExample may each have a feature of the same name.
@@ -190,7 +186,9 @@ def _built(field: Field) -> Built | None:
     from tfrecord_io.schema.composite import Built, composite_of
 
     composite = composite_of(field)
-    return None if composite is None else Built.of(field, composite)
+    assert composite is not None
+    own = tuple(starmap(Stored, composite.components()))
+    return Built(field.type, field.feature, 0, own, composite=composite)
 
 
 def field_layout(field: Field) -> Node | None:
