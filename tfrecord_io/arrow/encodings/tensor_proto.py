@@ -49,7 +49,10 @@ class TensorProtos(TensorEncoding):
 
     def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
         if element.dtype.kind in "SU":
-            cells, shapes = _of_strings(values, offsets, element)
+            tensors = [_parsed(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+            cells, shapes = _joined(
+                tensors, lambda row, tensor: _of_one_width(row, tensor.values.tolist(), element.dtype)
+            )
         else:
             cells, shapes = _of_numbers(values, offsets, element)
         return cells._replace(shapes=check_shapes(shapes, shape, "the TensorProto"))
@@ -86,12 +89,6 @@ def _of_numbers(values: Array, offsets: Array, element: Element) -> tuple[Decode
     return _joined(tensors, lambda row, tensor: tensor.values.astype(element.dtype, copy=False))
 
 
-def _of_strings(values: Array, offsets: Array, element: Element) -> tuple[DecodedCells, Shapes]:
-    """Strings as text or bytes of one width, shorter ones filled up with NULs."""
-    tensors = [_parsed(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
-    return _joined(tensors, lambda row, tensor: _of_one_width(row, tensor.values.tolist(), element.dtype))
-
-
 def _joined(tensors: list[ParsedTensor], convert: Callable[[int, ParsedTensor], Array]) -> tuple[DecodedCells, Shapes]:
     pieces = [convert(row, tensor).view(np.uint8) for row, tensor in enumerate(tensors)]
     sizes = np.fromiter((piece.nbytes for piece in pieces), np.int64, len(pieces))
@@ -115,6 +112,7 @@ def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> Parsed
 
 
 def _of_one_width(row: int, strings: list[bytes], dtype: np.dtype[Any]) -> Array:
+    """Strings as text or bytes of one width, shorter ones filled up with NULs."""
     try:
         cells = [string.decode() for string in strings] if dtype.kind == "U" else strings
     except UnicodeDecodeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -74,21 +74,15 @@ class MessageBatchBuilder:
         batches = [batch_of(arrays, count, self.schema) for arrays, _, count in parts]
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches), fault
 
-    def _parts(
-        self, offsets: Array, values: Array, expansion: Expansion
-    ) -> list[tuple[list[pa.Array], Unknown, int] | RowFault]:
+    def _parts(self, offsets: Array, values: Array, expansion: Expansion) -> list[_Read | RowFault]:
         """The columns of runs of payloads, each of which a thread reads."""
         rows = len(offsets) - 1
         count = max(1, min(self._threads, rows, int(offsets[-1] - offsets[0]) // _PART_BYTES))
         bounds = [rows * at // count for at in range(count + 1)]
-        tasks: list[Callable[[], tuple[list[pa.Array], Unknown, int] | RowFault]] = [
-            partial(self._part, offsets, values, begin, end, expansion) for begin, end in pairwise(bounds)
-        ]
+        tasks = [partial(self._part, offsets, values, begin, end, expansion) for begin, end in pairwise(bounds)]
         return [task() for task in tasks] if count == 1 else list(ordered(iter(tasks), count))
 
-    def _part(
-        self, offsets: Array, values: Array, begin: int, end: int, expansion: Expansion
-    ) -> tuple[list[pa.Array], Unknown, int] | RowFault:
+    def _part(self, offsets: Array, values: Array, begin: int, end: int, expansion: Expansion) -> _Read | RowFault:
         reader = MessageReader(get_engine(), values, expansion)
         own = offsets[begin : end + 1].astype(np.int64)
         try:
@@ -113,6 +107,7 @@ AnyBatchBuilder = BatchBuilder | MessageBatchBuilder
 
 Unknown = Counter[str]
 """How many fields the message type does not have, by their place: the path of the message, and the number."""
+_Read = tuple[list[pa.Array], Unknown, int]  # the columns of a run of payloads, what was not read of them, their number
 
 
 @value_class
