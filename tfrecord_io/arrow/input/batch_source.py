@@ -92,37 +92,23 @@ def open_input(
     >>> open_input({"x": [1, 2, None]}).schema.types
     [DataType(int64)]
 
-    Parameters
-    ----------
-    data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable
-        Also a list or an iterable of dicts with single values, one for each row; a Series of pandas or polars with a
-        name; a Dataset or Scanner of pyarrow; a Dataset, a DataArray or a dict of DataArrays of xarray; a polars
-        LazyFrame, which is run batch by batch; a dataset of Hugging Face datasets; anything with
-        ``__arrow_c_stream__`` or ``__arrow_c_array__``.
-        An iterable gives such tables; its first item is read at once.
-    index : bool, optional
-        For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex without a name as metadata and
-        any other as columns, True keeps all as columns, False none.
-    record_dim : str, optional
-        For objects of xarray: the dimension whose positions are the rows, by default the first that all share.
-    nan_to_null : bool
-        For DataFrames: NaN in a float column is a missing value. Arrow's and NumPy's NaN are always values.
-    encodings : mapping of str to str, optional
-        The ``column_encoding=`` of a writer, which decides which arrays become tensors.
-    row_base : int
-        Number of rows before these, for messages.
-    conform : function, optional
-        Applied to each table of the input: with a schema, the items of an iterable may have different types.
+    `data` is a DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays or structured array; a list
+    or an iterable of dicts with single values, one for each row; a Series of pandas or polars with a name; a Dataset or
+    Scanner of pyarrow; a Dataset, a DataArray or a dict of DataArrays of xarray; a polars LazyFrame, which is run batch
+    by batch; a dataset of Hugging Face datasets; anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``; or an
+    iterable of such tables, whose first item is read at once.
 
-    Raises
-    ------
-    EncodeError
-        A column cannot be converted to Arrow, for example an object column of mixed types, or two columns have one
-        name.
-    SchemaError
-        While iterating: a batch of an iterable has another schema than the first.
-    TypeError
-        `data` holds no table.
+    `index`, for DataFrames, is as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex without a name as
+    metadata and any other as columns, True keeps all as columns, False none. With `nan_to_null`, NaN in a float column
+    of a DataFrame is a missing value; Arrow's and NumPy's NaN are always values. `record_dim`, for objects of xarray,
+    is the dimension whose positions are the rows, by default the first that all share. `encodings` is the
+    ``column_encoding=`` of a writer, which decides which arrays become tensors; `row_base` the number of rows before
+    these, for messages. `conform` is applied to each table of the input: with a schema, the items of an iterable may
+    have different types.
+
+    EncodeError if a column cannot be converted to Arrow, for example an object column of mixed types, or two columns
+    have one name; TypeError if `data` holds no table; while iterating, SchemaError if a batch of an iterable has
+    another schema than the first.
     """
     source = _open_table(data, _InputOptions(index, record_dim, nan_to_null, encodings or {}, conform), row_base)
     try:

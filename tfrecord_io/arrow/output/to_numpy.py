@@ -155,20 +155,9 @@ class Ragged:
         >>> rows.packed(0, 2, np.array([0, 0]), segments, 1, 4, 0)
         (array([[7, 8, 9, 0]]), array([[1, 1, 2, 0]], dtype=int32), array([[0, 1, 0, 0]], dtype=int32))
 
-        Parameters
-        ----------
-        bins : int64 ndarray
-            Of each row, ascending; the rows of a bin fit into it.
-        segments : int32 ndarray
-            The number of each row within its bin.
-
-        Returns
-        -------
-        values : ndarray of shape [count, length, ...]
-        segment_ids : int32 ndarray of shape [count, length]
-            The segment of the value's row; 0 where there is no value.
-        positions : int32 ndarray of shape [count, length]
-            The number of the value within its row; 0 where there is no value.
+        `bins` has the bin of each row (int64), ascending, and the rows of a bin fit into it; `segments` the number of
+        each row within its bin (int32). Returned are the values, [count, length, ...], the segment of each value's row
+        and the number of the value within its row, both int32 [count, length] and 0 where there is no value.
         """
         starts, lengths = self.offsets[begin:end], np.diff(self.offsets[begin : end + 1])
         before = np.cumsum(lengths) - lengths
