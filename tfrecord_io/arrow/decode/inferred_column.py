@@ -293,15 +293,8 @@ def are_companions(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) ->
 
 def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
     """The dtype that all rows state; None if they differ or it is not a dtype."""
-    assert column.value_offsets is not None
-    assert column.values is not None
-    sizes = np.diff(column.value_offsets)[mask]
-    size = int(sizes[0])
-    if not 0 < size <= _MOST_NAME or np.any(sizes != size):
-        return None
-    text = column.values[column.value_offsets[0] : column.value_offsets[-1]]  # a null's slot is empty
-    names = text.reshape(-1, size)
-    if np.any(names != names[0]):
+    names = _matrix(column.values, column.value_offsets, mask, _MOST_NAME)
+    if names is None or not names.size or np.any(names != names[0]):
         return None
     try:
         return element_named(names[0].tobytes().decode("ascii"))
@@ -311,11 +304,15 @@ def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
 
 def _shapes(column: ColumnBuffers, mask: Array) -> Array | None:
     """The shapes of the rows, None where ranks differ."""
-    assert column.offsets is not None
-    assert column.values is not None
-    ranks = np.diff(column.offsets)[mask]
-    rank = int(ranks[0])
-    if rank > _MOST_AXES or np.any(ranks != rank):
+    shapes = _matrix(column.values, column.offsets, mask, _MOST_AXES)
+    return None if shapes is None or np.any(shapes > 2**31 - 1) else shapes
+
+
+def _matrix(values: Array | None, offsets: Array | None, mask: Array, most: int) -> Array | None:
+    """The values of the rows in `mask`, each of as many, at `most`; else None. Other rows are null, and empty."""
+    assert values is not None
+    assert offsets is not None
+    sizes = np.diff(offsets)[mask]
+    if sizes[0] > most or np.any(sizes != sizes[0]):
         return None
-    shapes = column.values[column.offsets[0] : column.offsets[-1]].reshape(len(ranks), rank)  # a null row is empty
-    return None if np.any(shapes > 2**31 - 1) else shapes
+    return values[offsets[0] : offsets[-1]].reshape(len(sizes), int(sizes[0]))
