@@ -12,8 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.arrow.image_pixels import (
+    EXIF_FIRST,
     IMAGE_FORMATS,
     KNOWN_FORMATS,
+    ORIENTATION,
     QUARTER_TURNED,
     bits_of,
     orientation_of,
@@ -27,8 +29,7 @@ from tfrecord_io.value_class import value_class
 _CHANNELS = {"1": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "La": 2, "PA": 2, "RGBA": 4, "RGBa": 4, "CMYK": 4, "RGBX": 4}
 _PNG_METADATA = {b"eXIf", b"tEXt", b"zTXt", b"iTXt"}  # chunks that can have an orientation
 _XMP = re.compile(rb"""(tiff:Orientation(?:=["']|>))[2-8]""")
-_METADATA_FIRST = ("JPEG", "MPO", "TIFF")  # in other formats it may follow the pixels
-_ORIENTATION, _SHORT = 0x112, 3  # a tag, and the type of its value
+_SHORT = 3  # the type of the value of an orientation
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -109,7 +110,7 @@ def without_orientation(data: bytes) -> bytes | None:
     try:
         changed = _without_orientation(data, images)
         with images.open(io.BytesIO(changed), formats=IMAGE_FORMATS) as image:
-            if image.format not in _METADATA_FIRST:
+            if image.format not in EXIF_FIRST:
                 image.load()
             return changed if orientation_of(image) == 1 else None
     except MemoryError:
@@ -121,7 +122,7 @@ def without_orientation(data: bytes) -> bytes | None:
 def _without_orientation(data: bytes, images: Any) -> bytes:
     changed = bytearray(_XMP.sub(rb"\g<1>1", data))
     with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
-        if image.format not in _METADATA_FIRST:
+        if image.format not in EXIF_FIRST:
             image.load()
         exif = data if image.format == "TIFF" else image.info.get("exif", b"").removeprefix(b"Exif\0\0")
     at = data.find(exif) if exif else -1
@@ -143,7 +144,7 @@ def _set_upright(data: bytearray, at: int) -> None:
     (count,) = struct.unpack_from(f"{order}H", data, at + first)
     for entry in range(at + first + 2, at + first + 2 + 12 * count, 12):
         tag, type_ = struct.unpack_from(f"{order}HH", data, entry)
-        if tag == _ORIENTATION and type_ == _SHORT:
+        if tag == ORIENTATION and type_ == _SHORT:
             struct.pack_into(f"{order}H", data, entry + 8, 1)
 
 

@@ -21,7 +21,7 @@ KNOWN_FORMATS = "JPEG, PNG, GIF, BMP, WebP or TIFF"
 _UNCHANGED_MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")  # of Pillow, whose pixels are not palette indices
 _INDEX_MODES = ("P", "L", "1")  # of Pillow, whose pixels can be numbers of classes
 _PNG, _DEPTH, _COLOUR = b"\x89PNG", 24, 25  # magic, and the offsets of a PNG's bit depth and colour type
-_BITS_PER_SAMPLE, _ORIENTATION = 0x102, 0x112  # tags of TIFF and of EXIF data
+_BITS_PER_SAMPLE, ORIENTATION = 0x102, 0x112  # tags of TIFF and of EXIF data
 _TURNS = {  # what undoes an orientation, as a name in PIL.Image.Transpose
     2: "FLIP_LEFT_RIGHT",
     3: "ROTATE_180",
@@ -42,7 +42,7 @@ _TURNED: dict[int, Callable[[Array], Array]] = {  # the same for arrays
 }
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # magic; the last two are of BigTIFF
 _WIDTH, _LENGTH, _SAMPLES = 0x100, 0x101, 0x115  # tags
-_EXIF_FIRST = ("JPEG", "MPO", "TIFF")  # formats whose orientation is known before pixels are loaded
+EXIF_FIRST = ("JPEG", "MPO", "TIFF")  # formats whose orientation is known before pixels are loaded
 QUARTER_TURNED = (5, 6, 7, 8)  # orientations that swap height and width
 _DRAFT = 2  # a draft has at least so many times the sides asked for
 _COLOURS = {"RGB": "RGB", "L": "GRAY"}  # of simplejpeg, by Pillow's mode
@@ -127,7 +127,7 @@ class PixelReader:
             with tifffile.TiffFile(io.BytesIO(data)) as file:
                 page = file.pages.first
                 axes, pixels = page.axes, page.asarray()
-                orientation = page.tags.valueof(_ORIENTATION, 1)
+                orientation = page.tags.valueof(ORIENTATION, 1)
         except MemoryError:
             raise
         except Exception as error:  # of any type, for damage and for compressions that it has no decoder of
@@ -159,7 +159,7 @@ class PixelReader:
 
     def _pixels(self, image: Any, data: bytes) -> Array:
         form, mode = self.form, image.mode
-        if image.format not in _EXIF_FIRST:
+        if image.format not in EXIF_FIRST:
             image.load()  # looking up the orientation does it too, but then an error would be lost
         orientation = orientation_of(image) if form.orient or image.format == "TIFF" else 1
         is_plain = mode == form.mode and form.resize is None and orientation == 1
@@ -249,7 +249,7 @@ def jpeg_decoder() -> Callable[..., Array] | None:
 def orientation_of(image: Any) -> int:
     """1 to 8, as the EXIF data or XMP states; 1 where there is none, or it cannot be read."""
     try:
-        orientation = image.getexif().get(_ORIENTATION, 1)
+        orientation = image.getexif().get(ORIENTATION, 1)
     except MemoryError:
         raise
     except Exception:  # as of damaged images, of any type
