@@ -124,12 +124,8 @@ def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
         return values.take(pa.array(np.cumsum(slots) - 1, mask=~slots))
     nulls = values.take(pa.nulls(size, pa.int64()))
     begins = (np.cumsum(mask) - 1) * size
-    return pa.concat_arrays(
-        [
-            values.slice(begin, size) if valid else nulls
-            for begin, valid in zip(begins.tolist(), mask.tolist(), strict=True)
-        ]
-    )
+    rows = zip(begins.tolist(), mask.tolist(), strict=True)
+    return pa.concat_arrays([values.slice(begin, size) if valid else nulls for begin, valid in rows])
 
 
 def _nothing(type_: pa.DataType, column: ColumnBuffers) -> pa.Array:

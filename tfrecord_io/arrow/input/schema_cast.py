@@ -148,14 +148,9 @@ def _leaves(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> 
     elif is_list_like(type_) and is_list_like(declared):
         yield from _leaves(array.flatten(), type_.value_field, made.flatten(), declared.value_field)
     elif not t.is_null(type_):
-        yield _unnested(array), made
-
-
-def _unnested(array: pa.Array) -> pa.Array:
-    """The values of lists, which are those of a tensor."""
-    while is_list_like(array.type):
-        array = array.flatten()
-    return array
+        while is_list_like(array.type):  # whose values are those of a tensor
+            array = array.flatten()
+        yield array, made
 
 
 def _plain(array: pa.Array) -> tuple[pa.Array, pa.DataType]:
