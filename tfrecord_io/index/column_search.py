@@ -132,24 +132,17 @@ class ColumnSearch:
             with open_columns(index_source, whole, file, source.span, **about) as (columns, index):
                 if columns.rows > most:
                     return None
-                found = None
-                if wanted is not None and columns.is_certain:
-                    found = _values(wanted, columns, index, source, file)
+                found = _values(wanted, columns, index, source, file) if wanted and columns.is_certain else None
                 if found is not None:
                     return found
                 if not self.parts:
                     return None
                 index = columns.records() if index is None else index
                 matching = self._passing(columns, len(index), self.constants(source))
-        if matching is None or source.file_bytes not in (None, file.size):
+        is_other = source.file_bytes not in (None, file.size) or (source.span is not None and not columns.is_certain)
+        if matching is None or is_other or (span := _records_of(source, index)) is None:
             return None
-        if source.span is not None and not columns.is_certain:
-            return None
-        passing, parts = matching
-        span = _records_of(source, index)
-        if span is None:
-            return None
-        begin, end = span
+        (passing, parts), (begin, end) = matching, span
         records = np.flatnonzero(passing[begin:end])
         first, part = columns.first + begin, RecordIndex(index.bounds[begin : end + 1])
         exact, is_doubtful, has_schema = len(parts) == len(self.parts), not columns.is_certain, columns.has_schema
@@ -177,9 +170,7 @@ class ColumnSearch:
                     continue
                 passing[begin : begin + len(batch)] &= mask
             begin += len(batch)
-        if not parts:
-            return None
-        return passing, parts
+        return (passing, parts) if parts else None
 
 
 def _values(

@@ -329,11 +329,8 @@ class KnownCounts:
             return source.shard.records
         if source.records is not None:
             return source.records
-        if index is not None:
-            known = self._from_index(source, index, named=prefer_index)
-            if known is not None:
-                return known
-        return self._from_tfds(source)
+        known = None if index is None else self._from_index(source, index, named=prefer_index)
+        return self._from_tfds(source) if known is None else known
 
     def _from_index(self, source: Source, index: Source, *, named: bool) -> int | None:
         with open_random_access(source) as ranges:
