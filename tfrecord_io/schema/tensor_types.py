@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -23,7 +23,7 @@ from tfrecord_io.closing import cached_property
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.registry import Registered, Registry
+from tfrecord_io.registry import Registry
 from tfrecord_io.value_class import value_class
 
 Shape = tuple[int | None, ...]
@@ -338,11 +338,6 @@ class EncodingRules(ABC):
             raise ValueError(f'the encoding "{self.name}" does not store {what}')
 
 
-class _Encoding(Registered, Protocol):
-    @property
-    def rules(self) -> EncodingRules: ...
-
-
 @value_class(slots=False)
 class _Own:
     """An encoding of this package, which is loaded when its rules are asked for."""
@@ -383,7 +378,9 @@ _OWN = (  # a new encoding is a row here
     _Composed(NESTED),
     _Composed(JSON),
 )
-TENSOR_ENCODINGS: Registry[_Encoding] = Registry("tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings")
+TENSOR_ENCODINGS: Registry[_Own | EncodingRules] = Registry(
+    "tensor encoding", EncodingRules, _OWN, "tfrecord_io.tensor_encodings"
+)
 
 
 def encoding_rules(name: str) -> EncodingRules:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -202,22 +202,6 @@ def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
     return is_same and all(axis in (None, own_axis) for own_axis, axis in zip(own_axes, axes, strict=True))
 
 
-class Tensors(Protocol):
-    """A column of tensors that is not converted to Arrow yet."""
-
-    nbytes: int
-
-    def __len__(self) -> int: ...
-
-    def field(self, name: str) -> pa.Field:
-        """The column's field; its type is that of every slice."""
-        ...
-
-    def slice(self, begin: int, end: int) -> pa.Array:
-        """Rows [begin, end)."""
-        ...
-
-
 class ArrayTensors:
     """The tensors of an array, whose first axis counts the rows. A row is null if all of its values are masked.
 
@@ -237,9 +221,11 @@ class ArrayTensors:
         return len(self._values)
 
     def field(self, name: str) -> pa.Field:
+        """The column's field; its type is that of every slice."""
         return tensor_field(name, self._element, self._values.shape[1:])
 
     def slice(self, begin: int, end: int) -> pa.Array:
+        """Rows [begin, end)."""
         valid = None if self._valid is None else self._valid[begin:end]
         return from_ndarray(self._values[begin:end], valid)[0]
 
@@ -271,6 +257,10 @@ class CellTensors:
         nothing = np.zeros((), self._element.dtype)
         values = np.array([nothing if cell is None else cell for cell in self._cells], self._element.dtype)
         return plain_array(values, missing)
+
+
+Tensors = ArrayTensors | CellTensors
+"""A column of tensors that is not converted to Arrow yet."""
 
 
 @value_class
