@@ -191,6 +191,11 @@ def bitmap_of(mask: Array) -> Array:
     return np.packbits(mask, bitorder="little")
 
 
+def bitmap_buffer(mask: Array | None) -> pa.Buffer | None:
+    """The validity bitmap of a mask as Arrow takes it; None, of no nulls, as it is."""
+    return None if mask is None else pa.py_buffer(bitmap_of(mask))
+
+
 def offsets_of(lengths: Array, dtype: type = np.int64) -> Array:
     """Offsets from 0 on of runs of these lengths: one more than there are runs."""
     offsets: Array = np.zeros(len(lengths) + 1, dtype)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import (
+    bitmap_buffer,
     bitmap_of,
     fixed_width,
     number_view,
@@ -136,10 +137,10 @@ class _Parts:
             if valid is not None:  # the values of a list that is null are nulls
                 index = (offsets[:-1, None] + np.arange(size)).reshape(-1)
                 values = values.take(pa.array(index, mask=np.repeat(~valid, size)))
-            return pa.Array.from_buffers(type_, slots.count, [_bitmap(valid)], children=[values]), valid
+            return pa.Array.from_buffers(type_, slots.count, [bitmap_buffer(valid)], children=[values]), valid
         width = offset_dtype(type_)
         self._refuse(offsets[1:] > np.iinfo(width).max, offsets[1:], slots, feature, "is too many items for one batch")
-        buffers = [_bitmap(valid), pa.py_buffer(offsets.astype(width, copy=False))]
+        buffers = [bitmap_buffer(valid), pa.py_buffer(offsets.astype(width, copy=False))]
         return pa.Array.from_buffers(type_, slots.count, buffers, children=[values]), valid
 
     def _struct(self, node: Node, slots: _Slots) -> Made:
@@ -148,7 +149,7 @@ class _Parts:
         made = [self.make(child, inside) for child in node.children]
         valid = own if slots.rows is not None else any_of([own, *(valid for _, valid in made)], slots.count)
         return pa.Array.from_buffers(
-            node.type, slots.count, [_bitmap(valid)], children=[array for array, _ in made]
+            node.type, slots.count, [bitmap_buffer(valid)], children=[array for array, _ in made]
         ), valid
 
     def _plain_struct(self, node: Node, slots: _Slots) -> Made:
@@ -158,7 +159,7 @@ class _Parts:
             array if array.type == child.type else array.cast(child.type)
             for child, (array, _) in zip(node.type, made, strict=True)
         ]
-        return pa.Array.from_buffers(node.type, slots.count, [_bitmap(valid)], children=arrays), valid
+        return pa.Array.from_buffers(node.type, slots.count, [bitmap_buffer(valid)], children=arrays), valid
 
     def _plain_lists(self, node: Node) -> Made:
         """Lists of structs, of which a row has as many as each of its features has values; none where it has none."""
@@ -173,7 +174,7 @@ class _Parts:
         counted = _Slots(len(_flat(column)), offsets, self._stored[stated[0]].feature)
         structs, _ = self.make(node.children[0], counted)
         own = [] if t.is_fixed_size_list(column.type) else [pa.py_buffer(offsets)]
-        buffers = [_bitmap(valid), *own]
+        buffers = [bitmap_buffer(valid), *own]
         return pa.Array.from_buffers(node.type, len(column), buffers, children=[structs]), valid
 
     def _own(self, node: Node, slots: _Slots) -> Array | None:
@@ -266,10 +267,6 @@ def _flat(column: pa.Array) -> pa.Array:
     if t.is_fixed_size_list(column.type):
         return column.values
     return column.values.slice(0, int(_offsets(column)[-1]))
-
-
-def _bitmap(valid: Array | None) -> pa.Buffer | None:
-    return None if valid is None else pa.py_buffer(bitmap_of(valid))
 
 
 # ---- types that are stored as other ones

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, number_view, offset_view, offsets_of, scatter, valid_mask
+from tfrecord_io.arrow.buffers import bitmap_buffer, number_view, offset_view, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.messages.message_tree import (
     FIXED32,
     FIXED64,
@@ -138,7 +138,7 @@ class Conformer:
             at = column.type.get_field_index(child.name)
             part = pa.nulls(len(column)) if at < 0 else column.field(at)
             children.append(self.column(part, child.type, own[child.name]))
-        return pa.Array.from_buffers(type_, len(column), [_bitmap(column)], -1, children=children)
+        return pa.Array.from_buffers(type_, len(column), [bitmap_buffer(valid_mask(column))], -1, children=children)
 
     def _lists(self, column: pa.Array, type_: pa.DataType, field: MessageField) -> pa.Array:
         if not any(is_list(column.type) for is_list in _LISTS):
@@ -155,7 +155,7 @@ class Conformer:
                 values = self.column(items, type_.value_type, field)
         except RowFault as fault:
             raise fault.in_row_of(offsets) from fault.__cause__
-        buffers = [_bitmap(column), pa.py_buffer(offsets)]
+        buffers = [bitmap_buffer(valid_mask(column)), pa.py_buffer(offsets)]
         return pa.Array.from_buffers(type_, len(column), buffers, -1, children=[values])
 
     def _entries(self, items: pa.Array, type_: pa.DataType, field: MessageField) -> pa.Array:
@@ -165,11 +165,6 @@ class Conformer:
         keys = self.column(items.field(0), key.type, key)
         values = self.column(items.field(1), value.type, value)
         return pa.StructArray.from_arrays([keys, values], fields=[type_.key_field, type_.item_field])
-
-
-def _bitmap(column: pa.Array) -> pa.Buffer | None:
-    mask = valid_mask(column)
-    return None if mask is None else pa.py_buffer(bitmap_of(mask))
 
 
 def _other_type(got: pa.DataType, expected: pa.DataType, field: MessageField) -> SchemaError:
