@@ -103,11 +103,8 @@ def to_pandas(
 def _range(stated: Mapping[str, Any], rows: int) -> pd.RangeIndex | None:
     import pandas as pd
 
-    for described in stated["index_columns"]:
-        if isinstance(described, dict) and described.get("kind") == "range":
-            break
-    else:
-        return None
+    ranges = (each for each in stated["index_columns"] if isinstance(each, dict) and each.get("kind") == "range")
+    described = next(ranges, {})
     given = map(described.get, ("start", "stop", "step"))
     ends: list[Any] = [end for end in given if isinstance(end, int) and abs(end) < _FAR]
     if len(ends) < 3 or ends[2] == 0:

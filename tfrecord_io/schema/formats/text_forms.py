@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -55,24 +56,19 @@ def to_python(fields: Iterable[Field]) -> str:
 def _expression(f: Field) -> str:
     if (name := _plain_name(f)) is not None:
         return _literal(name)
-    try:
+    with suppress(SchemaError):
         call = _call(f)
         if call.execute().named(f.column) == f:
             return str(call)
-    except SchemaError:
-        pass
     return f"{_MODULE}.Schema.from_json({_literal(to_json([f]))})[0]"
 
 
 def _plain_name(f: Field) -> str | None:
     """The name of the type, if it alone makes the same field."""
-    if is_image(f):
-        return None
-    try:
+    with suppress(SchemaError):
         name = _name(f.type)
-        return name if makers.as_field(f.column, type_from_name(name)) == f else None
-    except SchemaError:
-        return None
+        return name if not is_image(f) and makers.as_field(f.column, type_from_name(name)) == f else None
+    return None
 
 
 def _call(f: Field) -> _Call:
@@ -180,11 +176,9 @@ def _field(entry: dict[str, Any]) -> Field:
 def _type_entry(type_: pa.DataType) -> Any:
     """A type's name; Arrow's own bytes if it is parsed as another type (names of struct children may be any text)."""
     name = type_name(type_)
-    try:
+    with suppress(SchemaError):
         if type_from_name(name) == type_:
             return name
-    except SchemaError:
-        pass
     return {"arrow": base64.b64encode(pa.schema([pa.field("", type_)]).serialize().to_pybytes()).decode()}
 
 
