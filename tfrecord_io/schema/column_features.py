@@ -31,7 +31,9 @@ from tfrecord_io.schema.tensor_types import (
 )
 from tfrecord_io.schema.types import (
     EXTENSIONS,
+    NARROW,
     PANDAS_ADVICE,
+    VIEWS,
     UnsupportedType,
     has_wide_offsets,
     is_bytes,
@@ -327,12 +329,9 @@ class Struct(Node):
 
     @property
     def counter(self) -> int:
-        at = len(self.own) if self.children else 0
-        for child in self.children:
-            if not t.is_null(child.type):  # other writers leave out what is always null
-                return at + child.counter
-            at += 1
-        return len(self.own) if self.children else 0
+        first = len(self.own) if self.children else 0
+        children = enumerate(self.children, first)  # other writers leave out those that are always null
+        return next((at + child.counter for at, child in children if not t.is_null(child.type)), first)
 
 
 class PlainStruct(Struct):
@@ -585,10 +584,6 @@ def nested_handed(type_: pa.DataType) -> pa.DataType:
     return _rebuilt(type_, narrow=False)
 
 
-_NARROW = {pa.lib.Type_LARGE_STRING: pa.string(), pa.lib.Type_LARGE_BINARY: pa.binary()}
-_VIEWS = {pa.lib.Type_STRING_VIEW: pa.string(), pa.lib.Type_BINARY_VIEW: pa.binary()}
-
-
 def json_type(type_: pa.DataType) -> pa.DataType:
     """The type of the values of JSON that a type is written as: what its features hold, bytes as base64.
 
@@ -634,4 +629,4 @@ def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
         if narrow and type_.extension_name == "arrow.json":
             return pa.json_(pa.string())
         return type_ if known or not narrow else _rebuilt(type_.storage_type, narrow)
-    return _VIEWS.get(type_.id) or (_NARROW.get(type_.id) if narrow else None) or type_
+    return VIEWS.get(type_.id) or (NARROW.get(type_.id) if narrow else None) or type_

@@ -34,8 +34,11 @@ _PLAIN = {  # by type id: the feature type, and the bytes of a null row
     **dict.fromkeys((pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY), (Kind.BYTES, 8)),
 }
 _NOT_PLAIN = (None, None)
-_LARGE = (pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY)
-_WIDE = frozenset({*_LARGE, pa.lib.Type_LARGE_LIST, pa.lib.Type_LARGE_LIST_VIEW})
+
+# By type id: the type of the same values with offsets of 32 bits, and without views.
+NARROW = {pa.lib.Type_LARGE_STRING: pa.string(), pa.lib.Type_LARGE_BINARY: pa.binary()}
+VIEWS = {pa.lib.Type_STRING_VIEW: pa.string(), pa.lib.Type_BINARY_VIEW: pa.binary()}
+_WIDE = frozenset({*NARROW, pa.lib.Type_LARGE_LIST, pa.lib.Type_LARGE_LIST_VIEW})
 
 # The extension types that are written as their storage and restored; see also schema.embedded.
 EXTENSIONS = ("arrow.bool8", "arrow.json", "arrow.uuid")
@@ -260,9 +263,7 @@ def value_type(type: pa.DataType) -> pa.DataType:
         return tensor_value_type(type)
     if isinstance(type, pa.BaseExtensionType):
         return value_type(type.storage_type)
-    if t.is_string_view(type):
-        return pa.string()
-    return pa.binary() if t.is_binary_view(type) else type
+    return VIEWS.get(type.id, type)
 
 
 def null_bytes(type: pa.DataType) -> int:
@@ -298,7 +299,7 @@ def is_restored_as_it_is(type: pa.DataType) -> bool:
     >>> is_restored_as_it_is(pa.string()), is_restored_as_it_is(pa.large_string())
     (True, False)
     """
-    return type.id in _PLAIN and type.id not in _LARGE
+    return type.id in _PLAIN and type.id not in NARROW
 
 
 def restored_type(type: pa.DataType) -> pa.DataType:
@@ -311,13 +312,9 @@ def restored_type(type: pa.DataType) -> pa.DataType:
         return pa.struct([restored_field(child) for child in type])
     if t.is_dictionary(type):
         return pa.dictionary(type.index_type, restored_type(type.value_type), type.ordered)
-    if t.is_large_string(type) or t.is_string_view(type):
-        return pa.string()
-    if t.is_large_binary(type) or t.is_binary_view(type):
-        return pa.binary()
     if isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.json":
         return pa.json_(pa.string())
-    return type
+    return VIEWS.get(type.id) or NARROW.get(type.id) or type
 
 
 def restored_field(field: pa.Field) -> pa.Field:

@@ -33,6 +33,7 @@ from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed, without_permutation
 from tfrecord_io.schema.types import (
+    VIEWS,
     UnsupportedType,
     has_wide_offsets,
     is_list_like,
@@ -156,12 +157,9 @@ def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]
 
 def reads_companions(field: Field) -> bool:
     """Whether the companions are read too: of raw bytes, and where only they state unknown dimensions."""
-    if (
-        field.is_common
-        or is_composed(field.encoding)
-        or has_struct(field.type)
-        or (field.part == FEATURE_LIST and not is_any_tensor(field.value))
-    ):
+    if field.is_common or is_composed(field.encoding) or has_struct(field.type):
+        return False
+    if field.part == FEATURE_LIST and not is_any_tensor(field.value):
         return False
     encoding = encoding_rules(field.encoding)
     has_unknown_shape = is_any_tensor(field.value) and (field.shape or ()).count(None) > 1
@@ -250,7 +248,8 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
         return pa.list_(type_.value_field.with_type(without_permutation(type_.value_type)))
     if t.is_run_end_encoded(type_):
         return handed_type(type_.value_type)
-    if not any(_is_view(each) for each in types_within(type_)):
+    within = types_within(type_)
+    if not any(each.id in VIEWS or is_list_view(each) or t.is_run_end_encoded(each) for each in within):
         return type_
     if t.is_struct(type_):
         return pa.struct([child.with_type(handed_type(child.type)) for child in type_])
@@ -262,11 +261,6 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
     if t.is_dictionary(type_):
         return pa.dictionary(type_.index_type, handed_type(type_.value_type), type_.ordered)
     return value_type(type_)
-
-
-def _is_view(type_: pa.DataType) -> bool:
-    is_text_view = t.is_string_view(type_) or t.is_binary_view(type_)
-    return bool(is_text_view or is_list_view(type_) or t.is_run_end_encoded(type_))
 
 
 def _text(leaf: Leaf, text: Text) -> Text:
