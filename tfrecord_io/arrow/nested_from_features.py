@@ -148,9 +148,8 @@ class _Parts:
         inside = slots if slots.rows is None else slots.within(own)
         made = [self.make(child, inside) for child in node.children]
         valid = own if slots.rows is not None else any_of([own, *(valid for _, valid in made)], slots.count)
-        return pa.Array.from_buffers(
-            node.type, slots.count, [bitmap_buffer(valid)], children=[array for array, _ in made]
-        ), valid
+        arrays = [array for array, _ in made]
+        return pa.Array.from_buffers(node.type, slots.count, [bitmap_buffer(valid)], children=arrays), valid
 
     def _plain_struct(self, node: Node, slots: _Slots) -> Made:
         made = [self.make(child, slots) for child in node.children]

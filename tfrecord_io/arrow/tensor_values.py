@@ -96,11 +96,7 @@ def to_ndarray(array: pa.Array, field: pa.Field) -> Array:
     tensors = tensors_of_column(array, field)
     assert isinstance(tensors.shapes, tuple)
     values = ndarray_of(tensors).reshape(len(tensors), *tensors.shapes)
-    if tensors.valid is None:
-        return values
-    rows = np.zeros((len(array), *tensors.shapes), tensors.element.dtype)
-    rows[tensors.valid] = values
-    return rows
+    return values if tensors.valid is None else scatter(values, tensors.valid)
 
 
 def to_cells(array: pa.Array, field: pa.Field) -> Array:

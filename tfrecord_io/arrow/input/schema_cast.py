@@ -218,9 +218,7 @@ def _is_spelled_so(before: pa.Array, after: pa.Array) -> bool:
 
 
 def _is_kept(before: pa.Array, after: pa.Array) -> bool:
-    if t.is_time(before.type) and is_text_or_bytes(
-        after.type
-    ):  # Arrow (26.0) does not parse times; it writes all digits
+    if t.is_time(before.type) and is_text_or_bytes(after.type):  # Arrow (26.0) writes all digits, and parses no times
         return not pc.any(pc.starts_with(after.cast(pa.large_string()), "<")).as_py()  # "<value out of range: …>"
     try:
         back = _cast_back(after, before.type)

@@ -187,15 +187,11 @@ class _Builder:
             return MessageNode(name)
         if name in outer or len(outer) >= _MOST_LEVELS:
             column = path.partition(".")[0]
-            reason = (
-                f"the group '{printable(name)}' contains itself, so no type has all of it"
-                if name in outer
-                else f"messages are nested deeper than {_MOST_LEVELS}"
-            )
-            advice = say("leave the column out, {columns=}", columns=["*", f"!{printable(column)}"]) | say(
-                'read {record_type="bytes"}'
-            )
-            raise SchemaError(reason, feature=path, advice=advice)
+            reason = f"messages are nested deeper than {_MOST_LEVELS}"
+            if name in outer:
+                reason = f"the group '{printable(name)}' contains itself, so no type has all of it"
+            advice = say("leave the column out, {columns=}", columns=["*", f"!{printable(column)}"])
+            raise SchemaError(reason, feature=path, advice=advice | say('read {record_type="bytes"}'))
         fields = sorted(descriptor.fields, key=lambda field: field.number)
         groups = [oneof.name for oneof in descriptor.oneofs if len(oneof.fields) > 1]
         own, skipped = [], []
