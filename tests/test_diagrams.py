@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+
+from forked import interpreter
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -72,6 +76,7 @@ def test_architecture_has_the_floors_of_the_code(architecture: dict[str, Any]) -
 
 
 @pytest.mark.skipif(not (DOCS.parent / "demo").exists(), reason="the data of the demonstration are not installed")
-def test_casts_show_what_the_commands_print() -> None:
+def test_casts_show_what_the_commands_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", shlex.join(interpreter()))
     drawn = runpy.run_path(str(DOCS / "diagrams" / "casts.py"))["casts"]()
     assert {path: path.read_text(encoding="utf-8") for path in drawn} == drawn, "run: make diagrams"

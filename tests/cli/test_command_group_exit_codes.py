@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from forked import interpreter
 from tfrecord_io.cli import tfr as tfr_command
 from tfrecord_io.cli.command_group import SECTIONS, exit_code
 
@@ -137,7 +138,7 @@ def test_help_and_version(run) -> None:
 @pytest.mark.fault(60)
 def test_closed_pipe_ends_quietly(data: Path) -> None:
     code = "import sys; from tfrecord_io.cli import main; sys.argv[0] = 'tfr'; main()"
-    command = [sys.executable, "-c", code, "head", "-n", "100000", "--json", str(data / "tutorial.tfrecord")]
+    command = [*interpreter(), "-c", code, "head", "-n", "100000", "--json", str(data / "tutorial.tfrecord")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from forked import interpreter
 from records import written
 from servers import Bucket
 from tensor_cells import record
@@ -307,7 +307,7 @@ def test_missing_shards_are_allowed_by_the_option_that_the_error_advises(run, tm
 
 
 def piped(content: bytes, *arguments: object) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "tfrecord_io", *map(str, arguments)]
+    command = [*interpreter(), "-m", "tfrecord_io", *map(str, arguments)]
     return subprocess.run(command, input=content, capture_output=True, timeout=60, check=False)
 
 
@@ -326,7 +326,7 @@ def test_standard_input_is_read_like_a_file(run, words: Path, command: str, name
 
 def test_a_redirected_file_is_standard_input(words: Path) -> None:
     with words.open("rb") as file:
-        command = [sys.executable, "-m", "tfrecord_io", "count", "-"]
+        command = [*interpreter(), "-m", "tfrecord_io", "count", "-"]
         assert subprocess.run(command, stdin=file, capture_output=True, timeout=60, check=True).stdout == b"3\n"
 
 
@@ -337,7 +337,7 @@ def test_conversion_from_standard_input_to_standard_output(run, words: Path, tmp
     (tmp_path / "b.tfrecord").write_bytes(done.stdout)
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(tfr.read_table(words))
     with (tmp_path / "c.tfrecord").open("wb") as file:
-        command = [sys.executable, "-m", "tfrecord_io", "convert", tmp_path / "a.parquet", "-"]
+        command = [*interpreter(), "-m", "tfrecord_io", "convert", tmp_path / "a.parquet", "-"]
         subprocess.run(command, stdout=file, stderr=subprocess.DEVNULL, timeout=60, check=True)
     assert (tmp_path / "c.tfrecord").read_bytes() == done.stdout
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import tfrecord_io as tfr
+from forked import interpreter
 
 
 @pytest.fixture
@@ -42,5 +42,5 @@ def test_get_shows_records_by_number(run, path: Path) -> None:
 def test_shells_complete_the_names_of_commands() -> None:
     variables = {**os.environ, "_TFR_COMPLETE": "bash_complete", "COMP_WORDS": "tfr sh", "COMP_CWORD": "1"}
     code = "import sys; sys.argv[0] = 'tfr'; from tfrecord_io.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
+    done = subprocess.run([*interpreter(), "-c", code], env=variables, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["plain,shuffle"]

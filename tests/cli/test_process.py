@@ -12,6 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from command_runs import Run
+from forked import interpreter
 
 InTerminal = Callable[..., tuple[int, str]]
 PRINTING = [
@@ -33,17 +34,16 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shell(redirection: str, arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
-    command = f'exec "$0" -m tfrecord_io {arguments.replace("PATH", str(path))} {redirection}'
-    return subprocess.run(
-        ["sh", "-c", command, sys.executable], capture_output=True, text=True, timeout=60, check=False
-    )
+    command = f'exec "$0" "$@" -m tfrecord_io {arguments.replace("PATH", str(path))} {redirection}'
+    words = [sys.executable] if "&-" in redirection else interpreter()  # a stream may be missing when Python starts
+    return subprocess.run(["sh", "-c", command, *words], capture_output=True, text=True, timeout=60, check=False)
 
 
 def unread(arguments: str, path: Path) -> tuple[int, bytes]:
     """The status and the messages of a command whose output goes to a pipe that nobody reads."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "tfrecord_io", *arguments.replace("PATH", str(path)).split()]
+    command = [*interpreter(), "-m", "tfrecord_io", *arguments.replace("PATH", str(path)).split()]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(writing)
     return done.returncode, done.stderr

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from forked import interpreter
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-def start(*arguments: object, **streams: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tfrecord_io", *map(str, arguments)]
+def start(*arguments: object, words: list[str] | None = None, **streams: int) -> subprocess.Popen[bytes]:
+    command = [*(words or interpreter()), "-m", "tfrecord_io", *map(str, arguments)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     return subprocess.Popen(command, preexec_fn=_default_signals, **pipes)
 
@@ -70,8 +71,10 @@ def test_a_signal_in_the_middle_of_a_conversion_removes_temporary_files(
     assert names(tmp_path) == []
 
 
-def after_signal(arguments: Sequence[object], delay: float, number: signal.Signals) -> tuple[int, str]:
-    with start(*arguments) as process:
+def after_signal(
+    arguments: Sequence[object], delay: float, number: signal.Signals, words: list[str] | None = None
+) -> tuple[int, str]:
+    with start(*arguments, words=words) as process:
         assert process.stderr is not None
         time.sleep(delay)
         process.send_signal(number)
@@ -85,7 +88,7 @@ def test_a_signal_at_any_moment_leaves_the_whole_file_or_none(
 ) -> None:
     for tenths in range(1, 7):
         target = tmp_path / "out.tfrecord.gz"
-        status, message = after_signal(["convert", source, target], tenths / 10, number)
+        status, message = after_signal(["convert", source, target], tenths / 10, number, [sys.executable])
         # Python itself reports Ctrl-C before the command handles it, and turns it into another error in some imports.
         not_begun = status == -number or "<frozen importlib._bootstrap>" in message
         assert not_begun or "Traceback" not in message

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from forked import interpreter
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_folders_and_schemas(run, tmp_path: Path, monkeypatch) -> None:
 
 
 def test_standard_input_and_output(path: Path) -> None:
-    command = [sys.executable, "-m", "tfrecord_io", "shuffle", "-", "-"]
+    command = [*interpreter(), "-m", "tfrecord_io", "shuffle", "-", "-"]
     done = subprocess.run(command, input=path.read_bytes(), capture_output=True, check=True)
     assert b"20 records" in done.stderr
     assert tfr.count(io.BytesIO(done.stdout)) == 20

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from forked import interpreter
 from tfrecord_io.write import sharded_sink
 from tfrecord_io.write.sharded_sink import FolderSpool, Spool
 
@@ -67,7 +68,7 @@ def fails(number):
 
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     code = WRITES + textwrap.dedent(code)
-    command = [sys.executable, "-c", code, *map(str, arguments)]
+    command = [*interpreter(), "-c", code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

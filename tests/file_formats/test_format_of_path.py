@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,13 @@ import pytest
 from PIL import Image
 
 import tfrecord_io as tfr
+from forked import interpreter
 from servers import Bucket, Web
 
 
 def test_standard_input_and_output(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "a.tfrecord")
-    command = [sys.executable, "-m", "tfrecord_io", "convert", "--to", "tfrecord", "-", "-"]
+    command = [*interpreter(), "-m", "tfrecord_io", "convert", "--to", "tfrecord", "-", "-"]
     done = subprocess.run(command, input=(tmp_path / "a.tfrecord").read_bytes(), capture_output=True, check=True)
     assert b"3 records" in done.stderr
     assert done.stdout == (tmp_path / "a.tfrecord").read_bytes()
@@ -107,7 +107,7 @@ def test_the_query_of_a_web_address_has_no_suffix(tmp_path: Path, web: Web) -> N
 def test_an_unknown_format_names_the_choices(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"source_format='excel': expected one of None, 'tfrecord', 'csv', .*'files'"):
         tfr.convert("a", "b", source_format="excel")  # type: ignore[arg-type]
-    command = [sys.executable, "-m", "tfrecord_io", "convert", "--from", "excel", "a", "b"]
+    command = [*interpreter(), "-m", "tfrecord_io", "convert", "--from", "excel", "a", "b"]
     shown = subprocess.run(command, capture_output=True, text=True)
     assert shown.returncode == 2
     assert "'jsonl'" in shown.stderr
@@ -128,12 +128,12 @@ def test_what_a_target_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "folder.x").mkdir()
     tfr.convert(source, tmp_path / "folder.x")
     assert tfr.read_table(tmp_path / "folder.x").num_rows == 1
-    command = [sys.executable, "-m", "tfrecord_io", "convert", str(source), str(tmp_path / "x.jsonlines")]
+    command = [*interpreter(), "-m", "tfrecord_io", "convert", str(source), str(tmp_path / "x.jsonlines")]
     shown = subprocess.run(command, capture_output=True, text=True)
     assert shown.returncode == 2
     assert "did you mean .jsonl?" in shown.stderr
     assert "--to states the format" in shown.stderr
-    command = [sys.executable, "-m", "tfrecord_io", "convert", "--to", "images", str(source), "-"]
+    command = [*interpreter(), "-m", "tfrecord_io", "convert", "--to", "images", str(source), "-"]
     shown = subprocess.run(command, capture_output=True, text=True)
     assert shown.returncode == 2
     assert "a folder needs a path as TARGET" in shown.stderr

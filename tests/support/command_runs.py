@@ -14,10 +14,12 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
+from forked import interpreter
 from messages import foreign_options
 from tfrecord_io.cli import tfr as command
 
 Run = Callable[..., Result]
+AT_START = ("PYTHON", "LC_")  # variables that Python reads when it starts
 
 
 @pytest.fixture
@@ -48,7 +50,8 @@ def _in_terminal(*command: object, columns: int = 80, stdin: int | None = None, 
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
     variables |= {"TERM": "xterm", **environment}
-    arguments = [sys.executable, "-m", "tfrecord_io", *map(str, command)]
+    start = [sys.executable] if any(name.startswith(AT_START) for name in environment) else interpreter()
+    arguments = [*start, "-m", "tfrecord_io", *map(str, command)]
     with subprocess.Popen(arguments, stdin=stdin or end, stdout=end, stderr=end, env=variables) as process:
         os.close(end)
         output = b""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from forked import interpreter
 from reading import read_by
 from records import blobs, entry, example, field, floats, int64s, written
 from rounds import rounds
@@ -261,7 +261,7 @@ def test_more_folders_than_open_files(tmp_path: Path) -> None:
         (tmp_path / f"day={day}.tfrecord").rename(tmp_path / "d" / f"day={day}" / "a.tfrecord")
     script = "import resource, sys, tfrecord_io as tfr; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)); "
     script += "print(tfr.merge(sys.argv[1], sys.argv[2], partitions='folders').records)"
-    command = [sys.executable, "-c", script, str(tmp_path / "d"), str(tmp_path / "out")]
+    command = [*interpreter(), "-c", script, str(tmp_path / "d"), str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("150\n", "")
     assert tfr.read_table(tmp_path / "out").equals(tfr.read_table(tmp_path / "d"))

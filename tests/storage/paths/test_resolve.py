@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from folder_trees import shards
+from forked import interpreter
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.file_names import natural_key
@@ -124,7 +125,7 @@ def test_permission_error_has_the_path(tmp_path):
     try:
         for p, mode in modes:
             p.chmod(mode | 0o011)
-        subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=os.getcwd())
+        subprocess.run([*interpreter(), "-c", code, str(tmp_path)], check=True, cwd=os.getcwd())
     finally:
         for p, mode in modes:
             p.chmod(mode)

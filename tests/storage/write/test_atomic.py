@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forked import interpreter
 from rounds import COMPLETE, rounds
 from tfrecord_io.storage import system
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -204,7 +205,7 @@ def test_a_full_disk_or_a_size_limit_leaves_the_target(target):
         else:
             raise SystemExit("no error")
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    subprocess.run([*interpreter(), "-c", textwrap.dedent(code)], check=True)
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 100_000
     assert target.read_bytes() == b"old"
     assert names(target.parent) == ["a.tfrecord"]
@@ -280,7 +281,7 @@ def test_ctrl_c_during_a_long_write_leaves_the_target(target):
                 out.write(data)
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*interpreter(), "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     process.stdout.readline()
     process.send_signal(signal.SIGINT)

@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 import textwrap
 
 import pytest
 
+from forked import interpreter
 from tfrecord_io.storage.write.atomic import open_output
 
 
@@ -42,13 +42,13 @@ def test_read_only_file_is_not_replaced():
                 open_output(path)
             assert caught.value.filename == path
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    subprocess.run([*interpreter(), "-c", textwrap.dedent(code)], check=True)
 
 
 def test_standard_output_is_written_directly(tmp_path):
     code = "from tfrecord_io.storage.write.atomic import open_output\n"
     code += "with open_output('/dev/stdout') as out: out.write(b'data')"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"data"
+    assert subprocess.run([*interpreter(), "-c", code], check=True, capture_output=True).stdout == b"data"
     with open(tmp_path / "out", "wb") as file:
-        subprocess.run([sys.executable, "-c", code], check=True, stdout=file)
+        subprocess.run([*interpreter(), "-c", code], check=True, stdout=file)
         assert os.fstat(file.fileno()).st_size == 4

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from forked import interpreter
 from tfrecord_io.options import DEFAULT_STORAGE
 from tfrecord_io.storage import system
 from tfrecord_io.storage.write.new_folder import new_folder
@@ -33,7 +34,7 @@ def test_a_full_disk_names_the_file_and_leaves_nothing(tmp_path: Path) -> None:
         else:
             raise SystemExit("no error")
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    subprocess.run([*interpreter(), "-c", textwrap.dedent(code)], check=True)
     assert os.listdir(tmp_path) == []
 
 

@@ -9,7 +9,6 @@ import itertools
 import os
 import stat
 import subprocess
-import sys
 import textwrap
 import threading
 from collections.abc import Callable
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from forked import interpreter
 from reading import read_by
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.write.atomic import open_output
@@ -62,7 +62,7 @@ def test_a_full_disk_leaves_the_old_dataset(dataset: Path, target: str) -> None:
         else:
             raise SystemExit("no error")
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    subprocess.run([*interpreter(), "-c", textwrap.dedent(code)], check=True)
     assert content(dataset) == before
 
 
@@ -292,7 +292,7 @@ def test_random_access_reads_the_staged_shards_of_a_killed_writer(dataset: Path,
         LocalPlace.move = lambda self, staged, name, **k: os._exit(9)
         tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, mode='overwrite')
     """
-    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == 9
+    assert subprocess.run([*interpreter(), "-c", textwrap.dedent(code)], check=False).returncode == 9
     assert values(dataset) == {1}
     for _ in range(2):
         with tfr.open_random(dataset) as records:
