@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from in_processes import first_of
+from in_processes import first_of, in_other_process
 from limited import set_limits
 from reading_modes import pieces_of
 from servers import Bucket
@@ -129,8 +129,7 @@ def test_pieces(path: str, options: dict[str, Any]) -> None:
 def test_another_process_opens_the_files_again(path: str, options: dict[str, Any]) -> None:
     with tfr.open_random(path, storage_options=options) as records:
         pickled = pickle.dumps(records)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(first_of, (pickled,)) == 0
+    assert in_other_process(first_of, pickled) == 0
 
 
 def _in_fork(records: Any, answers: Any) -> None:

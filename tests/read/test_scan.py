@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from in_processes import batches_of, in_spawned_process, record_of, table_of_scan
+from in_processes import batches_of, in_other_process, record_of, table_of_scan
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import open_scan, read_scan
@@ -89,7 +89,7 @@ def test_a_pickled_scan_reads_the_same(tmp_path: Path, keywords: dict[str, Any],
 def test_a_scan_is_opened_in_a_spawned_process(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(n=int64s(n), b=blobs(b"x")) for n in range(20)])
     scan = scan_of(path)
-    assert in_spawned_process(table_of_scan, pickle.dumps(scan)) == tfr.read_table(path).to_pylist()
+    assert in_other_process(table_of_scan, pickle.dumps(scan)) == tfr.read_table(path).to_pylist()
 
 
 def test_a_scan_of_a_thousand_files_pickles_small(tmp_path: Path) -> None:
@@ -162,10 +162,10 @@ def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
 def test_random_access_and_iterators_infer_nothing_in_a_spawned_process(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n), b=blobs(b"x")) for n in range(20)])
     with tfr.open_random(path) as records:
-        assert in_spawned_process(record_of, pickle.dumps(records), 7) == {"b": "x", "x": 7}
+        assert in_other_process(record_of, pickle.dumps(records), 7) == {"b": "x", "x": 7}
     batches = tfr.iter_arrays(path, batch_size=6, shuffle_buffer=8, seed=3)
     pickled = pickle.dumps(batches)
-    assert in_spawned_process(batches_of, pickled) == [batch["x"].tolist() for batch in batches]
+    assert in_other_process(batches_of, pickled) == [batch["x"].tolist() for batch in batches]
 
 
 def test_a_read_of_a_file_object_does_not_pickle() -> None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
-from in_processes import in_spawned_process, rows_of_piece
+from in_processes import in_other_process, rows_of_piece
 from records import blobs, example, int64s, written
 from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import open_scan
@@ -117,7 +117,7 @@ def test_pieces_are_the_whole_in_order(tmp_path: Path, suffix: str) -> None:
 
 def test_a_piece_is_read_in_a_spawned_process(numbers: Path) -> None:
     parts = query(numbers).filter(f("n") > 0).select(["n"]).pieces(2)
-    rows = [row for part in parts for row in in_spawned_process(rows_of_piece, pickle.dumps(part))]
+    rows = [row for part in parts for row in in_other_process(rows_of_piece, pickle.dumps(part))]
     assert rows == [{"n": n} for n in range(1, 6)]
 
 

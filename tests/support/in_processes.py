@@ -10,16 +10,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+if "forkserver" in multiprocessing.get_all_start_methods():
+    _others = multiprocessing.get_context("forkserver")
+    _others.set_forkserver_preload(["tfrecord_io.api", "tfrecord_io.storage.write.atomic_remote", "s3fs"])
+else:
+    _others = multiprocessing.get_context("spawn")
 
-def in_spawned_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of this module gives in a process that was spawned, not forked."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+
+def in_other_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of this module gives in a process that has nothing of this one."""
+    with _others.Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
 def in_killed_process(function: Callable[..., Any], *arguments: Any) -> None:
-    """Run a function of this module, which kills its process, in a process that was spawned."""
-    process = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
+    """Run a function of this module, which kills its process, in a process that has nothing of this one."""
+    process = _others.Process(target=function, args=arguments)
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from in_processes import die_in_task, in_killed_process, in_spawned_process, parts_of_tasks
+from in_processes import die_in_task, in_killed_process, in_other_process, parts_of_tasks
 from killed_writer import die_after
 from reading import read_by
 from rounds import COMPLETE, each_step
@@ -238,7 +238,7 @@ def test_a_directory_and_a_compression(place: Place) -> None:
 
 def test_tasks_run_in_other_processes(place: Place) -> None:
     writer = place.begin("train")
-    parts = in_spawned_process(parts_of_tasks, pickle.dumps(writer), range(2))
+    parts = in_other_process(parts_of_tasks, pickle.dumps(writer), range(2))
     writer.commit(map(pickle.loads, parts))
     assert place.values() == [0, 0, 1, 1]
 
