@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
 from rounds import rounds
-from sample_images import image_of, mask, saved
+from sample_images import image_of, mask, png_of_16_bits, saved
 from strategies import sequence_example
 from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrow.image_pixels import PixelReader, jpeg_decoder
@@ -113,23 +113,14 @@ def test_formats_and_modes(tmp_path: Path, kind: str, mode: str, channels: int) 
     assert (got == expected).all()
 
 
-def png_of_16_bits(values: np.ndarray, channels: int) -> bytes:
-    """One row of grey, grey and alpha, RGB, or RGBA."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    header = struct.pack(">IIBBBBB", len(values), 1, 16, {1: 0, 2: 4, 3: 2, 4: 6}[channels], 0, 0, 0)
-    row = b"\0" + np.repeat(values[:, None], channels, axis=1).astype(">u2").tobytes()
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(row)) + chunk(b"IEND", b"")
-
-
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "unchanged"])
 def test_the_upper_8_of_16_bits_are_taken(tmp_path: Path, channels: int, mode: str) -> None:
     """Like ``tf.io.decode_png`` of TensorFlow 2.21, with the same values."""
     values = np.array([0, 255, 300, 1000, 2000, 65535], np.uint16)
-    path = written(tmp_path / "a", [example(x=blobs(png_of_16_bits(values, channels)))])
+    path = written(
+        tmp_path / "a", [example(x=blobs(png_of_16_bits(np.repeat(values[None, :, None], channels, axis=2))))]
+    )
     if mode == "unchanged" and channels > 1:
         with pytest.raises(
             tfr.errors.DecodeError, match=r'16 bits in each .*tfr\.image\(mode="RGB"\) takes the upper 8'
