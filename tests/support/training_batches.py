@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import pickle
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,3 +72,40 @@ def going_on(batches: Iterator[Any]) -> Iterator[Any]:
     """The batches that are left, of which there may be none: a loop over an iterator at its end is an error."""
     while (batch := next(batches, None)) is not None:
         yield batch
+
+
+Rows = list[tuple[int, int]]
+
+
+def rows_of(batches: Iterator[dict[str, Any]]) -> Rows:
+    """(dataset, number) of each row of a mixture."""
+    return [pair for batch in batches for pair in zip(batch["source"].tolist(), batch["n"].tolist(), strict=True)]
+
+
+def is_an_epoch(mixture: tfr.typing.MixedDataset, rows: Rows, of_parts: set[tuple[int, int]]) -> Any:
+    """Check that all calls give these rows: each once at most, or all of the parts; the table."""
+    assert rows_of(mixture.iter_arrays(batch_size=7)) == rows
+    table = mixture.to_table()
+    assert list(zip(table["source"].to_pylist(), table["n"].to_pylist(), strict=True)) == rows
+    assert mixture.count_rows() == len(rows)
+    assert len(mixture.iter_arrays(batch_size=7)) == -(-len(rows) // 7)
+    assert mixture.head(9).equals(table[:9])
+    source = mixture.to_grain()
+    assert [(row["source"], row["n"]) for row in map(source.__getitem__, range(len(source)))] == rows
+    if mixture.stop == "first":
+        assert max(Counter(rows).values()) == 1
+    else:
+        assert set(rows) == of_parts
+    return table
+
+
+def is_continued(mixture: tfr.typing.MixedDataset, at: int, **keywords: Any) -> None:
+    """Check that a state after so many batches goes on with those that follow, and that a copy begins alike."""
+    keywords |= {"seed": 3, "epochs": 2}
+    whole = mixture.iter_arrays(**keywords)
+    before = rows_of(itertools.islice(whole, at))
+    state = json.loads(json.dumps(whole.state()))
+    rest = rows_of(itertools.islice(going_on(whole), 9))
+    assert rows_of(itertools.islice(mixture.iter_arrays(**keywords, state=state), 9)) == rest
+    again = pickle.loads(pickle.dumps(mixture)).iter_arrays(**keywords)
+    assert rows_of(itertools.islice(again, at)) == before

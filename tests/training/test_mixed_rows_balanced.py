@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import pickle
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +17,10 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
 from rounds import rounds
-from training_batches import going_on
+from training_batches import Rows, is_an_epoch, is_continued, rows_of
 
 COUNTS = {"cat": 60, "dog": 25, "emu": 5}
 LABELS = np.random.default_rng(0).permutation(np.repeat(list(COUNTS), list(COUNTS.values())))
-Rows = list[tuple[int, int]]
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +36,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def balanced(folder: Path, *names: str, **keywords: Any) -> tfr.typing.MixedDataset:
     datasets = [tfr.dataset(folder / name) for name in names or ["a@3", "b.tfrecord"]]
     return tfr.mix(datasets, **{"balance": "label", "source_column": "source", **keywords})
-
-
-def rows_of(batches: Iterator[dict[str, Any]]) -> Rows:
-    """(dataset, number) of each row."""
-    return [pair for batch in batches for pair in zip(batch["source"].tolist(), batch["n"].tolist(), strict=True)]
 
 
 def expected(mixture: tfr.typing.MixedDataset) -> Rows:
@@ -70,24 +62,12 @@ def expected(mixture: tfr.typing.MixedDataset) -> Rows:
 def test_an_epoch_is_what_the_choices_say(folder: Path, stop: str, names: tuple[str, ...]) -> None:
     mixture = balanced(folder, *names, stop=stop, seed=3)
     rows = expected(mixture)
-    assert rows_of(mixture.iter_arrays(batch_size=7)) == rows
-    table = mixture.to_table()
-    assert list(zip(table["source"].to_pylist(), table["n"].to_pylist(), strict=True)) == rows
     labels = {
         (number, n): label
         for number, name in enumerate(names)
         for n, label in enumerate(tfr.read_table(folder / name)["label"].to_pylist())
     }
-    assert table["label"].to_pylist() == [labels[row] for row in rows]
-    assert mixture.count_rows() == len(rows)
-    assert len(mixture.iter_arrays(batch_size=7)) == -(-len(rows) // 7)
-    assert mixture.head(9).equals(table[:9])
-    source = mixture.to_grain()
-    assert [(row["source"], row["n"]) for row in map(source.__getitem__, range(len(source)))] == rows
-    if stop == "first":
-        assert max(Counter(rows).values()) == 1
-    else:
-        assert set(rows) == set(labels)
+    assert is_an_epoch(mixture, rows, {*labels})["label"].to_pylist() == [labels[row] for row in rows]
 
 
 @pytest.mark.parametrize("buffer", [0, 50])
@@ -120,15 +100,8 @@ def test_a_state_continues_exactly(
     folder: Path, data: st.DataObject, stop: str, buffer: int, batch_size: int, worker: Any, uneven: str
 ) -> None:
     mixture = balanced(folder, stop=stop, seed=batch_size)
-    keywords: dict[str, Any] = {"batch_size": batch_size, "shuffle_buffer": buffer, "seed": 3, "epochs": 2}
-    keywords |= {"worker": worker, "uneven": uneven}
-    whole = mixture.iter_arrays(**keywords)
-    before = rows_of(itertools.islice(whole, data.draw(st.integers(0, 25))))
-    state = json.loads(json.dumps(whole.state()))
-    rest = rows_of(itertools.islice(going_on(whole), 9))
-    assert rows_of(itertools.islice(mixture.iter_arrays(**keywords, state=state), 9)) == rest
-    again = rows_of(pickle.loads(pickle.dumps(mixture)).iter_arrays(**keywords) if stop != "never" else iter(()))
-    assert again[: len(before)] == before or stop == "never"
+    at = data.draw(st.integers(0, 25))
+    is_continued(mixture, at, batch_size=batch_size, shuffle_buffer=buffer, worker=worker, uneven=uneven)
 
 
 @settings(max_examples=rounds(20))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import pickle
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,10 @@ from records import example, flip, int64s, written
 from rounds import rounds
 from tfrecord_io.options import MIB
 from tfrecord_io.tools.build_index import write_indexes
-from training_batches import going_on
+from training_batches import Rows, going_on, is_an_epoch, is_continued, rows_of
 
 SIZES = {"a": 70, "b": 20, "c": 10}
 WEIGHTS = [0.6, 0.3, 0.1]
-Rows = list[tuple[int, int]]
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +43,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mixed(folder: Path, form: str = "", **keywords: Any) -> tfr.typing.MixedDataset:
     datasets = [tfr.dataset(folder / (f"{name}{form}" if form else f"{name}@5")) for name in SIZES]
     return tfr.mix(datasets, **{"weights": WEIGHTS, "source_column": "source", **keywords})
-
-
-def rows_of(batches: Iterator[dict[str, Any]]) -> Rows:
-    """(dataset, number) of each row."""
-    return [pair for batch in batches for pair in zip(batch["source"].tolist(), batch["n"].tolist(), strict=True)]
 
 
 def expected(sizes: Sequence[int], weights: Sequence[float], seed: int, stop: str) -> Rows:
@@ -73,21 +66,10 @@ def expected(sizes: Sequence[int], weights: Sequence[float], seed: int, stop: st
 def test_an_epoch_is_what_the_choices_say(folder: Path, stop: str, form: str, seed: int) -> None:
     mixture = mixed(folder, form, stop=stop, seed=seed)
     rows = expected(list(SIZES.values()), WEIGHTS, seed, stop)
-    assert rows_of(mixture.iter_arrays(batch_size=7)) == rows
-    table = mixture.to_table()
-    assert list(zip(table["source"].to_pylist(), table["n"].to_pylist(), strict=True)) == rows
+    table = is_an_epoch(mixture, rows, {(part, n) for part, size in enumerate(SIZES.values()) for n in range(size)})
     assert table["name"].to_pylist() == [f"{'abc'[part]}{n}" for part, n in rows]
-    assert mixture.count_rows() == len(rows)
-    assert len(mixture.iter_arrays(batch_size=7)) == -(-len(rows) // 7)
-    assert mixture.head(9).equals(table[:9])
     assert mixture.to_pandas().equals(table.to_pandas())
     assert pl.DataFrame(mixture).to_arrow()["n"].to_pylist() == table["n"].to_pylist()
-    source = mixture.to_grain()
-    assert [(row["source"], row["n"]) for row in map(source.__getitem__, range(len(source)))] == rows
-    if stop == "first":
-        assert max(Counter(rows).values()) == 1
-    else:
-        assert set(rows) == {(part, n) for part, size in enumerate(SIZES.values()) for n in range(size)}
 
 
 @pytest.mark.parametrize("weights", [[1, 1, 1], [0.7, 0.2, 0.1], [5, 1e-2, 100]])
@@ -113,16 +95,8 @@ def test_a_state_continues_exactly(
     folder: Path, data: st.DataObject, stop: str, buffer: int, batch_size: int, worker: Any, uneven: str, form: str
 ) -> None:
     mixture = mixed(folder, form, stop=stop, seed=batch_size)
-    keywords: dict[str, Any] = {"batch_size": batch_size, "shuffle_buffer": buffer, "seed": 3, "epochs": 2}
-    keywords |= {"worker": worker, "uneven": uneven}
-    whole = mixture.iter_arrays(**keywords)
     at = data.draw(st.integers(0, 25))
-    before = rows_of(itertools.islice(whole, at))
-    state = json.loads(json.dumps(whole.state()))
-    rest = rows_of(itertools.islice(going_on(whole), 9))
-    assert rows_of(itertools.islice(mixture.iter_arrays(**keywords, state=state), 9)) == rest
-    again = pickle.loads(pickle.dumps(mixture)).iter_arrays(**keywords)
-    assert rows_of(itertools.islice(again, at)) == before
+    is_continued(mixture, at, batch_size=batch_size, shuffle_buffer=buffer, worker=worker, uneven=uneven)
 
 
 @settings(max_examples=rounds(30))
