@@ -11,21 +11,21 @@ from collections.abc import Callable
 from typing import Any
 
 if "forkserver" in multiprocessing.get_all_start_methods():
-    _others = multiprocessing.get_context("forkserver")
-    _others.set_forkserver_preload(["tfrecord_io.api", "tfrecord_io.storage.write.atomic_remote", "s3fs"])
+    OTHERS = multiprocessing.get_context("forkserver")
+    OTHERS.set_forkserver_preload(["tfrecord_io.api", "tfrecord_io.storage.write.atomic_remote", "s3fs"])
 else:
-    _others = multiprocessing.get_context("spawn")
+    OTHERS = multiprocessing.get_context("spawn")
 
 
 def in_other_process(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function of this module gives in a process that has nothing of this one."""
-    with _others.Pool(1) as pool:
+    with OTHERS.Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
 def in_killed_process(function: Callable[..., Any], *arguments: Any) -> None:
     """Run a function of this module, which kills its process, in a process that has nothing of this one."""
-    process = _others.Process(target=function, args=arguments)
+    process = OTHERS.Process(target=function, args=arguments)
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
