@@ -35,10 +35,6 @@ def iterate(path: Any, **keywords: Any) -> tfr.typing.ReadReport:
         return reader.report
 
 
-def end_or(begin: int | None) -> float:
-    return float("inf") if begin is None else begin
-
-
 def train(path: Any, **keywords: Any) -> None:
     for _ in read_by(tfr.iter_arrays, path, batch_size=64, columns=["a"], epochs=2, **keywords):
         pass

@@ -391,9 +391,6 @@ READERS: dict[str, Callable[[Target], list[int] | int]] = {
 
 # ---- one run
 
-_ABSENT = ("has no rows yet", "no such file", "no such folder", "has no TFRecord files", "shard", "no file")
-
-
 _prepared: dict[tuple[Any, ...], tuple[Any, list[Call], float]] = {}  # by world, form and steps
 
 

@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 from arrow_tables import LEAVES, masks
 from tfrecord_io.arrow.output.to_python import python_values
 
-FLOAT64 = pa.float64()
-UINT64 = (pa.uint64(), st.integers(0, 2**64 - 1))
-
 
 class Point(pa.ExtensionType):
     """An extension type that this package does not know."""

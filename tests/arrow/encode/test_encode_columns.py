@@ -226,12 +226,6 @@ def test_encoding_comes_from_argument_metadata_and_float64_in_this_order() -> No
 # --- float64
 
 
-def float64_batch(values: list[float | None], **more: Any) -> pa.RecordBatch:
-    return pa.record_batch(
-        [pa.array(values, pa.float64()), pa.array([values], pa.list_(pa.float64())).values], names=["a", "b"], **more
-    )
-
-
 def test_rounding_is_counted_once_for_a_write() -> None:
     batch = pa.record_batch(
         [pa.array([0.1, 0.5, None, math.nan, math.inf]), pa.array([[0.1, 0.2], [], [0.3], None, [1.0]])],

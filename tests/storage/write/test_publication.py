@@ -165,19 +165,6 @@ def test_concurrent_writer_is_detected_without_locks(dataset: Path, monkeypatch:
     assert not [n for n in content(dataset) if n.endswith((".tmp", ".staged"))]
 
 
-def run_all(threads: list[threading.Thread]) -> list[BaseException]:
-    failed: list[BaseException] = []
-    hook, threading.excepthook = threading.excepthook, lambda args: failed.append(args.exc_value)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        threading.excepthook = hook
-    return failed
-
-
 @pytest.mark.fault(68)
 def test_reader_during_writing_gets_the_old_or_new_dataset_or_an_error(dataset: Path) -> None:
     stop = threading.Event()
