@@ -63,14 +63,6 @@ def test_sequence_examples_are_read_as_by_tensorflow(engine: Engine, data: Path,
         assert comparable(row) == {**without_nulls(record["context"]), **lists}
 
 
-@pytest.mark.fault(1)
-def test_empty_file_has_no_records(engine: Engine, data: Path) -> None:
-    file = (data / "empty.tfrecord").read_bytes()
-    assert decode(engine, file) == []
-    frames, fault = engine.scan(file)
-    assert (len(frames.starts), frames.consumed, fault) == (0, 0, None)
-
-
 def test_payloads_of_any_content_are_found(engine: Engine, data: Path) -> None:
     file = (data / "bytes.tfrecord").read_bytes()
     frames, fault = engine.scan(file)

@@ -47,18 +47,21 @@ def read(pieces: list[Any]) -> pa.Table:
     contents=st.lists(files, min_size=1, max_size=5),
     suffixes=st.lists(st.sampled_from(SUFFIXES), min_size=5, max_size=5),
     n=st.integers(1, 30),
+    sizes=st.booleans(),
     least=st.none() | st.integers(0, 200),
     embed=st.booleans(),
 )
 def test_pieces_joined_are_the_whole(
-    contents: list[list[bytes]], suffixes: list[str], n: int, least: int | None, embed: bool
+    contents: list[list[bytes]], suffixes: list[str], n: int, sizes: bool, least: int | None, embed: bool
 ) -> None:
+    """So many pieces, or pieces of a size, at most."""
     with tempfile.TemporaryDirectory() as folder:
         dataset = tfr.dataset(written(Path(folder), contents, suffixes, embed), schema=SCHEMA)
         dataset = dataset if least is None else dataset.filter(pc.field("n") >= least)
-        pieces = dataset.pieces(n)
-        assert 1 <= len(pieces) <= n
-        assert sum(piece.bytes or 0 for piece in pieces) == (dataset.bytes or 0)
+        size = dataset.bytes or 0
+        pieces = dataset.pieces(max_bytes=max(1, size // n)) if sizes else dataset.pieces(n)
+        assert 1 <= len(pieces) <= max(1, -(-size // max(1, size // n)) if sizes else n)
+        assert sum(piece.bytes or 0 for piece in pieces) == size
         assert read(pieces).equals(dataset.to_table())
         assert sum(piece.count_rows() for piece in pieces) == dataset.count_rows()
 

@@ -32,24 +32,12 @@ def skipped(path: Any, **keywords: Any) -> tuple[list[bytes], list[tuple[int | N
     return got, [(region.begin, region.end) for region in reader.report.skipped]
 
 
-def test_a_record_with_a_bad_payload_is_left_out(engine: str, tmp_path: Path) -> None:
-    path = flipped(tmp_path / "a", 2 * 24 + 12)
-    assert skipped(path) == (PAYLOADS[:2] + PAYLOADS[3:], [(48, 72)])
-
-
 def test_a_record_with_a_bad_header_is_left_out(engine: str, tmp_path: Path) -> None:
     path = flipped(tmp_path / "a", 2 * 24, 4 * 24 + 8, 6 * 24 + 20)
     intact = [PAYLOADS[i] for i in (0, 1, 3, 5, 7, 8)]
     assert skipped(path) == (intact, [(48, 72), (96, 120), (144, 168)])
     path = flipped(tmp_path / "a", 2 * 24, 3 * 24 + 8)  # where the first of two ends cannot be known
     assert skipped(path) == (PAYLOADS[:2] + PAYLOADS[4:], [(48, 96)])
-
-
-def test_the_last_record_is_truncated(engine: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "a", PAYLOADS)
-    for cut in (1, 6, 14, 23):
-        path.write_bytes(framed(*PAYLOADS)[:-cut])
-        assert skipped(path) == (PAYLOADS[:-1], [(8 * 24, 9 * 24 - cut)])
 
 
 def test_a_record_over_the_limit_is_left_out(engine: str, tmp_path: Path) -> None:

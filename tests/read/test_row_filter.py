@@ -17,7 +17,7 @@ import tfrecord_io as tfr
 from arrow_tables import assert_equal
 from reading import read_by
 from rounds import rounds
-from suites.conditions import CONDITIONS, ROWS, TUPLES, VALUES, condition_files
+from suites.conditions import CONDITIONS, ROWS, VALUES, condition_files
 from tfrecord_io.read.row_filter import RowFilter
 
 f = pc.field
@@ -70,15 +70,6 @@ def test_filtering_is_as_after_reading(
         assert sum(batch.num_rows for batch in batches) == kept.num_rows
 
 
-@given(TUPLES, TUPLES)
-def test_tuples_are_those_of_pyarrow(datasets: list[tuple[tfr.Dataset, pa.Table]], first: Any, second: Any) -> None:
-    from pyarrow.parquet import filters_to_expression
-
-    dataset, table = datasets[0]
-    for filters in (first, [first, second]):
-        assert_equal(dataset.filter(filters).to_table(), table.filter(filters_to_expression(filters)))
-
-
 def test_conditions_hold_together(datasets: list[tuple[tfr.Dataset, pa.Table]]) -> None:
     dataset, table = datasets[0]
     twice = dataset.filter(f("n") > 0).filter([("text", "==", "a")])
@@ -102,12 +93,6 @@ SCHEMA = pa.schema({name: type_ for name, (type_, _) in VALUES.items()} | {"s": 
 )
 def test_only_the_columns_of_the_condition_are_needed(condition: Any, columns: list[str]) -> None:
     assert list(RowFilter.for_schema(condition, SCHEMA).columns) == columns
-
-
-@pytest.mark.parametrize("name", ["a) in b", "FieldRef.Name(n", "a", "a b", "日本", "{n}", "a)"])
-def test_columns_of_any_name_are_found(name: str) -> None:
-    schema = pa.schema({"a": pa.int64(), "n": pa.int64(), "a)": pa.int64(), name: pa.int64()})
-    assert RowFilter.for_schema(f(name) > 1, schema).columns == (name,)
 
 
 @pytest.mark.parametrize(

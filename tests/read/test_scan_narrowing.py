@@ -101,20 +101,6 @@ def test_a_limit_counts_the_rows_after_the_filter(numbers: Path) -> None:
     assert limited.limit(0).to_table().num_rows == 0
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_pieces_are_the_whole_in_order(tmp_path: Path, suffix: str) -> None:
-    for at in range(4):
-        tfr.write_tfrecord({"n": list(range(100 * at, 100 * at + 100))}, tmp_path / f"{at}.tfrecord{suffix}")
-    whole = query(tmp_path).filter(f("n") >= 0)
-    size = whole.bytes or 0
-    for n, max_bytes in ((1, 1), (2, 1), (7, 1), (None, size), (None, size // 3), (None, 10**9)):
-        parts = whole.pieces(n, max_bytes=max_bytes)
-        assert pa.concat_tables([part.read() for part in parts]) == whole.to_table()
-        assert sum(part.count_rows() for part in parts) == 400
-        assert len(parts) <= (n or -(-size // max_bytes))
-    assert len(whole.pieces(max_bytes=size // 3)) >= 3
-
-
 def test_a_piece_is_read_in_a_spawned_process(numbers: Path) -> None:
     parts = query(numbers).filter(f("n") > 0).select(["n"]).pieces(2)
     rows = [row for part in parts for row in in_other_process(rows_of_piece, pickle.dumps(part))]
