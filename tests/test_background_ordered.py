@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from running_threads import running
+from running_threads import ends_by_ctrl_c, running, tasks_until_ctrl_c
 from tfrecord_io.background import ordered
 
 THREADS = st.sampled_from([1, 2, 3, 4, 8])
@@ -91,23 +90,7 @@ def test_a_single_task_starts_no_thread() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_ctrl_c_ends_the_work_at_once(threads: int) -> None:
-    main = threading.main_thread()
-
-    def tasks() -> Iterator[Callable[[], None]]:
-        for number in range(1000):
-            if number == 20:
-                signal.pthread_kill(main.ident or 0, signal.SIGINT)
-            yield partial(time.sleep, 0.001)
-
-    results = ordered(tasks(), threads)
-    # A shell starts processes in the background with this signal ignored.
-    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            list(results)
-    finally:
-        signal.signal(signal.SIGINT, earlier)
-    assert list(results) == []
+    ends_by_ctrl_c(ordered(tasks_until_ctrl_c(), threads))
 
 
 def test_an_exit_in_another_thread_is_raised_here() -> None:

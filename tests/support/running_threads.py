@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import signal
 import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -40,3 +44,28 @@ def collect_garbage() -> None:
             gc.collect()
     finally:
         gc.callbacks.remove(note)
+
+
+def _slow() -> int:
+    time.sleep(0.001)
+    return 1
+
+
+def tasks_until_ctrl_c() -> Iterator[Callable[[], int]]:
+    """A thousand tasks; this process is sent Ctrl-C when the 21st is asked for."""
+    for number in range(1000):
+        if number == 20:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        yield _slow
+
+
+def ends_by_ctrl_c(results: Iterator[Any]) -> None:
+    """Check that Ctrl-C is raised while all results are taken, and that none comes after it."""
+    # A shell starts processes in the background with this signal ignored.
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(results)
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+    assert list(results) == []

@@ -57,6 +57,15 @@ class Bucket:
         options = s3_options(self.storage_options) if self.protocol == "s3" else self.storage_options
         return fsspec.filesystem(self.protocol, **options)
 
+    @property
+    def lost(self) -> Exception:
+        """What the library of the store is told where the answer to a request is lost."""
+        if self.protocol != "abfs":
+            return ConnectionResetError("the answer is lost")
+        from azure.core.exceptions import ServiceResponseError
+
+        return ServiceResponseError("the answer is lost")
+
     def names(self) -> list[str]:
         """Names of the visible objects."""
         self.fs.invalidate_cache()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_processors
-from running_threads import running
+from running_threads import ends_by_ctrl_c, running, tasks_until_ctrl_c
 from tfrecord_io.storage.write.atomic_local import LocalOutput
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication
@@ -146,28 +145,8 @@ def test_few_tasks_are_taken_before_their_turn(threads: int, sequences: int) -> 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_ctrl_c_ends_the_work_at_once(threads: int) -> None:
-    main = threading.main_thread()
-
-    def tasks() -> Iterator[Callable[[], int]]:
-        for number in range(1000):
-            if number == 20:
-                signal.pthread_kill(main.ident or 0, signal.SIGINT)
-            yield partial(_slow, number)
-
-    results = side_by_side([tasks(), tasks(), tasks()], lambda result: None, lambda number: None, threads)
-    # A shell starts processes in the background with this signal ignored.
-    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            list(results)
-    finally:
-        signal.signal(signal.SIGINT, earlier)
-    assert list(results) == []
-
-
-def _slow(number: int) -> int:
-    time.sleep(0.001)
-    return number
+    sources = [tasks_until_ctrl_c() for _ in range(3)]
+    ends_by_ctrl_c(side_by_side(sources, lambda result: None, lambda number: None, threads))
 
 
 @pytest.mark.parametrize("where", ["task", "use"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from interposed import before_windows
 from reading import read_by
 from reading_modes import blocks_of
 from records import framed, written
@@ -100,38 +98,6 @@ def test_many_files_are_counted_side_by_side(engine: str, numbers: Path, tmp_pat
         with pytest.raises(tfr.errors.TruncatedRecordError, match="bad") as caught:
             tfr.count(tfr.dataset([numbers, other, bad, worse], threads=threads), check_crc=True)
         assert caught.value.records_intact == ROWS - 1
-
-
-@pytest.mark.parametrize("threads", [1, 2, 8])
-def test_a_file_that_is_replaced_while_it_is_counted(
-    numbers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
-) -> None:
-    """The number is that of the file that was opened."""
-    other = written(tmp_path / "other", [b""] * 10)
-
-    def replace() -> None:
-        if other.exists():
-            os.replace(other, numbers)
-
-    before_windows(monkeypatch, replace)
-    with blocks_of(1000):
-        assert tfr.count(tfr.dataset(numbers, threads=threads), check_crc=True) == ROWS
-    assert other.exists() == (threads == 1)
-
-
-@pytest.mark.parametrize("threads", [2, 8])
-def test_a_file_that_is_truncated_while_it_is_counted(
-    numbers: Path, monkeypatch: pytest.MonkeyPatch, threads: int
-) -> None:
-    size = numbers.stat().st_size
-
-    def truncate() -> None:
-        if numbers.stat().st_size == size:
-            os.truncate(numbers, size // 2)
-
-    before_windows(monkeypatch, truncate)
-    with blocks_of(1000), pytest.raises(OSError, match=f"ended at byte {size // 2} of {size}: it was truncated"):
-        tfr.count(tfr.dataset(numbers, threads=threads), check_crc=True)
 
 
 def skipped_bytes(path: Path, offset: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -212,27 +212,6 @@ def test_a_lost_response_is_not_a_failure(
     assert azure.fs.cat_file(azure.url("a")) == data
 
 
-def test_a_lost_response_is_no_second_append(
-    azure: Bucket, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from azure.core.exceptions import ServiceResponseError
-
-    tfr.write_tfrecord({"x": [1]}, azure.url("d/"), **options)
-    lost = []
-
-    async def handle(name: str, key: str, call: Call) -> Any:
-        answer = await call()
-        if name == "put_object" and "_MANIFEST" in key and not lost:
-            lost.append(key)
-            raise ServiceResponseError("the answer is lost")
-        return answer
-
-    around_requests(azure, monkeypatch, handle)
-    tfr.write_tfrecord({"x": [2]}, azure.url("d/"), mode="append", **options)
-    assert lost
-    assert read_by(tfr.read_table, azure.url("d/"), **options)["x"].to_pylist() == [1, 2]
-
-
 @pytest.mark.fault(23)
 def test_random_access_to_a_blob_that_was_replaced_is_an_error(azure: Bucket, options: dict[str, Any]) -> None:
     tfr.write_tfrecord({"x": range(1000)}, azure.url("a.tfrecord"), write_index=True, **options)

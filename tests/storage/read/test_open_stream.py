@@ -90,42 +90,9 @@ def test_wrong_compression_of_another_format_names_it(tmp_path):
         read(tmp_path / "a", "gzip")
 
 
-@pytest.mark.fault(34)
-def test_a_plain_file_whose_first_length_is_gzip_magic_is_plain(tmp_path):
-    data = frame(bytes(0x088B1F))
-    assert data.startswith(b"\x1f\x8b\x08")
-    (tmp_path / "a.tfrecord").write_bytes(data)
-    assert read(tmp_path / "a.tfrecord") == data
-    assert read(tmp_path / "a.tfrecord", None) == data
-
-
-@pytest.mark.fault(1)
-@pytest.mark.fault(33)
-@pytest.mark.parametrize("compression", ["infer", None, *CODECS.names()])
-@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
-def test_empty_file_is_empty_with_any_compression(tmp_path, compression, name):
-    (tmp_path / name).write_bytes(b"")
-    assert read(tmp_path / name, compression) == b""
-
-
 def test_an_unknown_compression_is_refused_before_anything_is_opened(tmp_path):
     with pytest.raises(ValueError, match="unknown compression 'brotli'"):
         open_source(resolve_inputs(io.BytesIO())[0], "brotli")
-
-
-@pytest.mark.fault(23)
-@pytest.mark.fault(62)
-def test_a_file_that_shrinks_is_an_error(tmp_path):
-    path = tmp_path / "a.tfrecord"
-    path.write_bytes(PLAIN)
-    (source,) = resolve_inputs(path)
-    stream = open_source(source)
-    buffer = memoryview(bytearray(2000))
-    assert stream.readinto(buffer)
-    path.write_bytes(PLAIN[:3000])
-    with pytest.raises(OSError, match=f"ended at byte 3000 of {len(PLAIN)}: it was truncated while being read"):  # noqa: PT012
-        while stream.readinto(buffer):
-            pass
 
 
 def test_file_object_is_read_from_its_position():
