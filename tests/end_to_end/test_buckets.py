@@ -116,20 +116,6 @@ def test_missing_files_are_named_by_url(bucket: Bucket, options: dict[str, Any])
         assert caught.value.filename.startswith(bucket.url("none"))
 
 
-@pytest.mark.fault(69)
-@pytest.mark.parametrize("size", [10, 1_000_000])
-def test_a_writer_that_ends_by_an_exception_publishes_nothing(
-    bucket: Bucket, options: dict[str, Any], size: int
-) -> None:
-    with pytest.raises(KeyError), tfr.RecordWriter(bucket.url("a.tfrecord"), **options) as writer:  # noqa: PT012
-        for _ in range(12):
-            writer.write(bytes(size))
-        raise KeyError
-    assert not bucket.names()
-    if bucket.protocol == "s3":
-        assert not bucket.uploads()
-
-
 def run(*arguments: str) -> Any:
     done = CliRunner().invoke(command, arguments)
     assert done.exit_code == 0, done.output

@@ -207,7 +207,7 @@ def test_files_that_disagree_are_both_named(engine: str, tmp_path: Path, threads
         tfr.write_tfrecord({"x": pa.array([1], kind)}, tmp_path / f"{name}.tfrecord")
     with pytest.raises(tfr.errors.SchemaError) as caught:
         tfr.read_table(tfr.dataset(tmp_path, threads=threads))
-    assert caught.value.feature == "x"
+    assert (caught.value.path, caught.value.feature) == (f"{tmp_path}/2.tfrecord", "x")
     for part in (f"{tmp_path}/1.tfrecord", f"{tmp_path}/2.tfrecord", "int8", "timestamp[s]"):
         assert part in str(caught.value)
     assert tfr.read_table(tfr.dataset(tmp_path, threads=threads), schema="infer")["x"].to_pylist() == [1, 1]

@@ -22,14 +22,6 @@ from tfrecord_io.cli import tfr as command
 from transfers import convert_flat
 
 
-def test_npy_and_back(tmp_path: Path) -> None:
-    array = np.arange(24, dtype=np.int16).reshape(4, 3, 2)
-    np.save(tmp_path / "x.npy", array)
-    assert tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord").records == 4
-    assert tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy").records == 4
-    assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
-
-
 def test_npz_and_back(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=np.eye(3, dtype=np.float32), b=np.arange(3))
     tfr.convert(tmp_path / "x.npz", tmp_path / "x.tfrecord.gz")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import set_limits
 from reading import read_by
-from reading_modes import blocks_of, engine_of
+from reading_modes import blocks_of
 from records import blobs, example, field, floats, framed, int64s
 from servers import SlowBucket
 from tfrecord_io.compression import CODECS, get_codec
@@ -300,17 +300,6 @@ def by_record(paths: list[str], *, check_crc: bool, on_error: Any = "raise", **k
     """What `count` tells, by reading the records one by one."""
     with read_by(tfr.RecordReader, paths, on_error=on_error, **keywords) as reader:
         yield sum(1 for _ in reader)
-
-
-@pytest.mark.parametrize("read", [table, stream])
-@given(contents=files(), options=OPTIONS, threads=st.sampled_from(THREADS[1:]))
-def test_the_reference_engine_does_not_depend_on_threads(
-    native_engine: None, read: Any, contents: list[bytes], options: dict[str, Any], threads: int
-) -> None:
-    if options.get("record_type") == "bytes":
-        options.pop("schema", None)
-    with on_disk(contents) as paths, blocks_of(100), engine_of("reference_engine"):
-        assert outcome(read, paths, threads=threads, **options) == outcome(read, paths, threads=1, **options)
 
 
 @given(payloads=st.lists(plain, min_size=1, max_size=9), depth=st.integers(1, 3), size=st.sampled_from([16, 64, 200]))

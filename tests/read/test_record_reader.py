@@ -32,15 +32,6 @@ def test_payloads_are_read_as_they_were_written(payloads: list[bytes], suffix: s
             assert list(reader) == payloads
 
 
-def test_each_engine_frames_alike(engine: str, tmp_path: Path) -> None:
-    values = [b"", b"x", bytes(range(256)) * 9]
-    with tfr.RecordWriter(tmp_path / "a") as writer:
-        for value in values:
-            writer.write(value)
-    assert (tmp_path / "a").read_bytes() == framed(*values)
-    assert list(tfr.RecordReader(tmp_path / "a")) == values
-
-
 def test_each_record_is_a_copy(engine: str, tmp_path: Path) -> None:
     values = [bytes([i]) * 1000 for i in range(200)]
     path = written(tmp_path / "a", values * 40)  # more than a block

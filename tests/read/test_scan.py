@@ -34,20 +34,6 @@ def two(tmp_path: Path) -> list[Path]:
     return [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]
 
 
-def test_a_later_file_may_have_more_columns(two: list[Path]) -> None:
-    with tfr.open_reader(two) as reader:
-        assert reader.schema.equals(tfr.read_table(two).schema)
-        assert reader.read_all().to_pydict() == {"n": [1, 2, 3], "extra": [None, None, "x"]}
-
-
-def test_a_file_with_other_types_is_named(tmp_path: Path) -> None:
-    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a.tfrecord")
-    tfr.write_tfrecord({"n": ["x"]}, tmp_path / "b.tfrecord")
-    with pytest.raises(tfr.errors.SchemaError, match="its type is int64 in") as caught:
-        tfr.read_table([tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"])
-    assert (caught.value.path, caught.value.feature) == (str(tmp_path / "b.tfrecord"), "n")
-
-
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_a_scan_refuses_a_later_file_with_more_columns(two: list[Path], threads: int) -> None:
     first = scan_of(two[:1], threads=threads)

@@ -150,15 +150,6 @@ def test_rows_after_a_filter_have_their_origin(numbers: Path) -> None:
             reader.origins.locate(4)
 
 
-def test_a_reader_is_consumed_once(numbers: Path) -> None:
-    with opened(query(numbers).filter(f("n") > 3)) as reader:
-        assert pa.table(reader)["n"].to_pylist() == [4, 5]
-        with pytest.raises(ValueError, match="has been consumed"):
-            list(reader)
-    with pytest.raises(ValueError, match="is closed"):
-        next(reader)
-
-
 def test_a_file_object_is_refused(numbers: Path) -> None:
     with numbers.open("rb") as file, pytest.raises(TypeError, match="takes paths of files"):
         query(file).select(["n"])
