@@ -1,9 +1,16 @@
-"""A folder on disk or in memory, as a fixture for tests that resolve paths."""
+"""Folders: what is in one, and one on disk or in memory as a fixture for tests that resolve paths."""
+
+from pathlib import Path
 
 import fsspec
 import pytest
 
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """The bytes of each file below a folder, by its path there."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 class FolderTree:

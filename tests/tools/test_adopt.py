@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from folder_trees import content
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.cli import tfr as group
@@ -40,10 +41,6 @@ def spark_tree(
     (root / "_SUCCESS").touch()
     (root / "_temporary/0").mkdir(parents=True)
     shutil.copy(path, root / "_temporary/0" / path.name)
-
-
-def content(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 values = st.lists(st.one_of(st.none(), st.integers(-3, 3)), max_size=5)

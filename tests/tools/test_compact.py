@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from appending_writer import appenders
+from folder_trees import content
 from rounds import COMPLETE, each_step, rounds
 from servers import Bucket
 from stopped_steps import stopping
@@ -30,10 +31,6 @@ from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools.leftovers import clean
 
 NOW = timedelta(0)
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def named(folder: Path) -> list[str]:

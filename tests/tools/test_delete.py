@@ -22,16 +22,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from folder_trees import content
 from rounds import COMPLETE, IN_A_BUCKET, each_step, rounds
 from servers import Bucket
 from stopped_steps import stopping
 from tfrecord_io.cli import tfr as group
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def payloads(path: Any) -> list[bytes]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tfrecord_io as tfr
+from forked import interpreter
 from rounds import rounds
 from transfers import convert_flat
 
@@ -197,5 +197,5 @@ def test_a_full_disk_is_an_error_of_the_target(tmp_path: Path) -> None:
         else:
             raise SystemExit("no error")
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    subprocess.run([*interpreter(), "-c", textwrap.dedent(code)], check=True)
     assert os.listdir(tmp_path) == [source.name]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import tfrecord_io as tfr
+from folder_trees import content
 from rounds import rounds
 from servers import Bucket
 from transfers import convert_flat
@@ -49,17 +50,13 @@ HOSTILE = [
 ]
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
 def test_a_folder_of_images_and_back(tmp_path: Path) -> None:
     for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
         (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 3), hash(name) % 255).save(tmp_path / "photos" / name)
     tfr.convert(tmp_path / "photos", tmp_path / "a.tfrecord")
     report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / "again", files="images")
-    before, after = contents(tmp_path / "photos"), contents(tmp_path / "again")
+    before, after = content(tmp_path / "photos"), content(tmp_path / "again")
     table = after.pop("metadata.csv").decode()
     assert after == before
     assert report.bytes == sum(map(len, before.values()))
@@ -98,16 +95,16 @@ def test_no_name_writes_outside(tmp_path_factory: pytest.TempPathFactory, name: 
     try:
         tfr.formats.write_image_folder(folder / "a.tfrecord", folder / "out", table=None)
     except tfr.errors.EncodeError:
-        assert contents(folder).keys() == {"a.tfrecord"}
+        assert content(folder).keys() == {"a.tfrecord"}
     else:
-        assert contents(folder).keys() == {"a.tfrecord", f"out/{name}"}
+        assert content(folder).keys() == {"a.tfrecord", f"out/{name}"}
 
 
 def test_names_in_all_scripts_are_accepted(tmp_path: Path) -> None:
     names = ["at\u202f3.05.png", "a\u3000b.png", "\U0001f469\u200d\U0001f4bb.png", "\u0646\u200c\u0645.png"]
     tfr.write_tfrecord({"image/encoded": [b"a"] * 4, "image/filename": names}, tmp_path / "a.tfrecord")
     tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", table=None)
-    assert contents(tmp_path / "out").keys() == set(names)
+    assert content(tmp_path / "out").keys() == set(names)
     tfr.write_tfrecord({"image/encoded": [b"a"], "image/filename": ["a\u202eb"]}, tmp_path / "b.tfrecord")
     with pytest.raises(tfr.errors.EncodeError, match=r"U\+202E, which changes the direction of text"):
         tfr.formats.write_image_folder(tmp_path / "b.tfrecord", tmp_path / "none")
@@ -220,14 +217,14 @@ def test_a_folder_of_files_and_back(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, "in")
         folder.mkdir()
-        for name, content in files.items():
-            (folder / f"{name}.bin").write_bytes(content)
+        for name, data in files.items():
+            (folder / f"{name}.bin").write_bytes(data)
         overrides = {"file/encoded": "binary"}
         tfr.write_tfrecord(tfr.formats.open_file_folder(folder), Path(temporary, "a.tfrecord"))
         report = tfr.formats.write_file_folder(
             tfr.dataset(f"{temporary}/a.tfrecord", schema_overrides=overrides), Path(temporary, "out"), table=None
         )
-        assert contents(Path(temporary, "out")) == contents(folder)
+        assert content(Path(temporary, "out")) == content(folder)
         assert (report.records, report.bytes) == (len(files), sum(map(len, files.values())))
 
 
@@ -247,7 +244,7 @@ def test_files_of_any_column(tmp_path: Path) -> None:
     convert_flat(
         tmp_path / "a.tfrecord", tmp_path / "named", files="picture", target_options={"filename": "key"}, **keywords
     )
-    assert contents(tmp_path / "named")["4/é"] == b"\xff"
+    assert content(tmp_path / "named")["4/é"] == b"\xff"
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="columns of bytes: sound, picture"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", files="all")
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="no such column"):
@@ -269,7 +266,7 @@ def test_files_of_any_column(tmp_path: Path) -> None:
     tfr.formats.write_file_folder(
         tmp_path / "a.tfrecord", tmp_path / "again", file="sound", filename="key", columns=["n"]
     )
-    assert contents(tmp_path / "again")["0/é"] == HEADS[".wav"]
+    assert content(tmp_path / "again")["0/é"] == HEADS[".wav"]
 
 
 def test_files_in_folders_of_classes_come_back_without_the_table(tmp_path: Path) -> None:

@@ -5,10 +5,8 @@ import io
 import json
 import pickle
 import sqlite3
-import struct
 from pathlib import Path
 
-import crc32c
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
@@ -18,21 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from records import framed
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.foreign_files import SIGNS, looks_like
 from tfrecord_io.storage.paths.file_names import fence_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.open_stream import open_source
-
-
-def frame(payload):
-    def masked(data):
-        crc = crc32c.crc32c(data)
-        return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
-
-    length = struct.pack("<Q", len(payload))
-    return length + masked(length) + payload + masked(payload)
 
 
 def read(path, compression="infer"):
@@ -50,7 +40,7 @@ def compressed(data, name):
     return b"".join([*compressor.compress(data), *compressor.flush()])
 
 
-PLAIN = b"".join(frame(bytes([i]) * i * 7) for i in range(100))
+PLAIN = b"".join(framed(bytes([i]) * i * 7) for i in range(100))
 CONTENTS = {None: PLAIN, **{name: compressed(PLAIN, name) for name in CODECS.names()}}
 
 
@@ -197,7 +187,9 @@ def test_formats_detected_by_head(head, name):
 def test_damaged_tfrecord_files_are_not_taken_for_other_formats():
     for seed in range(200):
         rng = np.random.default_rng(seed)
-        head = bytearray(frame(b"\n\x10\n\x0e\n\x05label\x12\x05\x1a\x03\n\x01" + rng.bytes(int(rng.integers(1, 400)))))
+        head = bytearray(
+            framed(b"\n\x10\n\x0e\n\x05label\x12\x05\x1a\x03\n\x01" + rng.bytes(int(rng.integers(1, 400))))
+        )
         head[int(rng.integers(12))] ^= 1 << int(rng.integers(8))
         assert looks_like(bytes(head)) is None, seed
 
@@ -213,9 +205,9 @@ def test_a_file_that_is_replaced_before_it_is_opened_is_read_whole(tmp_path, siz
     """Its size is that of the open file, not of the one that had the name earlier."""
     path, new = tmp_path / "a", tmp_path / "b"
     form = gzip.compress if compress else bytes
-    path.write_bytes(form(frame(bytes(1000))))
+    path.write_bytes(form(framed(bytes(1000))))
     (source,) = resolve_inputs(path)
-    new.write_bytes(form(frame(bytes(size))))
+    new.write_bytes(form(framed(bytes(size))))
     new.rename(path)
     stream = open_source(source)
     buffer = bytearray(200_000)
@@ -223,4 +215,4 @@ def test_a_file_that_is_replaced_before_it_is_opened_is_read_whole(tmp_path, siz
     while n := stream.readinto(memoryview(buffer)[done:]):
         done += n
     stream.close()
-    assert bytes(buffer[:done]) == frame(bytes(size))
+    assert bytes(buffer[:done]) == framed(bytes(size))

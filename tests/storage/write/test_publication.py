@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from folder_trees import content
 from forked import interpreter
 from reading import read_by
 from tfrecord_io.options import StorageOptions
@@ -33,10 +34,6 @@ def table(value: int, rows: int = 60) -> pa.Table:
 
 def values(path: Any) -> set[int]:
     return {n - 1000 for n in tfr.read_table(tfr.dataset(path, threads=1))["n"].to_pylist()}
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in folder.iterdir()}
 
 
 @pytest.fixture
