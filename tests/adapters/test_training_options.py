@@ -169,6 +169,37 @@ def test_what_batches_by_number_are_not_possible_with(data: tfr.Dataset) -> None
         data.to_grain(batch_size=3, pack={"t": 16})[99]
 
 
+@pytest.mark.parametrize("column", ["number", "text", "tensor", "nested", "absent"])
+@pytest.mark.parametrize("option", ["bucket_by", "pack", "pad_to"])
+def test_columns_that_are_no_lists_are_refused_at_once(tmp_path: Path, option: str, column: str) -> None:
+    columns = {"number": [1], "text": ["a"], "tensor": np.zeros((1, 2), "float32"), "nested": [[[1], [2, 3]]]}
+    tfr.write_tfrecord({name: columns[name] for name in columns if name == column} or {"other": [1]}, tmp_path / "a")
+    data = tfr.dataset(tmp_path / "a")
+    keywords: dict[str, Any] = {
+        "bucket_by": {"bucket_by": column, "bucket_sizes": [4], "batch_size": 2},
+        "pack": {"pack": {column: 4}, "batch_size": 2},
+        "pad_to": {"pad_to": {column: 4}},
+    }[option]
+    with pytest.raises(tfr.errors.SchemaError) as expected:
+        data.iter_arrays(**{"batch_size": 2, **keywords})
+    with pytest.raises(type(expected.value)) as raised:
+        data.to_grain(**keywords)
+    assert str(raised.value).partition(";")[0] == str(expected.value).partition(";")[0]
+
+
+@pytest.mark.parametrize("arrangement", ["bucket_by", "pack"])
+def test_lists_of_structs_make_batches_by_number(tmp_path: Path, arrangement: str) -> None:
+    rows = [{"t": [n] * (n % 5), "u": [n] * (n % 3)} for n in range(20)]
+    tfr.write_tfrecord({"s": rows}, tmp_path / "a")
+    data = tfr.dataset(tmp_path / "a")
+    keywords = {
+        "bucket_by": {"bucket_by": ["s/u", "s/t"], "bucket_sizes": [2, 4]},
+        "pack": {"pack": {"s/u": 8, "s/t": 8}},
+    }[arrangement]
+    source = data.to_grain(batch_size=3, **keywords)
+    same([source[i] for i in range(len(source))], list(data.iter_arrays(batch_size=3, **keywords)))
+
+
 @pytest.fixture(scope="module", params=["mixture", "balanced", "windows", "mixture of windows"])
 def derived(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Any:
     folder = tmp_path_factory.mktemp("derived")

@@ -169,6 +169,7 @@ class ArraysByNumber:
 
     def __init__(self, rows: Lookup, options: RepresentationOptions, lengths: dict[str, int] | None = None) -> None:
         self.rows, self._options, self._lengths = rows, options, lengths
+        self._representation = TableRepresentation(rows.schema, options, complete=False, lengths=lengths)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -176,10 +177,6 @@ class ArraysByNumber:
     def describe(self) -> str:
         """For display."""
         return self.rows.describe()
-
-    @cached_property
-    def _representation(self) -> TableRepresentation:
-        return TableRepresentation(self.rows.schema, self._options, complete=False, lengths=self._lengths)
 
     @cached_property
     def _scalars(self) -> list[tuple[str, type[np.generic] | None]] | None:
@@ -223,8 +220,8 @@ class ArraysByNumber:
             raise self.rows.row_error(fault.at(int(numbers[fault.row]))) from fault.__cause__
         return slice_columns(columns, 0, len(table), form)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in ("rows", "_options", "_lengths")}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ArraysByNumber, (self.rows, self._options, self._lengths)
 
 
 def row_options(options: ReadOptions, **representation: Any) -> RepresentationOptions:

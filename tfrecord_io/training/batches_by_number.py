@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.arrays.rows_by_number import OF_ROWS, ArraysByNumber, row_numbers, row_options
+from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions
@@ -37,7 +39,9 @@ class BatchesByNumber:
     def __init__(self, source: RowSource, options: IterOptions) -> None:
         self._description, lookup = source.describe(), source.lookup()
         self._rows = ArraysByNumber(lookup, options, source.pruned().list_lengths(options))
-        of_rows = lookup.measured(options.arranging, partial(list_lengths_of, options=options))
+        parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
+        deciding = [name for name, leaves in parts.items() if any(leaf.name in options.arranging for leaf in leaves)]
+        of_rows = lookup.measured(deciding, partial(list_lengths_of, options=options))
         order = np.arange(len(of_rows))
         if options.seed is not None:
             bits = np.random.PCG64(np.random.SeedSequence([options.seed, _ORDER]))
