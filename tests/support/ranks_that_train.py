@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -50,47 +51,63 @@ def of_torch(data: str) -> Cases:
 
 def of_lightning(data: str) -> Cases:
     import lightning
+    from lightning.pytorch.callbacks import ModelCheckpoint
+    from torchdata.stateful_dataloader import StatefulDataLoader
 
     warnings.filterwarnings("ignore", module="lightning")
+    page = Path(__file__).parents[2] / "docs" / "howto" / "distributed.md"
+    (code,) = re.findall(r"^class Positions.*?(?=^class)", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"lightning": lightning, "dist": torch.distributed}
+    exec(code, names)
 
     class Model(lightning.LightningModule):
         def __init__(self) -> None:
             super().__init__()
-            self.layer, self.ids = torch.nn.Linear(1, 1), []  # type: ignore[var-annotated]
-
-        def on_train_epoch_start(self) -> None:
-            self.ids.append([])
+            self.layer, self.ids = torch.nn.Linear(1, 1), [[] for _ in range(EPOCHS)]  # type: ignore[var-annotated]
 
         def training_step(self, batch: Any, _: int) -> Any:
-            self.ids[-1] += batch["x"].tolist()
+            self.ids[self.current_epoch] += batch["x"].tolist()
             return self.layer(batch["x"][:, None].float()).mean()
 
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=0.0)
 
-    def used(workers: int, stream: Any) -> list[list[int]]:
-        model = Model()
-        trainer = lightning.Trainer(
+    def trainer(*callbacks: Any, max_steps: int = -1) -> Any:
+        return lightning.Trainer(
             accelerator="cpu",
             devices=int(os.environ["WORLD_SIZE"]),
             strategy="ddp",
             max_epochs=EPOCHS,
+            max_steps=max_steps,
+            callbacks=list(callbacks),
             logger=False,
-            enable_checkpointing=False,
+            enable_checkpointing=max_steps > 0,
             enable_progress_bar=False,
             enable_model_summary=False,
         )
-        trainer.fit(model, loader(stream, workers, None))
+
+    def used(workers: int, stream: Any) -> list[list[int]]:
+        model = Model()
+        trainer().fit(model, loader(stream, workers, None))
+        ids: list[list[int]] = model.ids
+        return ids
+
+    def resumed(workers: int, stream: Any) -> list[list[int]]:
+        model, steps, positions = Model(), len(stream) + 2, names["Positions"]()
+        saved = ModelCheckpoint("saved", every_n_train_steps=steps, save_top_k=-1)
+        for callbacks, max_steps in (([saved, positions], steps), ([positions], -1)):
+            context = {"multiprocessing_context": "fork"} if workers else {}
+            rows = StatefulDataLoader(stream, batch_size=None, num_workers=workers, **context)
+            checkpoint = saved.best_model_path or None
+            trainer(*callbacks, max_steps=max_steps).fit(model, rows, ckpt_path=checkpoint, weights_only=False)
         ids: list[list[int]] = model.ids
         return ids
 
     for uneven in ("drop", "pad"):
         for workers in (0, 2):
-            yield (
-                f"{uneven}-{workers}",
-                stream_of(data, batch_size=5, uneven=uneven, workers=workers),
-                partial(used, workers),
-            )
+            for use in (used, resumed) if uneven == "drop" else (used,):
+                stream = stream_of(data, batch_size=5, uneven=uneven, workers=workers)
+                yield f"{uneven}-{workers}-{use.__name__}", stream, partial(use, workers)
 
 
 def of_accelerate(data: str) -> Cases:
