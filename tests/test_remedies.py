@@ -23,7 +23,8 @@ from messages import ALL_KEYWORDS, KEYWORDS, foreign_keywords, mentions, message
 from records import example, int64s, written
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.cli.command_group import option_names
-from tfrecord_io.remedies import Caller, Keyword, Message, address, say
+from tfrecord_io.errors import warn
+from tfrecord_io.remedies import Caller, Keyword, Message, address, addressed_to, say
 
 # ---- the rule
 
@@ -90,6 +91,17 @@ def test_errors_keep_what_they_are() -> None:
         before = error.args, str(error)
         address(error, only())
         assert (error.args, str(error)) == before
+
+
+def test_warnings_are_addressed_to_the_calls_that_run() -> None:
+    text = say('{float64="raw"} keeps it') | say("pass {limit=}", limit=5) | say("{float64='round'} rounds it")
+    with (
+        addressed_to(only("size", "float64")),
+        addressed_to(Caller(names={"limit": "size"}, without=frozenset({'float64="raw"'}))),
+        pytest.warns(UserWarning, match="odd") as caught,
+    ):
+        warn("odd" & text, UserWarning)
+    assert str(caught[0].message) == "odd; pass size=5, or float64='round' rounds it"
 
 
 def test_renamed_keywords_are_those_of_the_outer_call() -> None:

@@ -11,7 +11,7 @@ from tfrecord_io.errors import within_message_limit
 from tfrecord_io.options import unknown_keyword
 from tfrecord_io.options.checked_options import WRITTEN
 from tfrecord_io.options.names_in_other_libraries import meant_keywords, of_dataset, too_many_arguments
-from tfrecord_io.remedies import Caller, address
+from tfrecord_io.remedies import Caller, address, addressed_to
 
 F = TypeVar("F", bound=Callable[..., Any])
 Moved = Callable[[], Mapping[str, str]]
@@ -55,11 +55,8 @@ def rename_keywords(names: Mapping[str, str]) -> Callable[[F], F]:
     def rename(function: F) -> F:
         @wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
-            try:
+            with addressed_to(Caller(names=names)):
                 return function(*args, **keywords)
-            except Exception as error:
-                address(error, Caller(names=names))
-                raise
 
         return call  # type: ignore[return-value]
 

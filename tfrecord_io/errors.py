@@ -28,7 +28,7 @@ import warnings
 from types import FrameType
 from typing import Any, Self
 
-from tfrecord_io.remedies import Clauses, Message, Speaker, clauses_of
+from tfrecord_io.remedies import Clauses, Message, Speaker, address_warning, clauses_of
 from tfrecord_io.remedies import say as say  # for modules that raise
 
 __all__ = [
@@ -346,7 +346,7 @@ def add_remark(error: BaseException, text: str) -> None:
 
 def warn(text: str, category: type[Warning]) -> None:
     """Warn at the line of the caller outside this package, at any depth of calls."""
-    warnings.warn(within_message_limit(text), category, stacklevel=_caller()[1])
+    warnings.warn(within_message_limit(address_warning(text)), category, stacklevel=_caller()[1])
 
 
 def caller_line() -> tuple[str, int]:

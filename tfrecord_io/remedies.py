@@ -12,7 +12,9 @@ with its words, without the alternatives that it does not have. Values and paths
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field
 from typing import Any, NamedTuple, Self
 
@@ -72,6 +74,7 @@ Speaker = Callable[[Keyword | Call], Part | None]
 class Caller:
     """A call in Python that has these keywords, all if it is None, without some; its names for some of them.
 
+    `without` has names of keywords, or ``name=value`` as `say` writes it, for one that does not take this value.
     `elsewhere` is how others are written, by name, with ``{}`` for the value.
     """
 
@@ -85,7 +88,7 @@ class Caller:
             return part
         part = part._replace(name=self.names.get(part.name, part.name))
         part = part.of_whole if "." in part.name else part
-        if part.name in self.without:
+        if part.name in self.without or f"{part.name}={part.value}" in self.without:
             return None
         if self.keywords is None or part.name in self.keywords:
             return part if self.keywords is None else part._replace(text=None)
@@ -207,6 +210,29 @@ def _flat(message: Message) -> list[Part]:
         for other, phrase in enumerate(clause):
             parts += [*(["; "] if number and not other else [", or "] if other else []), *phrase]
     return parts
+
+
+_SPEAKERS: ContextVar[tuple[Speaker, ...]] = ContextVar("_SPEAKERS", default=())
+
+
+@contextmanager
+def addressed_to(speaker: Speaker) -> Iterator[None]:
+    """Address the errors and the warnings of a block to a caller."""
+    before = _SPEAKERS.set((speaker, *_SPEAKERS.get()))
+    try:
+        yield
+    except Exception as error:
+        address(error, speaker)
+        raise
+    finally:
+        _SPEAKERS.reset(before)
+
+
+def address_warning(text: str) -> str:
+    """The text of a warning, addressed to the callers of the blocks that run."""
+    if isinstance(text, Message):
+        text.speakers = (*text.speakers, *_SPEAKERS.get())
+    return text
 
 
 def address(error: Exception, speaker: Speaker) -> None:

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.rows_by_number import OF_ROWS, ArraysByNumber, row_numbers, row_options
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
-from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.errors import say
 from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.remedies import Caller, Keyword, address
+from tfrecord_io.remedies import Caller, Keyword, addressed_to
 from tfrecord_io.training.batching import arranged, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.iterator import OF_FILES
@@ -70,11 +70,8 @@ class BatchesByNumber:
         ends = self._batches.ends
         for number in row_numbers(numbers, len(self)).tolist():
             rows = np.arange(int(ends[number - 1]) if number else 0, int(ends[number]))
-            try:
+            with addressed_to(Caller(without=frozenset({"ragged"}))):
                 arrays = self._rows.arrays(self._order[rows], self._batches.form(number, rows))
-            except SchemaError as error:
-                address(error, Caller(without=frozenset({"ragged"})))
-                raise
             yield arrays
 
 

@@ -180,6 +180,16 @@ def test_refusals(tmp_path: Path, data: Any, keywords: dict[str, Any], reason: s
         tfr.formats.write_tfds(data, tmp_path / "mine" / "1.0.0", **keywords)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("float64", [None, "error"])
+@pytest.mark.parametrize("value", [0.1, 1e300])
+def test_rounding_is_advised_of_in_words_that_can_be_followed(tmp_path: Path, float64: Any, value: float) -> None:
+    with pytest.raises((tfr.errors.PrecisionWarning, tfr.errors.EncodeError), match="float32") as caught:
+        tfr.formats.write_tfds({"x": [value]}, tmp_path / "mine" / "1.0.0", float64=float64)
+    assert "raw" not in str(caught.value)
+    assert ("round" in str(caught.value)) == (value == 0.1)
+
+
 def test_splits_have_the_same_features(tmp_path: Path) -> None:
     path = tmp_path / "mine" / "1.0.0"
     tfr.formats.write_tfds({"x": [1]}, path)

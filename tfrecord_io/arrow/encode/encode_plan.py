@@ -88,13 +88,12 @@ class Rounding:
             return
         named = [f"'{printable(name)}' ({count} values)" for name, count in self.counts.most_common(_NAMES_IN_WARNING)]
         text = ", ".join(named) + and_more(len(self.counts) - len(named), "column")
-        advice = say(
-            'a TFRecord has no float64: {float64="raw"} keeps the bits, {float64="round"} accepts the rounding silently'
-        )
+        advice = say('{float64="raw"} keeps the bits') | say('{float64="round"} accepts the rounding silently')
         if self._halves:
             warn(f"floats were rounded to the schema's float16 or to float32 in {text}", PrecisionWarning)
             return
-        warn(say("{}", f"float64 values were rounded to float32 in {text}") & advice, PrecisionWarning)
+        rounded = say("{}", f"float64 values were rounded to float32 in {text}")
+        warn(rounded & "a TFRecord has no float64" & advice, PrecisionWarning)
 
 
 @value_class
@@ -282,7 +281,10 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
     if changed.any():
         changed &= ~np.isnan(exact)
         if float64 == "error":
-            reason, advice = "float32 cannot hold a float64", say('{float64="raw"} keeps its bits, "round" rounds it')
+            reason, advice = (
+                "float32 cannot hold a float64",
+                say('{float64="raw"} keeps its bits') | say('{float64="round"} rounds it'),
+            )
             _refuse(changed, exact, rows, reason, advice)
         count = np.count_nonzero(_written(changed, rows))
         if count:

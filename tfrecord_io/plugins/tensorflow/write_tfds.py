@@ -23,6 +23,7 @@ from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns, with_labels
 from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.remedies import Caller, addressed_to
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.write.atomic import new_parent, open_output
@@ -32,6 +33,7 @@ from tfrecord_io.write.writer import WriteReport, write
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SPLIT = re.compile(r"\w[\w-]*")
+_OF_TFDS = Caller(without=frozenset({'float64="raw"'}))
 
 
 @check_keywords
@@ -132,7 +134,7 @@ def write_tfds(
     rows = _StoredColumns(columns, source)
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
     directory.check_features(columns, split)
-    with new_parent(target, options.storage):
+    with new_parent(target, options.storage), addressed_to(_OF_TFDS):
         report = write(pa.RecordBatchReader.from_batches(rows.schema, rows.batches()), target, options)
         directory.publish(columns, split, report, rows.statistics())
     return replace(report, path=directory.path, columns=tuple(source.schema.names))
