@@ -251,7 +251,7 @@ def test_a_description_of_very_many_files_is_read_in_one_pass(tmp_path: Path, mo
         return entry(self, name, **keywords)
 
     monkeypatch.setattr(LocalFileSystem, "entry", counted)
-    with pytest.raises(FileNotFoundError, match=f"mine-train.tfrecord-00000-of-{count}"):
+    with pytest.raises(FileNotFoundError, match=f"mine-train.tfrecord-000000-of-{count}"):
         tfr.read_table(tfr.dataset(tmp_path, split="train"))
     with pytest.raises(FileNotFoundError, match=f"mine-train.tfrecord-199990-of-{count}"):
         tfr.read_table(tfr.dataset(tmp_path, split="train[199990:]"))
@@ -265,7 +265,7 @@ def test_what_is_done_for_each_file_of_a_description_does_not_grow(tmp_path: Pat
         shards = {"name": "train", "shardLengths": ["1"] * count}
         document = {"name": "mine", "fileFormat": "tfrecord", "splits": [shards]}
         (tmp_path / "dataset_info.json").write_text(json.dumps(document))
-        file = tmp_path / f"mine-train.tfrecord-00000-of-{count:05d}"
+        file = tmp_path / f"mine-train.tfrecord-{0:0{max(5, len(str(count)))}}-of-{count:05d}"
         tfr.write_tfrecord({"x": [1]}, file)
 
         def reads() -> None:

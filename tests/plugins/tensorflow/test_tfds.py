@@ -240,3 +240,11 @@ def test_names_of_shards_follow_the_template(tmp_path: Path) -> None:
     (tmp_path / "dataset_info.json").write_text("{")
     with pytest.raises(tfr.errors.SchemaError):
         shard_lengths(tmp_path)
+
+
+@pytest.mark.parametrize(("count", "first"), [(99_999, "00000-of-99999"), (100_000, "000000-of-100000")])
+def test_indexes_of_shards_have_the_digits_of_their_number(tmp_path: Path, count: int, first: str) -> None:
+    splits = [{"name": "train", "shardLengths": ["1"] * count}]
+    (tmp_path / "dataset_info.json").write_text(json.dumps({"name": "d", "splits": splits}))
+    names = list(shard_lengths(tmp_path))
+    assert (names[0], len({len(name) for name in names})) == (f"d-train.tfrecord-{first}", 1)

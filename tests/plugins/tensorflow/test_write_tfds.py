@@ -173,6 +173,7 @@ def test_the_least_value_is_an_error_beside_missing_ones(tmp_path: Path, type_: 
         ({"x": [1]}, {"split": "../x"}, "the name of a split"),
         ({"x": [1]}, {"name": "../x"}, "is not a name of a dataset"),
         ({"x": [1]}, {"float64": "raw"}, "cannot be used"),
+        ({"x": [1]}, {"shards": 100_000}, "shards=100000: expected at most 99999"),
     ],
 )
 def test_refusals(tmp_path: Path, data: Any, keywords: dict[str, Any], reason: str) -> None:

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.checked_options import check_mode
+from tfrecord_io.options.checked_options import check_integer, check_mode
 from tfrecord_io.options.write import ExportOptions, WriteOptions
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
@@ -81,7 +81,7 @@ def write_tfds(
         Of the dataset; by default that of the directory above the version. If it is another one, that directory is a
         configuration.
     shards : int, default 1
-        The number of files.
+        The number of files, at most 99,999.
     images : sequence of str, or dict of str to {"RGB", "L", "RGBA", None}
         Columns of encoded images, which TFDS decodes to pixels of a mode. By default they have the channels of all
         images of the column; grey beside colour is colour. Pixels are uint16 if those of the PNGs are. The package
@@ -119,6 +119,7 @@ def write_tfds(
     options = WriteOptions.from_keywords({**keywords, "embed_schema": False, "compression": None})
     if options.float64 == "raw":
         raise ValueError(say("{float64='raw'} cannot be used: TFDS stores it as float32"))
+    check_integer("shards", shards, 1, 99_999)  # beyond, TFDS gives an index six digits
     directory = _Version(path, options.storage, name)
     if not _SPLIT.fullmatch(split) or split == "all":
         raise ValueError(say("{split=}: expected the name of a split, such as 'train'", split=split))

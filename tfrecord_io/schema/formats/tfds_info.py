@@ -71,18 +71,19 @@ def _split(document: Mapping[str, Any], split: Mapping[str, Any]) -> TfdsSplit:
 
 def _file_names(info: Mapping[str, Any], split: Mapping[str, Any], count: int) -> tuple[str, ...]:
     """The names of shards, as built by ShardedFileTemplate in core/naming.py; ValueError if they leave it."""
+    digits = max(5, len(str(count)))  # of both numbers
     values = {
         "DATASET": info["name"],
         "SPLIT": split["name"],
         "FILEFORMAT": info.get("fileFormat") or "tfrecord",
-        "NUM_SHARDS": f"{count:05d}",
-        "SHARD_X_OF_Y": f"{{SHARD_INDEX}}-of-{count:05d}",
+        "NUM_SHARDS": f"{count:0{digits}d}",
+        "SHARD_X_OF_Y": f"{{SHARD_INDEX}}-of-{count:0{digits}d}",
     }
     template = str(split.get("filepathTemplate") or FILE_NAME)
     for key, text in values.items():
         template = template.replace(f"{{{key}}}", text)
     parts = template.split("{SHARD_INDEX}")
-    names = tuple(f"{index:05d}".join(parts) for index in range(count))
+    names = tuple(f"{index:0{digits}d}".join(parts) for index in range(count))
     if names and (reason := leads_out(names[0])) is not None:  # the others differ in a number
         raise ValueError(f"the name of a file is '{printable(names[0], 100)}', and {reason}")
     return names
