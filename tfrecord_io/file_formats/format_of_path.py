@@ -15,7 +15,7 @@ from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, parse_shard
+from tfrecord_io.storage.paths.file_names import is_hidden, is_record_file, is_sidecar, parse_shard
 from tfrecord_io.storage.paths.manifest import Manifests
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import (
@@ -152,7 +152,7 @@ def _common_format(
     """The format of all sources. With `files`, a folder without TFRecord files is one of files."""
     if not paths:
         raise ValueError("no path was given")
-    found = [_format_of_source(path) or _format_of_files(path, storage, files, listings) for path in paths]
+    found = [format_of_source(path) or _format_of_files(path, storage, files, listings) for path in paths]
     for path, format in zip(paths, found, strict=True):
         if format is not found[0]:
             reason = f"'{printable(paths[0])}' is {found[0].title} and '{printable(path)}' is {format.title}"
@@ -170,7 +170,7 @@ def _format_of_name(path: str) -> Format | None:
     return format
 
 
-def _format_of_source(path: str) -> Format | None:
+def format_of_source(path: str) -> Format | None:
     """The format of a source by its name; of files of records, a number of a shard may follow their suffix."""
     format = _format_of_name(path)
     if format is None and (shard := parse_shard(without_query(path))) is not None and not shard.suffix:
@@ -192,7 +192,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     fs, name = locate(path, storage)
     entry = fs.entry(name)
     if entry is None:
-        matched = {_format_of_source(match.basename) for match in fs.glob(name)} if has_magic(fs, name) else set()
+        matched = {format_of_source(match.basename) for match in fs.glob(name)} if has_magic(fs, name) else set()
         return (matched.pop() if len(matched) == 1 else None) or TFRECORD
     if not entry.directory:
         return TFRECORD
@@ -219,14 +219,18 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
 def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
     """The format of the files of a folder that are not hidden; None if none is known.
 
+    Files of records may have sidecars, which need not be of a format: ``features.json``.
+
     Raises
     ------
     ValueError
         They are of several, of which one would be read without the others, such as ``metadata.json`` without the data.
     """
     found: dict[str, tuple[str, Format]] = {}
-    for name in names:
-        if not is_hidden(name) and (format := _format_of_name(name)) is not None:
+    known = [(name, format) for name in names if not is_hidden(name) and (format := format_of_source(name)) is not None]
+    has_records = any(format.copied for _, format in known)
+    for name, format in known:
+        if not (has_records and is_sidecar(name)):
             found.setdefault(str(format.plan or format.name), (name, format))
     if len(found) > 1:
         (name, format), (other_name, other), *_ = found.values()

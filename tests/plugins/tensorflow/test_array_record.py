@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -77,6 +78,32 @@ def test_shards_as_tfds_names_them(tmp_path: Path) -> None:
             assert list(records) == expected
     named_after_its_source = tfrecords(tmp_path / "c").rename(tmp_path / "a.csv-00000-of-00001")
     assert tfr.convert(named_after_its_source, tmp_path / "c.array_record").records == len(PAYLOADS)
+
+
+def test_a_folder_of_tfds_is_its_array_record_files(tmp_path: Path) -> None:
+    """The files that describe them are no rows, and say their types."""
+    folder = tmp_path / "mine" / "1.0.0"
+    tfr.formats.write_tfds({"x": pa.array(range(5), pa.int16())}, tmp_path / "tfrecord" / "mine" / "1.0.0", shards=2)
+    folder.mkdir(parents=True)
+    for file in (tmp_path / "tfrecord" / "mine" / "1.0.0").glob("[!_]*"):
+        if file.suffix == ".json":
+            file.rename(folder / file.name)
+        else:
+            tfr.convert(file, folder / file.name.replace("tfrecord", "array_record"), target_format="array_record")
+    for source in (folder, f"{folder}/", [folder]):
+        tfr.convert(source, tmp_path / "a.parquet", mode="overwrite")
+        assert pq.read_table(tmp_path / "a.parquet").equals(pa.table({"x": pa.array(range(5), pa.int16())}))
+        assert tfr.convert(source, tmp_path / "a.tfrecord", mode="overwrite").records == 5
+    write(folder / "mine-test.array_record-00000-of-00001", [b""])
+    with pytest.raises(ValueError, match=r"2 families of shards; name one: .*mine-test\.array_record") as caught:
+        tfr.convert(folder, tmp_path / "b.tfrecord")
+    assert "split=" not in str(caught.value)
+    (folder / "mine-test.array_record-00000-of-00001").unlink()
+    (folder / "mine-train.array_record-00001-of-00002").unlink()
+    with pytest.raises(FileNotFoundError, match="shard 1 of 2 is missing"):
+        tfr.convert(folder, tmp_path / "b.tfrecord")
+    options = {"allow_missing_shards": True}
+    assert 0 < tfr.convert(folder, tmp_path / "b.tfrecord", source_options=options).records < 5
 
 
 def test_groups_and_compressions(tmp_path: Path) -> None:

@@ -20,17 +20,20 @@ import numpy as np
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, printable, say
+from tfrecord_io.file_formats.format_of_path import format_of_source
 from tfrecord_io.lazy_dataset import dataset
 from tfrecord_io.options import MIB, FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer, datasets_in
+from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.read.sources import PieceStream, paths_of
-from tfrecord_io.remedies import Keyword, Written
-from tfrecord_io.storage.filesystem.locate import storage_for
-from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.remedies import Caller, Keyword, Written, addressed_to
+from tfrecord_io.storage.filesystem.locate import locate, storage_for
+from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
+from tfrecord_io.storage.paths.resolve import check_complete, check_single_family, resolve_inputs
 from tfrecord_io.storage.read.file_object import RawFile
-from tfrecord_io.storage.read.source import Origin, Source, total
+from tfrecord_io.storage.read.source import Origin, Source, source_of, total
 from tfrecord_io.storage.write.atomic import is_local
 from tfrecord_io.typing import FileMode, Path
 from tfrecord_io.write.frame_sink import FrameSink, Piece
@@ -58,7 +61,7 @@ def _module() -> ModuleType:
 def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source], dict[str, Any]]:
     """The records of ArrayRecord files as those of one TFRecord file, and the keywords with which it is to be read."""
     options = ReadOptions.from_keywords(keywords)
-    sources = resolve_inputs(paths, options.storage, allow_missing_shards=options.allow_missing_shards)
+    sources = _sources(paths, options)
     rows = ArrayRecordFiles(sources, options)
     changed = {
         "compression": None,
@@ -68,6 +71,31 @@ def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source
     }
     _module()
     return [Source(sources[0].path, None, False, origin=rows, derived=rows)], {**keywords, **changed}
+
+
+def _sources(paths: Any, options: ReadOptions) -> list[Source]:
+    """The files that paths mean; of a folder those whose names are of ArrayRecord files, if there are any."""
+    if isinstance(paths, list):
+        paths = [each for path in paths for each in _in_folder(path, options) or [path]]
+    else:
+        paths = _in_folder(paths, options) or paths
+    return resolve_inputs(paths, options.storage, allow_missing_shards=options.allow_missing_shards)
+
+
+def _in_folder(path: Any, options: ReadOptions) -> list[Source]:
+    if not isinstance(path, str):
+        return []
+    fs, name = locate(path, options.storage)
+    folder = fs.entry(name)
+    if folder is None or not folder.directory:
+        return []
+    names = (each for each in fs.listing(folder.name) if not each.directory and not is_hidden(each.basename))
+    files = [each for each in names if format_of_source(each.basename) is ARRAY_RECORD]
+    with addressed_to(Caller(without=frozenset({"split"}))):  # which is of TFRecord files
+        check_single_family(fs, files, path)
+    if not options.allow_missing_shards:
+        check_complete(fs, files)
+    return [source_of(fs, each) for each in sorted(files, key=lambda each: natural_key(each.name))]
 
 
 class ArrayRecordFiles:
