@@ -102,6 +102,14 @@ def test_values_of_other_kinds_are_no_keys(tmp_path: Path, keys: Any, others: An
         tfr.join(tmp_path / "a.tfrecord", {"k": others, "n": [1, 2]}, on="k")
 
 
+@pytest.mark.parametrize("beyond", [2**64, 2**63, 2**40, "x", 1.5, np.uint64(2**63)])
+def test_rows_of_keys_that_no_record_can_have_can_be_left_out(tmp_path: Path, beyond: Any) -> None:
+    """Converting the column to the type of the records fails for these, too."""
+    tfr.write_tfrecord({"k": pa.array([1, 2], pa.int32())}, tmp_path / "a.tfrecord")
+    with pytest.raises((tfr.errors.EncodeError, tfr.errors.FeatureTypeError), match=r"'k': .*leave out the rows"):
+        tfr.join(tmp_path / "a.tfrecord", {"k": [beyond], "n": [1]}, on="k")
+
+
 def test_a_time_of_day_is_no_date(tmp_path: Path) -> None:
     tfr.write_tfrecord({"k": pa.array([1, 2, None], pa.date32())}, tmp_path / "a.tfrecord")
     for hours, joined in [([48, 24, None], [1, 0, None]), ([48, 29, None], None)]:

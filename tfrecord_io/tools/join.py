@@ -14,11 +14,14 @@ from tfrecord_io.api import open_reader
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, SchemaError, say
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, say
 from tfrecord_io.options import ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.remedies import Message
 from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike, TableLike
+
+_OF_NO_RECORD = "leave out the rows of the table whose keys no record can have"
 
 
 @check_keywords
@@ -77,8 +80,13 @@ def join(
     """
     keywords = locals()
     names = check_names("on", on)
-    added_rows = with_plain_layout(open_input(table))
-    right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()
+    try:
+        added_rows = with_plain_layout(open_input(table))
+        right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()
+    except EncodeError as error:
+        if error.feature in names:
+            error.advice = Message(error.remedies) | _OF_NO_RECORD if error.remedies else _OF_NO_RECORD
+        raise
     reader = open_reader(source, **ReadOptions.stated(join, keywords))
     try:
         _check_columns(reader.schema, right.schema, names)
@@ -165,7 +173,7 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
     if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
         raise FeatureTypeError(say("its type is {}, and {on=} needs a column of single values", type_), feature=name)
     reason = f"its type is {type_} in the records, and {column.type} in the table"
-    advice = "convert the column of the table"
+    advice = say("convert the column of the table") | _OF_NO_RECORD
     if _kind(column.type) != _kind(type_) and not pa.types.is_null(column.type):  # "02" is not 2
         raise FeatureTypeError(reason, feature=name, advice=advice)
     try:
