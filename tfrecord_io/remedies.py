@@ -28,7 +28,7 @@ class Keyword(NamedTuple):
     """A keyword of the caller; `value` is the source of its value, None if that is for the caller to choose.
 
     `text` is how it is written where another call or an option takes it. ``limits.features`` is a part of the keyword
-    `limits`, a `Limits`.
+    `limits`, a `Limits`; ``source_options.delimiter`` is one of the keyword `source_options`, a dict.
     """
 
     name: str
@@ -44,7 +44,8 @@ class Keyword(NamedTuple):
     def of_whole(self) -> Keyword:
         """The keyword that this is a part of."""
         name, _, part = self.name.partition(".")
-        return Keyword(name, f"tfr.Limits({part}={self.value or '…'})")
+        value = self.value or "…"
+        return Keyword(name, f"tfr.Limits({part}={value})" if name == "limits" else f"{{{part!r}: {value}}}")
 
 
 class Call(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -187,3 +188,20 @@ def test_a_schema_decides_where_embedded_schemas_have_no_common_type(tmp_path: P
     assert tfr.read_table(tmp_path / "out.tfrecord").to_pydict() == {"id": [1, 2], "v": [1.0, 1.5]}
     tfr.convert(sources, tmp_path / "out.parquet", schema={"id": "int64"})
     assert pq.read_table(tmp_path / "out.parquet").to_pydict() == {"id": [1, 2]}
+
+
+@pytest.mark.parametrize(("source", "side"), [("a.csv", "source_options"), ("a.tfrecord", "target_options")])
+def test_an_option_of_one_side_is_named_as_that(tmp_path: Path, source: str, side: str) -> None:
+    """Not as an option of the other side, whose format does not have it."""
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+    target = tmp_path / ("b.tfrecord" if source == "a.csv" else "b.csv")
+    with pytest.raises(ValueError, match=rf"^{side}=\{{'delimiter': 'ab'\}}: expected one ASCII character") as caught:
+        tfr.convert(tmp_path / source, target, **{side: {"delimiter": "ab"}})
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_advice_about_a_source_names_no_option_of_the_target(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1\n")
+    with pytest.raises(tfr.errors.DecodeError, match=r"the delimiter, which source_options=\{'delimiter': …\} changes"):
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")

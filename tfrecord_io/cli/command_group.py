@@ -105,7 +105,7 @@ def option_names(command: click.Command) -> Speaker:
     def word(part: Keyword | Call) -> str | None:
         if isinstance(part, Call):
             return part.command
-        option = options.get(part.name.replace("limits.", "max_"))
+        option = options.get(part.name.replace("limits.", "max_").rpartition(".")[2])
         return None if option is None else _written(option, part.value)
 
     return word

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import paths_of
 from tfrecord_io.registry import listed
-from tfrecord_io.remedies import Keyword
+from tfrecord_io.remedies import Call, Keyword, addressed_to
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import Entry
@@ -71,6 +72,23 @@ def _options() -> dict[str, str]:
         for name in {name for row in FORMATS for name in getattr(row, role)}:
             sides.setdefault(name, []).append(f"{side}_options={{{{{name!r}: {{0}}}}}}")
     return {name: " or ".join(each) for name, each in sides.items()}
+
+
+@value_class
+class _Side:
+    """A caller who says which side a keyword is an option of, by its name; it can be pickled, as errors are."""
+
+    names: Mapping[str, str]
+
+    def __call__(self, part: Keyword | Call) -> Keyword | Call:
+        return part if isinstance(part, Call) else part._replace(name=self.names.get(part.name, part.name))
+
+    @classmethod
+    def of(cls, reads: Format, writes: Format) -> _Side:
+        """Of the options that one of two formats has."""
+        names = {name: f"source_options.{name}" for name in reads.reads - writes.writes}
+        names |= {name: f"target_options.{name}" for name in writes.writes - reads.reads}
+        return cls({name: names[name] for name in names.keys() - inspect.signature(convert).parameters.keys()})
 
 
 @partial(check_keywords, moved=_options)
@@ -265,51 +283,58 @@ def convert_given(
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     listings: dict[str, list[Entry]] = {}
     reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
-    sides.check(given, reads, writes)
-    sides = sides.stated(beside_datasets=has_datasets)
-    everything = {**given, **sides.source_options, **sides.target_options}
-    is_added = everything.get("mode") == "append"  # the schema of the dataset is compared
-    if reads.copied and writes is TFRECORD and columns is None and not is_added and not _PARSING & everything.keys():
-        given["record_type"] = "bytes"
-    stated = {**given, "source_format": source_format, "columns": columns}
-    settings = _settings(reads, writes, sides, stated) if resume else {}
-    _check(given, reads, paths[0], writes, name)
-    reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
-    writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
-    if columns is not None:
-        reading["columns"] = columns
-    if reads.plan and listings:
-        reading["listings"] = listings
-    if writes is not TFRECORD:
-        inputs, reading = _records(reads, parts if has_datasets else paths, read_from, reading)
-        if is_apart:
-            inputs, reading = plan_scan(inputs, ReadOptions.from_keywords(reading)).close(), {}
-        keywords = {**writes.named, **reading, **writing, **both.target.keywords}
-        if files is not None and files not in FOLDERS:
-            keywords["file"] = files
-        if writes.write is None:
-            return write_table_file(inputs, target, writes, keywords)
-        report: WriteReport = load(writes.write)(inputs, target, **keywords)
-        return report
-    reading.pop("compression", None)  # that of the target: a source shows its own
-    progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
-    embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
-    options = WriteOptions.from_keywords({**write_to.keywords, **writing})
-    options = replace(options, any_suffix=target_format is not None)
-    named = source_format is not None
-    if resume:
-        files_of: TableSource | RecordFiles
-        if reads.records:
-            inputs, reading = _records(reads, paths, read_from, reading)
-            files_of = RecordFiles(plan_scan(inputs, ReadOptions.from_keywords(reading)).close())
-            check_outside(paths, read_from, target, write_to, files_of.sources)
-        else:
-            files_of = _planned(reads, paths, read_from, named, reading)
-        return convert_by_file(files_of, target, options, settings, progress, embedded)
-    with open_format(reads, parts if has_datasets else paths, read_from, named=named, **reading) as rows:
-        if isinstance(rows, Reader):
-            check_outside(paths, read_from, target, write_to, rows._scan.sources)
-        return write(embedded(rows), target, options)
+    with addressed_to(_Side.of(reads, writes)):
+        sides.check(given, reads, writes)
+        sides = sides.stated(beside_datasets=has_datasets)
+        everything = {**given, **sides.source_options, **sides.target_options}
+        is_added = everything.get("mode") == "append"  # the schema of the dataset is compared
+        if (
+            reads.copied
+            and writes is TFRECORD
+            and columns is None
+            and not is_added
+            and not _PARSING & everything.keys()
+        ):
+            given["record_type"] = "bytes"
+        stated = {**given, "source_format": source_format, "columns": columns}
+        settings = _settings(reads, writes, sides, stated) if resume else {}
+        _check(given, reads, paths[0], writes, name)
+        reading = {**{key: given[key] for key in given if key in reads.reads}, **sides.source_options}
+        writing = {**{key: given[key] for key in given if key in writes.writes}, **sides.target_options}
+        if columns is not None:
+            reading["columns"] = columns
+        if reads.plan and listings:
+            reading["listings"] = listings
+        if writes is not TFRECORD:
+            inputs, reading = _records(reads, parts if has_datasets else paths, read_from, reading)
+            if is_apart:
+                inputs, reading = plan_scan(inputs, ReadOptions.from_keywords(reading)).close(), {}
+            keywords = {**writes.named, **reading, **writing, **both.target.keywords}
+            if files is not None and files not in FOLDERS:
+                keywords["file"] = files
+            if writes.write is None:
+                return write_table_file(inputs, target, writes, keywords)
+            report: WriteReport = load(writes.write)(inputs, target, **keywords)
+            return report
+        reading.pop("compression", None)  # that of the target: a source shows its own
+        progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
+        embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
+        options = WriteOptions.from_keywords({**write_to.keywords, **writing})
+        options = replace(options, any_suffix=target_format is not None)
+        named = source_format is not None
+        if resume:
+            files_of: TableSource | RecordFiles
+            if reads.records:
+                inputs, reading = _records(reads, paths, read_from, reading)
+                files_of = RecordFiles(plan_scan(inputs, ReadOptions.from_keywords(reading)).close())
+                check_outside(paths, read_from, target, write_to, files_of.sources)
+            else:
+                files_of = _planned(reads, paths, read_from, named, reading)
+            return convert_by_file(files_of, target, options, settings, progress, embedded)
+        with open_format(reads, parts if has_datasets else paths, read_from, named=named, **reading) as rows:
+            if isinstance(rows, Reader):
+                check_outside(paths, read_from, target, write_to, rows._scan.sources)
+            return write(embedded(rows), target, options)
 
 
 @contextmanager
