@@ -6,12 +6,13 @@ import io
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from records import written
-from tfrecord_io import Limits, RecordReader, RecordWriter, dataset, write_tfrecord
+from tfrecord_io import Limits, RecordReader, RecordWriter, dataset, formats, write_tfrecord
 from tfrecord_io.errors import (
     CorruptRecordError,
     DamagedDataWarning,
@@ -152,6 +153,31 @@ def test_index_that_does_not_match_is_skipped_or_an_error_if_it_was_named(tmp_pa
 def test_shard_lengths_of_tfds_are_used(data: Path) -> None:
     folder = data / "tfds" / "everything"
     assert count(folder) == count(folder, check_crc=True)
+
+
+@pytest.mark.parametrize("dataset_of_tfds", ["everything", "splits", "episodes", "ours"])
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_shard_lengths_of_tfds_are_used_while_its_files_are_there(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset_of_tfds: str, is_relative: bool
+) -> None:
+    """Nothing is read for them; once a file is another one, it is."""
+    folder = tmp_path / "mine" / "1.0.0"
+    if dataset_of_tfds == "ours":
+        formats.write_tfds({"x": range(10)}, folder, shards=2)
+        (folder / "_MANIFEST-mine-train.json").unlink()
+    else:
+        shutil.copytree(data / "tfds" / dataset_of_tfds, folder)
+    monkeypatch.chdir(folder)
+    files = [Path(path.name) if is_relative else path for path in sorted(folder.glob("*train.tfrecord-*"))]
+    contents = [path.read_bytes() for path in files]
+    counts = [count(path, check_crc=True) for path in files]
+    for path, content in zip(files, contents, strict=True):
+        path.write_bytes(b"\xff" * len(content))
+    assert [count(path) for path in files] == counts
+    for path, content in zip(files, contents, strict=True):
+        path.write_bytes(content)
+    write_tfrecord({"x": range(100)}, files[0], mode="overwrite")
+    assert [count(path) for path in files] == [100, *counts[1:]]
 
 
 def test_damaged_shard_lengths_of_tfds_warn(data: Path, tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_a_last_file_that_changed_after_it_was_counted(tmp_path: Path, uneven: s
 def test_a_wrong_number_of_records_in_a_dataset_info(tmp_path: Path) -> None:
     for number, count in enumerate((13, 10)):
         tfr.write_tfrecord({"x": range(count)}, tmp_path / f"a-train.tfrecord-0000{number}-of-00002")
-    splits = [{"name": "train", "shardLengths": ["10", "10"], "numBytes": "1"}]
+    splits = [{"name": "train", "shardLengths": ["10", "10"]}]
     info = {"name": "a", "version": "1.0.0", "splits": splits, "fileFormat": "tfrecord"}
     (tmp_path / "dataset_info.json").write_text(json.dumps(info))
     batches = tfr.dataset(tmp_path / "a-train.tfrecord-*").iter_arrays(batch_size=4, worker=(0, 2), uneven="drop")

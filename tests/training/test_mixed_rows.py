@@ -111,7 +111,7 @@ def test_the_report_of_a_mixture_has_all_that_was_left_out_and_what_stopped_it(t
 
 def test_rows_that_go_on_by_a_wrong_number_of_records_are_an_error(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": range(13)}, tmp_path / "d-train.tfrecord-00000-of-00001")
-    split = {"name": "train", "shardLengths": ["10"], "numBytes": "1"}
+    split = {"name": "train", "shardLengths": ["10"]}
     info = {"name": "d", "version": "1.0.0", "splits": [split], "fileFormat": "tfrecord"}
     (tmp_path / "dataset_info.json").write_text(json.dumps(info))
     tfr.write_tfrecord({"n": range(100, 140)}, tmp_path / "other.tfrecord", write_index=True)

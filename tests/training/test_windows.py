@@ -517,7 +517,7 @@ def test_equal_parts_of_files_that_changed_are_errors(
 
 def test_windows_of_files_whose_number_of_records_is_stated_wrongly(tmp_path: Path) -> None:
     write_episodes(tmp_path / "d-train.tfrecord-00000-of-00001", [(n, 3) for n in range(13)])
-    split = {"name": "train", "shardLengths": ["10"], "numBytes": "1"}
+    split = {"name": "train", "shardLengths": ["10"]}
     info = {"name": "d", "version": "1.0.0", "splits": [split], "fileFormat": "tfrecord"}
     (tmp_path / "dataset_info.json").write_text(json.dumps(info))
     windowed = tfr.windows(tfr.dataset(tmp_path / "d-train.tfrecord-*"), length=2)

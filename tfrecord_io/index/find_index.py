@@ -6,7 +6,7 @@ import errno
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,9 +41,12 @@ from tfrecord_io.index.record_index import (
 )
 from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, FrameOptions, StorageOptions
-from tfrecord_io.schema.formats.tfds_info import INFO, shard_lengths
+from tfrecord_io.schema.formats.tfds_info import INFO, TfdsSplit, read_info
+from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.manifest import find_sidecars, modified
+from tfrecord_io.storage.paths.plain_files import Directory
+from tfrecord_io.storage.paths.safe_names import below
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source, source_of
 from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
@@ -51,8 +54,10 @@ from tfrecord_io.storage.write.output_file import OutputFile
 
 _MD5 = re.compile('(?:ETag|etag)="?[0-9a-f]{32}"?|(?:md5Hash|content_md5)=.+')
 _HEADERS = {True: 64, False: 4}  # of a large file that are compared with a text index, by whether it is on a disk
+_LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
 
 T = TypeVar("T")
+Beside = Mapping[str, Entry] | None  # what was listed of a directory, by name
 
 
 def find_indexes(
@@ -304,6 +309,7 @@ class KnownCounts:
 
     options: FrameOptions  # by which the files are read; the number of a file with a longer record is unknown
     looks: bool = True  # whether a ``dataset_info.json`` is looked for
+    is_checked: bool = True  # whether it is left aside where the files of a split have other sizes than it states
     _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
 
     @property
@@ -350,19 +356,41 @@ class KnownCounts:
         folder, _, name = path.rpartition("/")
         key = (id(fs), folder)
         if key not in self._shard_lengths:
-            self._shard_lengths[key] = _tfds_lengths(folder or ("/" if path.startswith("/") else "."), fs)
+            self._shard_lengths[key] = self._tfds_lengths(
+                folder or ("/" if path.startswith("/") else "."), fs, source.beside
+            )
         return self._shard_lengths[key].get(name)
 
+    def _tfds_lengths(self, folder: str, fs: Any, beside: Beside) -> dict[str, int]:
+        storage = StorageOptions(filesystem=fs)
+        try:
+            info = read_info(Directory(folder, storage))
+        except PermissionError:
+            return {}  # the response of a bucket without permission to list, for a name that does not exist
+        except SchemaError as error:
+            text = f"{printable(folder)}: its dataset_info.json cannot be used ({error})"
+            warn(text, SchemaWarning)
+            return {}
+        lengths: dict[str, int] = {}
+        for split in () if info is None else info.splits.values():
+            if not self.is_checked or _has_stated_bytes(split, folder, storage, beside):
+                lengths.update(zip(split.files, split.lengths, strict=True))
+        return lengths
 
-def _tfds_lengths(folder: str, fs: Any) -> dict[str, int]:
-    try:
-        return shard_lengths(folder, StorageOptions(filesystem=fs))
-    except PermissionError:
-        return {}  # the response of a bucket without permission to list, for a name that does not exist
-    except SchemaError as error:
-        text = f"{printable(folder)}: its dataset_info.json cannot be used ({error})"
-        warn(text, SchemaWarning)
-        return {}
+
+def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, beside: Beside) -> bool:
+    """Whether the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
+    if not split.bytes:
+        return True
+    size, (fs, root) = 0, locate(folder, storage)
+    for first in range(0, len(split.files), _LOOKED_UP):
+        names = [below(root, file) for file in split.files[first : first + _LOOKED_UP]]
+        entries = fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
+        sizes = [entry.size for entry in entries if entry is not None and entry.size is not None]
+        if len(sizes) < len(names):
+            return False
+        size += sum(sizes)
+    return split.has_bytes(size)
 
 
 # ---- writing

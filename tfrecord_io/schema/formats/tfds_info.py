@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.paths.safe_names import leads_out
@@ -24,6 +25,11 @@ class TfdsSplit:
 
     files: tuple[str, ...]
     lengths: tuple[int, ...]
+    bytes: int = 0  # of all its files, or of the records in them, as TFDS counts either; 0 is unknown
+
+    def has_bytes(self, size: int) -> bool:
+        """Whether its files, of this size together, may be those that TFDS wrote."""
+        return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
 
 
 @value_class
@@ -66,7 +72,7 @@ def _split(document: Mapping[str, Any], split: Mapping[str, Any]) -> TfdsSplit:
     lengths = tuple(int(length) for length in split.get("shardLengths", []))
     if min(lengths, default=0) < 0:
         raise ValueError("its shardLengths are not numbers of records")
-    return TfdsSplit(_file_names(document, split, len(lengths)), lengths)
+    return TfdsSplit(_file_names(document, split, len(lengths)), lengths, int(split.get("numBytes") or 0))
 
 
 def _file_names(info: Mapping[str, Any], split: Mapping[str, Any], count: int) -> tuple[str, ...]:
