@@ -53,7 +53,7 @@ def get_codec(name: str | None) -> Codec | None:
         return None
     if (codec := CODECS.get(name)) is None:
         names = ", ".join(map(repr, (INFER, *CODECS.names())))
-        raise ValueError(f"unknown compression {name!r}; expected {names}, or None for a plain file")
+        raise ValueError(f"unknown compression {name!r}; expected {names}, or {PLAIN!r} for a plain file")
     return codec
 
 
