@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 from pathlib import Path
@@ -455,6 +454,26 @@ def test_an_empty_name_is_shown_as_quotes(run, tmp_path: Path) -> None:
     for command in ("schema", "describe", "head"):
         assert '""' in run(command, path).stdout
     assert 'valid names: "", x' in run("head", path, "-c", "y").stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["head", "PATH", "--where", "x > 1"],
+        ["head", "PATH", "-c", "x"],
+        ["cat", "PATH", "--where", "x > 1"],
+        ["describe", "PATH", "--where", "x > 1"],
+        ["convert", "PATH", "o.jsonl", "--where", "x > 1"],
+        ["delete", "PATH", "--where", "x > 1"],
+        ["sql", "SELECT x FROM 'PATH'"],
+    ],
+)
+def test_a_file_of_another_format_is_said_to_be_one(run, tmp_path: Path, arguments: list[str]) -> None:
+    """And not that it has no column of a name."""
+    path = tmp_path / "a.tfrecord"
+    path.write_text("id,x\n" * 20)
+    shown = run(*(argument.replace("PATH", str(path)) for argument in arguments))
+    assert (shown.exit_code, "not TFRecord: looks like plain text" in shown.stderr) == (1, True), shown.output
 
 
 def test_sql_advises(run, words: Path, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.read.open_scan import LiveScan, open_scan, plan_dataset
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import chosen
 from tfrecord_io.schema.column_features import LIST, encoding_of
@@ -323,6 +324,10 @@ def _with_nan(part: Condition) -> Condition:
 def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: LiveScan | None = None) -> Any:
     """The rows of a query as a pyarrow Dataset, for DuckDB alone; float16, which it does not have, becomes float32."""
     if not len(scan.schema):
+        planned = plan_scan(scan.sources, scan.options, only_sample=True)
+        planned.close()
+        if planned.error is not None and scan.options.counts_all:
+            raise planned.error
         reason = "the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema"
         raise SchemaError(reason, path=next(iter(scan.files), None))
     return _dataset_class()(scan, streams, live)

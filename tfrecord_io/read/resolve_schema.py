@@ -576,7 +576,12 @@ class _Planner:
             companions=self._hidden_companions(schema, chunks, seen) if assumptions.fold_tensors else frozenset(),
             observations=observations,
         )
-        scan, sampled = self._scan(resolved), sum(chunk.rows for chunk in chunks)
+        try:
+            scan, sampled = self._scan(resolved), sum(chunk.rows for chunk in chunks)
+        except FeatureNotFoundError:
+            if sample.error is not None and options.counts_all:
+                raise sample.error from None  # without which the name may be known
+            raise
         planned = begin(scan, reader, whole=self._whole)
         check_record_type(counts, self.sources, options)
         if self._with_evidence:
