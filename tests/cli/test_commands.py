@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 from pathlib import Path
@@ -399,6 +400,12 @@ def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) ->
     if "@" not in target:
         assert run("sql", query, "-o", tmp_path / target, "--mode", "error").exit_code == 3
     assert run("sql", query, "-o", tmp_path / "out.xlsx").exit_code != 0
+
+
+def test_sql_writes_its_result_to_stdout(words: Path) -> None:
+    done = piped(b"", "sql", "--json", f"SELECT id FROM '{words}'", "-o", "-")
+    assert (done.returncode, json.loads(done.stderr)["records"]) == (0, 3)
+    assert len(list(tfr.RecordReader(io.BytesIO(done.stdout)))) == 3
 
 
 @pytest.mark.matrix

@@ -22,7 +22,7 @@ from tfrecord_io.cli.common_options import (
     read_from,
     write_modes,
 )
-from tfrecord_io.cli.process import echo
+from tfrecord_io.cli.process import echo, output_path
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import raises
@@ -211,13 +211,14 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     names = ("mode", "partition_by", "overwrite_where", "evolve")
     writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
     _check_target(output, writing)
+    output, on_stderr = (None, False) if output is None else output_path(output)
     with open_query(query, target=output, **keywords) as stream:
         if output is not None:
             report = _write_rows(stream, output, writing, keywords["storage_options"] if is_url(output) else None)
             written = {name: getattr(report, name) for name in ("path", "records", "bytes")}
             done = " appended" if writing.get("mode") == "append" else ""
             text = f"{printable(report.path)}: {counted(report.records, 'record')}{done}"
-            printed.print_result(as_json, written, text)
+            printed.print_result(as_json, written, text, err=on_stderr)
             return
         rows = stream.read_all()
     whole = [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]
