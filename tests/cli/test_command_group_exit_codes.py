@@ -213,3 +213,9 @@ def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
     *warnings, line = done.stderr.splitlines()  # tqdm warns of a thread that it cannot start
     assert line.startswith("tfr: out of memory")
     assert all(text.startswith("tfr: warning: ") for text in warnings)
+
+
+@pytest.mark.parametrize("command", ["head", "count", "verify", "clean", "index", "compact"])
+def test_an_empty_path_is_shown_as_one(run, command: str) -> None:
+    shown = run(command, "")
+    assert (shown.exit_code, shown.stderr.partition(": ")[2][:4]) == (2, "'': "), shown.stderr

@@ -145,6 +145,15 @@ def test_a_damaged_manifest_does_not_stop_the_search(tmp_path: Path, content: by
     assert staged.exists() == (content is not None)
 
 
+def test_an_empty_path_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a variable that is not set is not the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".a.tfrecord.0123456789abcdef.tmp").touch()
+    with pytest.raises(FileNotFoundError):
+        clean("", remove=True, older_than=timedelta(0))
+    assert len(clean(".", older_than=timedelta(0))) == 1
+
+
 def test_storage_without_leftovers_raises(web: Web) -> None:
     with pytest.raises(ValueError, match="leave nothing behind"):
         clean(web.url("folder/"))

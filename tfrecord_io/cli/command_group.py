@@ -80,7 +80,7 @@ def error_line(error: BaseException, speaker: Speaker = lambda part: part) -> st
         text.rendered(*text.speakers, speaker) if isinstance(text, Message) else str(error if text is error else text)
     )
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        message = f"{error.filename}: {message}"
+        message = f"{error.filename or repr('')}: {message}"
     return within_message_limit(printable(message, 1024))
 
 

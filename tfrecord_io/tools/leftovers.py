@@ -110,7 +110,7 @@ def clean(
     """
     fs, name = locate(path, Options.of_call(clean, locals()).storage)
     if not isinstance(fs, FsspecFileSystem):
-        found = _local_files(name or ".")
+        found = _local_files(name)
     elif not fs.can_list:
         shown = without_secrets(os.fspath(path))
         raise ValueError(f"'{shown}': a web server is read-only: writers leave nothing behind there")
