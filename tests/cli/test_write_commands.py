@@ -117,3 +117,11 @@ def test_errors(run, path: Path, tmp_path: Path, monkeypatch, arguments: list[st
     assert done.exit_code == code, done.output
     assert "Traceback" not in done.output
     assert not (tmp_path / "out").exists()
+
+
+def test_a_wrong_number_of_fractions_is_said_as_they_are_typed(run, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": range(10)}, tmp_path / "a.tfrecord")
+    shown = run("split", tmp_path / "a.tfrecord", tmp_path / "parts/", "--fractions", "1")
+    assert (shown.exit_code, "dict" in shown.stderr) == (2, False)
+    assert "--fractions has 1 number: " in shown.stderr
+    assert "train=0.9,eval=0.1" in shown.stderr

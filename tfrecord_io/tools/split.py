@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import get_codec
+from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import say
 from tfrecord_io.options import check_integer
@@ -289,9 +290,11 @@ def _shares(fractions: Sequence[float] | Mapping[str, float]) -> dict[str, Fract
     if not isinstance(fractions, Mapping):
         if len(fractions) not in _NAMES:
             text = say(
-                "{fractions=} has {} numbers: expected 2 (train, test) or 3 (train, validation, test)", len(fractions)
+                "{fractions=} has {}: expected 2 (train, test) or 3 (train, validation, test)",
+                counted(len(fractions), "number"),
             )
-            raise ValueError(say("{}", text) | "a dict with a name for each part")
+            names = say("{a dict with a name for each part|a name for each part, as in train=0.9,eval=0.1}")
+            raise ValueError(say("{}", text) | names)
         fractions = dict(zip(_NAMES[len(fractions)], fractions, strict=True))
     if not 0 < len(fractions) <= MOST_PARTS:
         raise ValueError(say("{fractions=} has {} parts: expected 1 to {}", len(fractions), MOST_PARTS))
