@@ -63,6 +63,11 @@ def test_get_by_key(run, tmp_path: Path, values: list, wanted: list[str]) -> Non
 def test_get_takes_numbers_without_a_key(run, tmp_path: Path) -> None:
     tfr.write_tfrecord({"id": ["a", "a"], "n": [0, 1]}, tmp_path / "a.tfrecord")
     assert "'a' is not the number of a record; --key takes keys" in run("get", tmp_path / "a.tfrecord", "a").stderr
+    for number in ("2", "-3", str(10**20), str(-(10**20))):
+        shown = run("get", tmp_path / "a.tfrecord", number, "0")
+        assert (shown.exit_code, "is out of range: the files have 2 records" in shown.stderr) == (2, True)
+    of_numbers = run("get", tmp_path / "a.tfrecord", "a", "--key", "n")
+    assert (of_numbers.exit_code, "'a' is not an integer, as the keys" in of_numbers.stderr) == (2, True)
     twice = run("get", tmp_path / "a.tfrecord", "a", "--key", "id")
     assert twice.exit_code != 0
     assert "--keep" in twice.stderr

@@ -149,7 +149,9 @@ def test_no_records_and_no_columns(engine: str, tmp_path: Path, paths: list[Path
         assert records[2:5].num_rows == 3
 
 
-@pytest.mark.parametrize("key", [ROWS, -ROWS - 1, [0, ROWS], np.array([2**64 - 1], np.uint64), 2**70], ids=str)
+@pytest.mark.parametrize(
+    "key", [ROWS, -ROWS - 1, [0, ROWS], np.array([2**64 - 1], np.uint64), 2**70, [0, 2**70], [-(2**70)]], ids=str
+)
 def test_a_number_out_of_range_is_an_index_error(paths: list[Path], key: Any) -> None:
     with (
         tfr.open_random(paths) as records,

@@ -354,11 +354,11 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
     output.print_result(as_json, record_dicts(table), table=lambda: output.records_table(table))
 
 
-def _number(text: str) -> int:
+def _number(text: str, expected: str = "the number of a record; --key takes keys") -> int:
     try:
         return int(text)
     except ValueError:
-        raise click.UsageError(f"'{printable(text)}' is not the number of a record; --key takes keys") from None
+        raise click.UsageError(f"'{printable(text)}' is not {expected}") from None
 
 
 def _looked_up(records: Any, texts: tuple[str, ...]) -> Any:
@@ -368,4 +368,4 @@ def _looked_up(records: Any, texts: tuple[str, ...]) -> Any:
             return records.lookup(list(map(convert, texts)))
         except TypeError:
             continue
-    return records.lookup(list(map(_number, texts)))
+    return records.lookup([_number(text, "an integer, as the keys of this column are") for text in texts])

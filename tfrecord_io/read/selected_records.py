@@ -109,6 +109,8 @@ def as_integers(key: Any) -> Array:
     numbers = np.asarray(key)
     if numbers.size == 0 and numbers.ndim == 1:
         return np.empty(0, np.int64)
+    if numbers.ndim == 1 and numbers.dtype == object and all(type(number) is int for number in numbers):
+        numbers = np.array([min(max(number, -(2**63)), 2**63 - 1) for number in numbers])  # which are out of range
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         got = f"a {type(key).__name__} ({numbers.ndim} dimensions, {numbers.dtype})"
         got = "bools" if numbers.dtype.kind == "b" else got
