@@ -362,6 +362,8 @@ def test_other_names_of_standard_output_keep_the_summary_out_of_the_data(words: 
         (["index", "-"], "next to its file"),
         (["get", "-", 3], "standard input is read in order only"),
         (["convert", "--shards", 2, "x.parquet", "-"], "need a path"),
+        (["salvage", "a.tfrecord", "-"], "files are not written to standard output: pass a path"),
+        (["copy", "a.tfrecord", "-"], "files are not written to standard output: pass a path"),
     ],
 )
 def test_uses_of_standard_streams_that_make_no_sense(run, arguments: list[object], message: str) -> None:

@@ -172,6 +172,15 @@ sources = click.argument(
 target = click.argument("target", metavar="TARGET")
 
 
+def _not_stdout(_ctx: click.Context, _argument: click.Parameter, path: str) -> str:
+    if path == "-":
+        raise click.BadParameter("files are not written to standard output: pass a path")
+    return path
+
+
+target_path = click.argument("target", metavar="TARGET", callback=_not_stdout)
+
+
 def pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] | None]:
     """A callback that makes a dict of NAME=VALUE pairs; names may contain "="."""
 

@@ -25,7 +25,7 @@ from tfrecord_io.cli.common_options import (
     read_from,
     sources,
     storage,
-    target,
+    target_path,
     with_stdin,
 )
 
@@ -56,7 +56,7 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 
 @tfr.declare("Check and repair")
 @sources
-@target
+@target_path
 @options("compression", "max_decompression_ratio")
 @click.option("--dry-run", is_flag=True, help="Write nothing; report what can be kept and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")

@@ -19,6 +19,7 @@ from tfrecord_io.cli.common_options import (
     read_from,
     sources,
     target,
+    target_path,
     type_option,
     where_option,
     with_stdin,
@@ -41,7 +42,7 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
 @tfr.declare("Write")
 @options(
     click.argument("sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=_files),
-    target,
+    target_path,
     click.option(
         "--verify",
         type=click.Choice(["records", "bytes"]),
