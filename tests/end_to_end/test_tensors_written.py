@@ -18,6 +18,7 @@ import tfrecord_io as tfr
 from limited import set_limits
 from tensors_of_arrays import Given, columns
 from tfrecord_io.format.dtypes import element
+from tfrecord_io.schema.column_features import with_encoding
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
 
@@ -138,6 +139,32 @@ def test_lists_are_the_values_in_c_order(engine: str, tmp_path: Path, dtype: str
         )
         assert set(record) == {"x", "p"} - ({"p"} if row else set())
     assert features[0]["p"].tolist() == np.arange(6).reshape(2, 3).T.reshape(-1).tolist()
+
+
+PERMUTED = pa.fixed_shape_tensor(pa.int64(), (2, 3), permutation=[1, 0])
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.string_view()], ids=str)
+def test_permuted_axes_in_a_declared_struct(tmp_path: Path, text: pa.DataType) -> None:
+    values = np.arange(6).reshape(1, 3, 2)
+    tfr.write_tfrecord({"s/a": values, "s/b": ["x"]}, tmp_path / "a.tfrecord")
+    tensor = with_encoding(pa.field("a", PERMUTED), "raw")
+    for struct in (pa.struct([tensor, ("b", text)]), pa.struct([tensor])):
+        schema = pa.schema({"s": struct})
+        column = tfr.read_table(tfr.dataset(tmp_path / "a.tfrecord", schema=schema))["s"].combine_chunks()
+        assert column.field("a").to_tensor().to_numpy().tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("encoding", ["nested", "json"])
+def test_permuted_axes_in_a_nested_column_are_refused(tmp_path: Path, encoding: str) -> None:
+    """Such a file had an embedded schema that could not be used."""
+    tensors = pa.ExtensionArray.from_storage(PERMUTED, pa.array([list(range(6))], PERMUTED.storage_type))
+    in_list = pa.ListArray.from_arrays([0, 1], tensors)
+    for column in (in_list, pa.StructArray.from_arrays([in_list], ["a"]), pa.StructArray.from_arrays([tensors], ["a"])):
+        with pytest.raises(tfr.errors.EncodeError, match="the axes of tensors in a nested column are permuted"):
+            tfr.write_tfrecord(pa.table({"s": column}), tmp_path / "a.tfrecord", column_encoding={"s": encoding})
+    with pytest.raises(tfr.errors.EncodeError, match="the axes of tensors in a nested column are permuted"):
+        tfr.write_tfrecord(pa.table({"s": in_list}), tmp_path / "a.tfrecord")
 
 
 def test_lists_of_float64_are_rounded_and_raw_ones_are_not(engine: str, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from tfrecord_io.schema.tensor_types import (
     encoding_rules,
     is_any_tensor,
     is_composed,
+    permutation_of,
 )
 from tfrecord_io.schema.types import (
     EXTENSIONS,
@@ -466,6 +467,9 @@ def _node(
     stem = feature if depth < 2 else f"{feature}/ragged_flat_values"
     if isinstance(type_, pa.BaseExtensionType) and type_.extension_name in PANDAS_ADVICE:
         kind_of(type_, feature)  # raises
+    if is_any_tensor(type_) and permutation_of(type_) is not None:
+        advice = "make them tensors without a permutation, of the same values in the order of their axes"
+        raise UnsupportedType(feature, "the axes of tensors in a nested column are permuted", advice)
     if (row := representation_of(type_)) is not None:
         stored = field.with_type(row.stored(type_))
         child = inner(stored, feature, depth, filled=filled, of_map=row.name == "map")

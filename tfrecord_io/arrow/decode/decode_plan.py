@@ -31,7 +31,13 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import encoding_rules, is_any_tensor, is_composed, without_permutation
+from tfrecord_io.schema.tensor_types import (
+    encoding_rules,
+    is_any_tensor,
+    is_composed,
+    permutation_of,
+    without_permutation,
+)
 from tfrecord_io.schema.types import (
     VIEWS,
     UnsupportedType,
@@ -248,8 +254,7 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
         return pa.list_(type_.value_field.with_type(without_permutation(type_.value_type)))
     if t.is_run_end_encoded(type_):
         return handed_type(type_.value_type)
-    within = types_within(type_)
-    if not any(each.id in VIEWS or is_list_view(each) or t.is_run_end_encoded(each) for each in within):
+    if not any(map(_is_handed_otherwise, types_within(type_))):
         return type_
     if t.is_struct(type_):
         return pa.struct([child.with_type(handed_type(child.type)) for child in type_])
@@ -261,6 +266,11 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
     if t.is_dictionary(type_):
         return pa.dictionary(type_.index_type, handed_type(type_.value_type), type_.ordered)
     return value_type(type_)
+
+
+def _is_handed_otherwise(type_: pa.DataType) -> bool:
+    is_permuted = is_any_tensor(type_) and permutation_of(type_) is not None
+    return is_permuted or type_.id in VIEWS or is_list_view(type_) or t.is_run_end_encoded(type_)
 
 
 def _text(leaf: Leaf, text: Text) -> Text:
