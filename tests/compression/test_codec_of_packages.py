@@ -33,7 +33,7 @@ assert tfr.read_table("cut.tfrecord.bz2", on_error="skip", schema={"x": "int64"}
 try:
     tfr.read_table(tfr.dataset("unnamed", compression="lzma"))
 except ValueError as error:
-    assert "'lz4', 'bzip2', or None" in str(error), error
+    assert "'lz4', 'bzip2', or 'none'" in str(error), error
 else:
     raise AssertionError
 tfr.convert("a.tfrecord.bz2", "x.csv.bz2")
