@@ -21,7 +21,7 @@ from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.write.atomic import open_named, open_output
-from tfrecord_io.storage.write.atomic_remote import S3Output
+from tfrecord_io.storage.write.atomic_remote import AzureOutput, S3Output
 
 BIG = bytes(range(256)) * (12 << 12)  # 12 MiB: an upload of several parts
 CONTENTS = pytest.mark.parametrize("data", [b"", b"small", BIG], ids=["empty", "small", "big"])
@@ -235,6 +235,18 @@ def test_lost_response_is_not_a_failure(
     assert len(lost) == 1
     monkeypatch.undo()
     assert s3.fs.cat_file(s3.url("a")) == data
+
+
+def test_a_blob_that_was_refused_and_is_gone_since_was_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(output: AzureOutput, error: OSError) -> bool:
+        raise FileNotFoundError(output.path)
+
+    monkeypatch.setattr(AzureOutput, "_was_stored", gone)
+    output = AzureOutput.__new__(AzureOutput)
+    output.path, output._exclusive = "az://bucket/a", True
+    assert isinstance(output._failure(FileExistsError("BlobAlreadyExists")), FileExistsError)
+    timeout = TimeoutError()
+    assert output._failure(timeout) is timeout
 
 
 @pytest.mark.parametrize("method", ["upload_part", "complete_multipart_upload"])

@@ -253,6 +253,8 @@ class ObjectOutput(OutputFile):
         try:
             if self._was_stored(error):
                 return None
+        except FileNotFoundError:  # nor is another one there any more
+            pass
         except OSError as unanswered:  # what is there may be this object, and must not pass for that of another writer
             return unanswered if is_refused else error
         return exists_error(self.path) if is_refused else error
