@@ -173,9 +173,10 @@ test-abi3:
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 
+of_adapter = $(filter-out $(call distributed,$(1)),$(wildcard tests/adapters/test_$(1).py tests/adapters/test_$(1)_*.py tests/plugins/*/test_$(1).py))
 distributed = $(wildcard tests/adapters/test_$(1)_distributed.py tests/plugins/*/test_$(1)_distributed.py)
 test-adapter-%: .venv-%/.installed
-	.venv-$*/bin/pytest $(wildcard tests/adapters/test_$*.py tests/plugins/*/test_$*.py) $(IN_EACH_ADAPTER) tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or engines.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
+	.venv-$*/bin/pytest $(call of_adapter,$*) $(IN_EACH_ADAPTER) tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or engines.$* or $(or $($*_EXAMPLES),$*)' $(PYTEST_ARGS)
 	$(if $(call distributed,$*),.venv-$*/bin/pytest $(call distributed,$*) $(PYTEST_ARGS))
 
 PLUGINS := $(patsubst tfrecord_io/plugins/%/__init__.py,%,$(wildcard tfrecord_io/plugins/*/__init__.py))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import pickle
 import re
 from collections import Counter
 from collections.abc import Iterator
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,14 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from pictures import assert_pictures, written_pictures
 from records import example, int64s, written
 from tfrecord_io.adapters.torch import _EpochNumbers
-from tfrecord_io.adapters.torch_batches import FinishedBatch, WorkerBatch, tensors_of
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 from tfrecord_io.tools.build_index import write_indexes
 
@@ -470,37 +465,6 @@ def test_a_batch_of_a_worker_is_that_of_this_process(tmp_path: Path, collate: An
                 assert type(batch[name]) is type(value)
                 assert plain(batch[name]) == plain(value)
                 assert getattr(batch[name], "dtype", None) == getattr(value, "dtype", None)
-
-
-@given(steps=st.lists(st.tuples(st.sampled_from([0, 1, 9, 300, 200_000]), st.integers(0, 12)), max_size=40))
-def test_memory_is_used_again_only_after_its_tensors_are_dropped(steps: list[tuple[int, int]]) -> None:
-    held: list[tuple[int, Any]] = []
-    for number, (size, kept) in enumerate(steps):
-        arrays = {"n": np.full(size, number), "x": np.array([number, number], np.uint8), "none": np.zeros((2, 0))}
-        batch = FinishedBatch(arrays) if number % 2 else WorkerBatch(tensors_of(arrays))
-        sent = ForkingPickler.dumps(batch)
-        batch = ForkingPickler.loads(sent)
-        assert [tensor.shape for tensor in batch.values()] == [(size,), (2,), (2, 0)]
-        held = [*held[-kept:], (number, batch[["n", "x"][number % 2]][:2])] if kept else []
-        del batch
-        for of, tensor in held:
-            assert (tensor == of).all()
-
-
-def test_a_process_that_is_forked_does_not_end_the_use_of_memory() -> None:
-    batch = ForkingPickler.loads(ForkingPickler.dumps(FinishedBatch({"x": np.arange(5)})))
-
-    def drop() -> None:
-        batch.clear()
-        gc.collect()
-
-    process = multiprocessing.get_context("fork").Process(target=drop)
-    process.start()
-    process.join(60)
-    assert process.exitcode == 0
-    others = [ForkingPickler.loads(ForkingPickler.dumps(FinishedBatch({"x": np.zeros(5)}))) for _ in range(9)]
-    assert batch["x"].tolist() == [0, 1, 2, 3, 4]
-    assert all(not other["x"].any() for other in others)
 
 
 def test_bfloat16(tmp_path: Path) -> None:

@@ -254,8 +254,8 @@ class _TensorIterator:
             self._changes["threads"] = 1  # the processes share the processors already
         self._slot, self._epoch = self._epochs.begin(info)
         self._may_change = info is None  # workers begin at once, and have to agree
-        self._is_worker = info is not None
-        self._send: Callable[[dict[str, Any]], Any] | None = None
+        # None in a worker that has made no batch yet.
+        self._send: Callable[[dict[str, Any]], Any] | None = tensors_of if info is None else None
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
 
     def _begin(self, **changes: Any) -> ArrayIterator:
@@ -277,7 +277,7 @@ class _TensorIterator:
         if self._by_row:
             return _row(tensors_of(arrays), 0)
         if self._send is None:
-            self._send = _sender(sys._getframe(1)) if self._is_worker else tensors_of
+            self._send = _sender(sys._getframe(1))
         return self._send(arrays)
 
     def state_dict(self) -> dict[str, Any]:
@@ -298,7 +298,7 @@ def _sender(caller: FrameType) -> Callable[[dict[str, Any]], Any]:
     """What a worker makes of the arrays of a batch; its `caller` takes the next one."""
     from torch.utils.data import default_convert
 
-    if getattr(caller.f_locals.get("self"), "collate_fn", None) is default_convert:  # nobody sees the batch here
+    if getattr(caller.f_locals.get("self"), "collate_fn", None) is default_convert:  # no other code gets the batch here
         return FinishedBatch
     return lambda arrays: WorkerBatch(tensors_of(arrays))
 

@@ -119,7 +119,7 @@ def _sent(batch: WorkerBatch | FinishedBatch) -> tuple[Any, ...]:
     memory = _shared.lend(size)
     if memory is None and size > _BUFFER_BYTES:
         return dict, (values | {name: tensor_of(array) for name, array in arrays.items()},)
-    content = bytearray(size or 1) if memory is None else memory.content  # torch refuses an empty buffer
+    content = bytearray(size) if memory is None else memory.content
     for array, view in zip(arrays.values(), _views(content, forms), strict=True):
         view[...] = array
     return _received, (values, forms, content if memory is None else memory)
