@@ -21,6 +21,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "an error of an overwrite whose shards are merged before it is reported": (
+        "disk grown append:1 ; tasks_over:2 | count | compact @ 49>1 71!EIO+ 76>2"
+    ),
     "a shard that was stored although its answer was lost, and which the store then does not describe": (
         "s3 grown+retries ; table | new:1 @ 13!timeout+ 16!slow"
     ),

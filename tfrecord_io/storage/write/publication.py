@@ -52,6 +52,7 @@ from tfrecord_io.storage.write.place import Place, version_of
 from tfrecord_io.value_class import value_class
 
 _LISTED_ALONE = 4  # folders
+_REPLACED = Published("what was written now was published, and has been replaced since")
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
 
 T = TypeVar("T")
@@ -643,27 +644,30 @@ class Publication:
 
     def _withdraw(self, error: BaseException | None = None) -> None:
         """Remove what was stored, unless the manifest that names it was written although that failed."""
+        is_there = False
         try:
             for _ in range(_MOST_ROUNDS):
                 self.left.clear()
-                self._try_to_withdraw(error)
+                is_there = self._try_to_withdraw()
                 if not any(map(self._is_numbered, self.left)):  # or another writer replaces the manifest now
-                    return
+                    break
         except OSError:  # `error` is the one to report; `clean` finds what is left
-            if error is not None and self._is_published and error is not self._overtaken:
-                self._remark_published(error)
+            is_there = self._is_published and error is not self._overtaken
+        if error is not None and is_there:
+            self._remark_published(error)
+        elif error is not None and self._is_published and error is not self._overtaken:
+            add_remark(error, _REPLACED)
 
-    def _try_to_withdraw(self, error: BaseException | None) -> None:
+    def _try_to_withdraw(self) -> bool:
+        """Remove what was stored; returns whether the manifest names it, and it stays."""
         is_new = not (self._grows or self._stages)
         self._prepare_removals(self._stored)
         current = self._place.find()
         if current is not None and self._has_own(current):
-            if error is not None:
-                self._remark_published(error)
-            return
+            return True
         is_own = current is not None and current.id == self._id
         if is_new and not is_own and not self._place.is_conditional:
-            return  # the names are those of another writer now
+            return False  # the names are those of another writer now
         for output in self._sent:  # or what is under way would be stored after it was removed
             if output.is_open:
                 with suppress(OSError):
@@ -676,6 +680,7 @@ class Publication:
         if is_new and is_own and not self.left:
             self._place.withdraw()
         self._remove_files(sorted(self._fences))
+        return False
 
     def _remark_published(self, error: BaseException) -> None:
         """Let an error say that the manifest names what was written: rows that are added again are there twice."""
@@ -740,7 +745,7 @@ class Publication:
     def _overtaken_by(self, text: str) -> OSError:
         self._overtaken = OSError(errno.EBUSY, text, self._place.path)
         if self._is_published:
-            add_remark(self._overtaken, Published("what was written now was published, and has been replaced since"))
+            add_remark(self._overtaken, _REPLACED)
         return self._overtaken
 
     def _each(self, calls: Iterable[Callable[[], T]], stop: Callable[[], None] | None = None) -> list[T]:
