@@ -21,6 +21,12 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a new dataset that could not be made durable, and whose shards are merged before the error is reported": (
+        "disk fixed ; create:2 | compact @ 48!EIO 52>1"
+    ),
+    "a new dataset whose answer was lost, and which is replaced before the next request": (
+        "s3 fixed ; create:13 | arrays | write_indexed:25 @ 6!timeout+ 16>2"
+    ),
     "an error of an overwrite whose shards are merged before it is reported": (
         "disk grown append:1 ; tasks_over:2 | count | compact @ 49>1 71!EIO+ 76>2"
     ),

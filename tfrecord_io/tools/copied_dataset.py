@@ -177,7 +177,6 @@ class CopiedDataset(Publication):
     It is used in this order: `begin`, `open` and store each file that is `moved`, `publish_copy`.
     """
 
-    _is_readable = False  # the manifest is replaced, but that failed, so that a loss of power may take it
     _completion = say("{tfr.copy(source, target, update=True)|tfr copy SOURCE TARGET --update} completes it")
 
     def __init__(self, fs: FileSystem, directory: str, known: Manifest | None, planned: Plan) -> None:
@@ -223,7 +222,7 @@ class CopiedDataset(Publication):
         def begun(manifest: Manifest | None) -> Manifest:
             if not self._is_before(manifest) and (manifest is None or manifest.id != self._id):
                 raise self.overtaken_error()
-            ids = ids_replaced(manifest, self.plan.wanted)
+            ids = ids_replaced(manifest, self.plan.wanted, is_conditional=self._place.is_conditional)
             left = self._left_in(manifest)
             new = replace(self.plan.wanted, id=self._id, complete=False, replaces=left, replaced_ids=ids)
             if not known_to_copies:
@@ -284,8 +283,7 @@ class CopiedDataset(Publication):
             try:
                 old, new = self._place.update(self._published_by, self._has_own)
             except BaseException:
-                with suppress(OSError):
-                    self._is_readable = self._published() is not None
+                self._note_whether_readable()
                 raise
             self._is_published = True
             self._settle(old, new)
@@ -330,7 +328,7 @@ class CopiedDataset(Publication):
             id=self._id,
             files=files,
             replaces=(*(known.replaces if known is not None else ()), *(name for name in plan.gone if not id_in(name))),
-            replaced_ids=ids_replaced(known, wanted),
+            replaced_ids=ids_replaced(known, wanted, is_conditional=self._place.is_conditional),
         )
 
     def _has_own(self, manifest: Manifest) -> bool:

@@ -145,13 +145,19 @@ class Manifest:
         return sum(map(attrgetter("bytes"), self.files))
 
 
-def ids_replaced(manifest: Manifest | None, new: Manifest) -> tuple[str, ...]:
-    """The `replaced_ids` of the manifest `new` that follows `manifest`."""
+def ids_replaced(manifest: Manifest | None, new: Manifest, *, is_conditional: bool) -> tuple[str, ...]:
+    """The `replaced_ids` of the manifest `new` that follows `manifest`.
+
+    In a store with conditions also the id of numbered shards, whose names do not have it: their writer may still wait
+    for the answer to the request that published them.
+    """
     if manifest is None:
         return ()
     kept = set(new.paths)
-    gone = (path for path in manifest.paths if path not in kept)
-    return (*manifest.replaced_ids, *dict.fromkeys(filter(None, map(id_in, gone))))[-_MOST_IDS:]
+    ids = dict.fromkeys(filter(None, (id_in(path) for path in manifest.paths if path not in kept)))
+    if is_conditional and manifest.complete and manifest.id != new.id and not all(map(id_in, manifest.paths)):
+        ids[manifest.id] = None
+    return (*manifest.replaced_ids, *ids)[-_MOST_IDS:]
 
 
 def format_manifest(manifest: Manifest) -> bytes:

@@ -136,6 +136,7 @@ class Publication:
         self._known: Manifest | None = None  # that of the dataset, if it grows
         self._versions: dict[str, str | None] = {}  # of the files in the directory
         self._is_published = False  # the manifest is replaced, and the store has confirmed it
+        self._is_readable = False  # it is replaced, but that failed, so that a loss of power may take it
         self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._existing = self._check_existing()
         self._models = list(islice(filter(self._is_shard, self._existing), 1))
@@ -390,9 +391,17 @@ class Publication:
                     if self._place.stages_all and (published := self._published()) is not None:
                         self._settle(None, published)
                     raise
+                except BaseException:
+                    self._note_whether_readable()
+                    raise
         except BaseException as error:
             self._withdraw(error)
             raise
+
+    def _note_whether_readable(self) -> None:
+        """Look at the manifest after an error: on a disk while other writers are locked out."""
+        with suppress(OSError):
+            self._is_readable = self._published() is not None
 
     def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
         """Log what was published: files that are not in the new manifest are removed."""
@@ -448,6 +457,9 @@ class Publication:
             new = self._grown(own.files, own.schema, manifest)
         else:
             is_own = manifest is not None and manifest.id == self._id
+            if manifest is not None and not is_own and self._id in manifest.replaced_ids:  # the answer was lost
+                self._is_published = True
+                raise self.overtaken_error()
             if not self._stages and not is_own:
                 raise self.overtaken_error()
             if not self._replaces and manifest is not None and not is_own:
@@ -464,10 +476,10 @@ class Publication:
             new = replace(own, replaces=tuple(name for name in dict.fromkeys(old) if name not in names))
         if new is manifest:
             return new
-        before, ids = self._staged_before(manifest, new), ids_replaced(manifest, new)
+        ids = ids_replaced(manifest, new, is_conditional=self._place.is_conditional)
         if self._grows and not own.files:  # no name has the id by which a later manifest shows it
             ids = (*ids, self._id)
-        return replace(new, staged_before=before, replaced_ids=ids)
+        return replace(new, staged_before=self._staged_before(manifest, new), replaced_ids=ids)
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
         """Raise OSError if the shards were published, the answer was lost, and another writer has replaced them."""
@@ -655,7 +667,7 @@ class Publication:
             is_there = self._is_published and error is not self._overtaken
         if error is not None and is_there:
             self._remark_published(error)
-        elif error is not None and self._is_published and error is not self._overtaken:
+        elif error is not None and (self._is_published or self._is_readable) and error is not self._overtaken:
             add_remark(error, _REPLACED)
 
     def _try_to_withdraw(self) -> bool:
@@ -727,7 +739,7 @@ class Publication:
     def _has_own(self, manifest: Manifest) -> bool:
         """Whether a manifest has what this writer adds: one that it only began has its id, too, as have later ones."""
         is_named = manifest.id == self._id and manifest.complete and not (self._grows and self._has_shards)
-        return is_named or manifest.has_shards_of(self._id)
+        return is_named or (self._grows and manifest.has_shards_of(self._id))
 
     def _published(self) -> Manifest | None:
         """The manifest, if it is that of this writer."""
