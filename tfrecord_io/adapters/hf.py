@@ -14,14 +14,14 @@ from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrays.image_columns import ImageColumns
-from tfrecord_io.arrays.representation import TableRepresentation, pad_value, representation_options, varies
+from tfrecord_io.arrays.representation import TableRepresentation, pad_value, varies
 from tfrecord_io.arrow.buffers import empty_table, int64_array, offset_dtype, offsets_of
 from tfrecord_io.arrow.output.to_numpy import list_lengths, to_rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.options import DatasetValue, ReadOptions
+from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
@@ -113,7 +113,7 @@ def to_hf(
     source = source_of(dataset)
     _refuse(source.schema)
     images = ImageColumns(source.schema, source.options.thread_count)
-    lists = _ListLengths(source.schema, representation_options(ReadOptions(), **keywords), images)
+    lists = _ListLengths(source.schema, RepresentationOptions(**keywords), images)
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable

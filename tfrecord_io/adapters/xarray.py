@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import made, needs
-from tfrecord_io.arrays.representation import MASK, TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrays.representation import MASK, TableRepresentation, slice_columns
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
@@ -23,6 +23,7 @@ from tfrecord_io.errors import say
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import DatasetValue, ReadOptions, unwrapped
+from tfrecord_io.options.arrays import RepresentationOptions
 from tfrecord_io.read.open_scan import count_scan, plan_dataset, read_scan
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
@@ -152,7 +153,7 @@ def _is_compressed(source: Source) -> bool:
 
 def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
     """The arrays of a column, by name: several for a struct."""
-    options = representation_options(scan.options, ragged="object", missing="mask")
+    options = RepresentationOptions.of_read(scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = empty_batch(table.schema)
     arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)

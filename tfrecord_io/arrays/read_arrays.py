@@ -11,20 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
-from tfrecord_io.arrays.representation import (
-    ColumnArrays,
-    TableRepresentation,
-    reader_options,
-    representation_options,
-    slice_columns,
-)
+from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
-from tfrecord_io.options import MIB, stops
+from tfrecord_io.options import MIB, ReadOptions, stops
 from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
 from tfrecord_io.read.chunks.recovery import fitting_parts
 from tfrecord_io.read.open_scan import open_path, open_scan
@@ -127,14 +121,13 @@ def read_arrays(
     options = ArrayOptions.of_call(read_arrays, locals(), source)
     if options.out is not None:
         return fill_arrays(source, options, options.out)
-    plain = reader_options(options, batch_bytes=_BATCH_BYTES)
-    with open_path(source, plain, whole=True) as reader:
+    with open_path(source, ReadOptions.of_read(options, batch_bytes=_BATCH_BYTES), whole=True) as reader:
         return arrays_of(reader, options)
 
 
 def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
     """All rows of a scan; `representation` are keywords of `RepresentationOptions`, see `read_arrays`."""
-    options = representation_options(scan.options, **representation)
+    options = RepresentationOptions.of_read(scan.options, **representation)
     with open_scan(scan.over(batch_bytes=_BATCH_BYTES), whole=True, warns=True) as reader:
         return arrays_of(reader, options)
 
@@ -210,7 +203,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         advice = say("omit {out=}") | say("declare defaults for missing values with {schema=}")
         raise ValueError(say('{missing="mask"} cannot be combined with {out=}: {}', advice))
     columns = options.columns if options.columns is not None else tuple(out)
-    plain = reader_options(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
+    plain = ReadOptions.of_read(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with open_path(path, plain) as reader:
         representation = TableRepresentation(
             reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import NumberColumn, join_numbers
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, say
 from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
-from tfrecord_io.options import MIB, ReadOptions, cpu_count
+from tfrecord_io.options import MIB, cpu_count
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
@@ -358,16 +358,6 @@ def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: Batch
                 raise SchemaError(reason, feature=name, advice=advice)
             arrays[name] = array
     return arrays
-
-
-def reader_options(options: RepresentationOptions, **changes: Any) -> ReadOptions:
-    """The subset of the options that readers have, with other values of some."""
-    return ReadOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)} | changes)
-
-
-def representation_options(options: ReadOptions, **representation: Any) -> RepresentationOptions:
-    """The options of a reader, and how its columns are represented: `ragged`, `pad_value` and `missing`."""
-    return RepresentationOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)}, **representation)
 
 
 def varies(type_: pa.DataType) -> bool:

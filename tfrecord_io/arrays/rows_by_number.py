@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.representation import BatchForm, TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrays.representation import BatchForm, TableRepresentation, slice_columns
 from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
@@ -232,7 +232,7 @@ def row_options(options: ReadOptions, **representation: Any) -> RepresentationOp
             raise ValueError(
                 say("{pad_to=}: a row by its number has a length of its own", pad_to=each) & "pass an integer"
             )
-    return representation_options(options, **representation)
+    return RepresentationOptions.of_read(options, **representation)
 
 
 def row_numbers(rows: Any, count: int) -> Array:

@@ -95,6 +95,11 @@ class ReadOptions(FrameOptions):
         for name in ("batch_size", "batch_bytes"):
             check_integer(name, getattr(self, name), 1, INT64_MAX)
 
+    @classmethod
+    def of_read(cls, options: ReadOptions, **own: Any) -> Self:
+        """The options of a read as those of this class, with other values of some, or values of its own."""
+        return cls(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)} | own)
+
     def for_inspection(self) -> Self:
         """These options for a tool that shows what is there.
 

@@ -18,7 +18,6 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Caller, Keyword, addressed_to
 from tfrecord_io.training.batching import arranged, list_lengths_of
 from tfrecord_io.training.files import source_of
-from tfrecord_io.training.iterator import OF_FILES
 from tfrecord_io.training.row_source import RowSource
 
 _ORDER = 4  # the purpose of a stream of random numbers; `shuffle_buffer` and mixtures have others
@@ -100,5 +99,4 @@ def by_number(
         return ArraysByNumber(source.lookup(), row_options(source.options, **keywords))
     if batch_size is None:
         raise ValueError(say("{bucket_by=} and {pack=} make batches: pass {batch_size=}"))
-    of_files = {name: getattr(source.options, name) for name in OF_FILES}
-    return BatchesByNumber(source, IterOptions(**{**of_files, "batch_size": batch_size, **keywords}))
+    return BatchesByNumber(source, IterOptions.of_read(source.options, batch_size=batch_size, **keywords))

@@ -10,8 +10,7 @@ from typing import Any, Literal, NoReturn
 
 import pyarrow as pa
 
-from tfrecord_io.arrays.representation import TableRepresentation, reader_options
-from tfrecord_io.arrow.output.to_numpy import leaf_fields
+from tfrecord_io.arrays.representation import TableRepresentation
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array
@@ -32,7 +31,7 @@ from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, StorageLike, UnevenParts
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
-OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
+_OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
 _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
 
@@ -423,16 +422,16 @@ def iter_arrays(
     _refuse_idle_seed(keywords)
     path, options = given(source, options)
     if isinstance(path, Scan):
-        own = {name: value for name, value in keywords.items() if name not in OF_FILES}
+        own = {name: value for name, value in keywords.items() if name not in _OF_FILES}
         return iterate(narrowed(path, options), **own)
     limits = {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
-    planned = plan_scan(path, reader_options(options, threads=options.thread_count, **limits), only_sample=True)
+    reads = ReadOptions.of_read(options, threads=options.thread_count, **limits)
+    planned = plan_scan(path, reads, only_sample=True)
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
-    fields = leaf_fields(scan.schema)
-    damage = None if fields else planned.error
-    if not fields and damage is None and planned.sampled != 0:  # a file without records is not an error
+    damage = None if scan.schema.names else planned.error
+    if not scan.schema.names and damage is None and planned.sampled != 0:  # a file without records is not an error
         raise ValueError(say("no column to read: pass {columns=} or {schema=} with a feature that the records have"))
     files = Files(scan)
     counts = files.counts() if options.has_equal_parts else None
@@ -455,8 +454,7 @@ def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIter
         The value of a keyword of `IterOptions` is invalid.
     """
     source = source_of(data)
-    of_files = {name: getattr(source.options, name) for name in OF_FILES}
-    options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
+    options = IterOptions.of_read(source.options, **{"batch_size": 1, **keywords})
     _refuse_idle_seed(keywords)
     source = source.pruned().over(batch_size=LIMITS.shuffled_chunk_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
