@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.representation import TableRepresentation
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.closing import Closing, Shared
+from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, say, warn
 from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, stops
@@ -25,7 +25,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import given
 from tfrecord_io.training.background_generator import BackgroundGenerator
 from tfrecord_io.training.batching import ArrayChunk, Batching
-from tfrecord_io.training.checkpoint import IteratorPosition
+from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.files import Files, source_of
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, StorageLike, UnevenParts
@@ -81,7 +81,6 @@ class ArrayIterator(Closing, Shared):
         self._source, self.options, self.lengths, self._damage = source, options, lengths, damage
         self._representation = TableRepresentation(source.schema, options, complete=False, lengths=lengths)
         self.schema: pa.Schema = source.schema
-        self._identity = source.identity(options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
@@ -93,6 +92,10 @@ class ArrayIterator(Closing, Shared):
 
     def __repr__(self) -> str:
         return f"<ArrayIterator of {self._source.files_and_columns()}>"
+
+    @cached_property
+    def _identity(self) -> ReadIdentity:
+        return self._source.identity(self.options)
 
     def _begin(self, position: IteratorPosition) -> None:
         self._stop()
