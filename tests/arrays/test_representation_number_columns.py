@@ -9,10 +9,15 @@ from tfrecord_io.arrays import representation as module
 from tfrecord_io.arrays.representation import Blocks, number_columns
 
 
-def test_only_numbers_that_need_it_are_joined() -> None:
+def test_only_numbers_that_need_it_are_copied() -> None:
     columns = {"plain": [1, 2], "null": [1.5, None], "text": ["a", None], "times": pa.array([1, 2], pa.timestamp("us"))}
     batch = pa.record_batch(columns)
-    assert list(number_columns([batch], [batch.columns], 1)) == [1]
+    own = number_columns([batch], [batch.columns], 1)
+    assert list(own) == [0, 1]
+    assert [own[i].values.ctypes.data for i in own] == [batch.column(i).buffers()[1].address for i in own]
+    assert own[0].missing is None
+    assert own[1].missing is not None
+    assert own[1].missing.tolist() == [False, True]
     joined = number_columns([batch, batch.slice(1)], [batch.columns, batch.slice(1).columns], 1)
     assert list(joined) == [0, 1]
     assert joined[0].values.tolist() == [1, 2, 2]

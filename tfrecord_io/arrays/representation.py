@@ -29,7 +29,6 @@ from tfrecord_io.arrow.output.to_numpy import (
     missing_step,
     number_dtype,
     number_items,
-    plain_numbers,
     rows_of_equal_tensors,
     shape_of_all,
     to_rows,
@@ -80,13 +79,8 @@ class ColumnArrays:
     masked: bool
     pad_value: Any = None
     layout: ColumnLayout = _PLAIN  # of rows that are padded
-    unmasked: Array | None = None  # the values, if slicing them is all there is to do
     missing: Array | None = None  # the mask, if it is known already
     of_images: bool = False  # whose mask has one bool for a row, not for each of its pixels
-
-    def __post_init__(self) -> None:
-        if isinstance(self.rows, Dense) and not self.masked:
-            self.unmasked = self.rows.values
 
     def slice(self, begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
         """The arrays of the rows [begin, end), by name."""
@@ -187,8 +181,6 @@ class ColumnRepresentation:
     def represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
         """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
         options, name = self.options, self.field.name
-        if len(arrays) == 1 and (numbers := plain_numbers(arrays[0])) is not None:
-            return ColumnArrays(name, Dense(writable(numbers)), None, options.missing == "mask")
         rows = self._join(arrays)
         masked, of_images = options.missing == "mask", self.decoder is not None
         mask_bytes = int(masked and not of_images)
@@ -348,8 +340,9 @@ def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: Batch
     """The arrays of the rows [begin, end) of all columns; SchemaError if two have the same name."""
     arrays: dict[str, Any] = {}
     for column in columns:
-        if column.unmasked is not None and column.name not in arrays:  # the fast path: this runs for every batch
-            arrays[column.name] = column.unmasked[begin:end]
+        # The fast path: this runs for every batch.
+        if isinstance(column.rows, Dense) and not column.masked and column.name not in arrays:
+            arrays[column.name] = column.rows.values[begin:end]
             continue
         for name, array in column.slice(begin, end, form).items():
             if name in arrays:
@@ -405,7 +398,7 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
 def number_columns(
     batches: Sequence[pa.RecordBatch], columns: Sequence[Sequence[pa.Array]], threads: int
 ) -> dict[int, NumberColumn]:
-    """The columns by their number in the schema; without those of one batch without nulls, which need no copy.
+    """The columns by their number in the schema; those of one batch are its memory.
 
     `columns` are those of each batch.
     """
@@ -416,15 +409,11 @@ def number_columns(
     for index, dtype in numbers:
         arrays = list(map(itemgetter(index), columns))
         has_nulls = any(map(attrgetter("null_count"), arrays))
-        if len(arrays) > 1:
-            values = memory.take(rows, dtype)
-        elif has_nulls:
-            values = writable(number_items(arrays[0], dtype))
-        else:
-            continue
+        values = memory.take(rows, dtype) if len(arrays) > 1 else writable(number_items(arrays[0], dtype))
         found[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
-    if found:
-        join_numbers(batches, list(found.values()), threads)
+    copied = [column for column in found.values() if len(batches) > 1 or column.missing is not None]
+    if copied:
+        join_numbers(batches, copied, threads)
     return found
 
 

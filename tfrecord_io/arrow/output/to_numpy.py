@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -315,17 +316,12 @@ def _number_lists(array: pa.Array, field: pa.Field) -> Ragged | None:
     """The rows of lists of numbers, of which none is null, as views; None of other lists."""
     if not (t.is_list(array.type) or t.is_large_list(array.type)) or declared_shape(field) is not None:
         return None
-    if array.null_count or (values := plain_numbers(array.values)) is None:
+    dtype = number_dtype(array.type.value_type)
+    if dtype is None or array.null_count or array.values.null_count:
         return None
     offsets = offset_view(array)
     begin, end = offsets[[0, -1]].tolist()
-    return Ragged(values[begin:end], offsets.astype(np.int64) - begin)
-
-
-def plain_numbers(array: pa.Array) -> Array | None:
-    """The numbers of an array without nulls as a view; None of other types."""
-    dtype = number_dtype(array.type)
-    return None if dtype is None or array.null_count else number_items(array, dtype)
+    return Ragged(number_items(array.values, dtype)[begin:end], offsets.astype(np.int64) - begin)
 
 
 def number_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
@@ -464,7 +460,7 @@ def joined(parts: list[Rows], threads: int = 1) -> Rows:
 def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
     """The columns that arrays are made of: those of a schema, with ``outer/inner`` instead of structs."""
     fields = list(schema)
-    if not any(type_.num_fields for type_ in schema.types):
+    if not any(map(attrgetter("num_fields"), schema.types)):
         return fields
     empty = [pa.nulls(0, field.type) if field.type.num_fields else None for field in fields]
     return [leaf for field, array in zip(fields, empty, strict=True) for leaf, _ in _leaves(field, array)]
@@ -472,7 +468,7 @@ def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
 
 def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
     """The arrays of `leaf_fields`."""
-    if not any(type_.num_fields for type_ in batch.schema.types):
+    if not any(map(attrgetter("num_fields"), batch.schema.types)):
         return list(batch.columns)
     return [leaf for field, array in zip(batch.schema, batch.columns, strict=True) for _, leaf in _leaves(field, array)]
 
