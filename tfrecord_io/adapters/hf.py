@@ -244,7 +244,7 @@ def _decoded(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, pie
     """The tables of a piece with pixels; of a reader, with what its ``on_error`` does about images that are damaged."""
     reader = batches if isinstance(batches, Reader) else None
     if reader is not None:
-        reader.defer_warning()
+        reader.warns_of_damage = False
     begin = 0
     for table in tables:
 

@@ -134,7 +134,7 @@ def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]
 
 def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.NDArray[Any]]:
     """All rows of a reader that was opened for a whole read; see `read_arrays`."""
-    reader.defer_warning()
+    reader.warns_of_damage = False
     table = reader.read_all()
     representation = TableRepresentation(reader.schema, options, complete=True)
     joins = representation.joins_all and table.num_rows >= _MANY_ROWS
@@ -216,7 +216,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         for name in out:
             if name not in names:
                 raise SchemaError(say("{out=} has an array for it, but it is not among the columns read"), feature=name)
-        reader.defer_warning()
+        reader.warns_of_damage = False
         done = read = 0
 
         def passes(fault: RowFault) -> bool:

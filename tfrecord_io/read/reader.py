@@ -137,7 +137,8 @@ class Reader(BatchStream):
     def __init__(self, planned: Planned) -> None:
         super().__init__()
         self._begin(planned)
-        self._warns_of_damage = True  # at the end
+        # At the end, of what is left out; False if the caller does, who may leave out more rows: `report.skipped.warn`.
+        self.warns_of_damage = True
         self._may_unite = False  # whether all is read again if a file without an embedded schema has more features
         self._batches: Generator[pa.RecordBatch] = self._joined()
 
@@ -222,7 +223,7 @@ class Reader(BatchStream):
 
     def _warn_of_left_out(self) -> None:
         """Warn of damaged regions, and of fields of messages, that were left out, if there are any."""
-        if self._warns_of_damage:
+        if self.warns_of_damage:
             self.report.skipped.warn()
         if not isinstance(self._builder, BatchBuilder):
             self._builder.warn_of_unknown(self._scan.sources[0].path)
@@ -455,10 +456,6 @@ class Reader(BatchStream):
         error.__cause__ = fault.__cause__
         return _located(error, self._scan.sources[self.origins.file_of(fault.row)])
 
-    def defer_warning(self) -> None:
-        """Leave the warning of what is left out to the caller, who may leave out more rows: `report.skipped.warn`."""
-        self._warns_of_damage = False
-
     @property
     def is_one_whole_file(self) -> bool:
         """Whether all rows of one file are read: only then does its stored RangeIndex apply."""
@@ -474,31 +471,27 @@ class Reader(BatchStream):
         Afterwards, `next_number` comes after those of all records; before, after those of the rows read so far.
         """
         self.next_number = self._begin_number = begin
-        self._firsts = [begin - self._scan.left_out]  # numbers of the first records of the picked files, as far as read
         rows, picked = 0, self._scan.picked
-        self._read_files = [at for at, file in enumerate(picked or ()) if file.source is not None]
+        if picked is None:
+            for batch in self:
+                self.next_number += len(batch)
+                yield np.arange(self.next_number - len(batch), self.next_number), batch
+            return
+        self._firsts = [begin - self._scan.left_out]  # numbers of the first records of the picked files, as far as read
+        self._read_files = [at for at, file in enumerate(picked) if file.source is not None]
         for batch in self:
-            numbers = self._following(rows, len(batch))
+            parts = []
+            for run in self.origins.runs(rows, rows + len(batch)):
+                parts.append(self._numbers(picked, *run))
+                self.next_number = int(parts[-1][-1]) + 1
             rows += len(batch)
-            yield numbers, batch
-        if picked is not None:
-            self.next_number = max(self.next_number, self._first_number(picked, len(picked)))
+            yield parts[0] if len(parts) == 1 else np.concatenate(parts), batch
+        self.next_number = max(self.next_number, self._first_number(picked, len(picked)))
 
     @property
     def is_indexed(self) -> bool:
         """Whether column indexes tell which records are read."""
         return self._scan.picked is not None
-
-    def _following(self, row: int, rows: int) -> Array:
-        """The numbers of the next rows."""
-        if self._scan.picked is None:
-            self.next_number += rows
-            return np.arange(self.next_number - rows, self.next_number)
-        parts = []
-        for run in self.origins.runs(row, row + rows):
-            parts.append(self._numbers(self._scan.picked, *run))
-            self.next_number = int(parts[-1][-1]) + 1
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _numbers(self, picked: Sequence[PickedSource], file: int, record: int, rows: int) -> Array:
         """The numbers of consecutive records of a file, as the reader counts both."""

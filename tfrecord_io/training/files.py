@@ -115,7 +115,7 @@ class Files(RowSource):
         size = 0
         with open_as_it_is(scan.over(limit=limit)) as reader, suppress(TFRecordError, OSError):
             # An error ends the sample; the read itself raises it again, after the records before it.
-            reader.defer_warning()
+            reader.warns_of_damage = False
             for batch in reader:
                 arrays = leaf_arrays(batch)
                 for i in lists:
@@ -203,7 +203,7 @@ class FileEpochs(Epochs):
             reader = open_indexed(scan, self._filter, absent)
             is_complete = scan.options.offset == self._scan.options.offset
             self._may_be_indexed = reader.is_indexed or not is_complete  # in later epochs
-        reader.defer_warning()  # arrays may leave out more rows
+        reader.warns_of_damage = False  # arrays may leave out more rows
         return reader
 
     def _dealt(self, epoch: int, begin: int) -> EpochReader:
