@@ -15,7 +15,7 @@ from reading_modes import blocks_of, engine_of
 from records import blobs, example, int64s, written
 from tfrecord_io.engine.contract import Plan, PlanColumn
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.read.chunks.chunk import BatchLimit, may_have_lists
+from tfrecord_io.read.chunks.chunk import BatchLimit, RowBudget
 
 SCHEMA = pa.schema({"x": pa.list_(pa.int64()), "s": pa.binary()})
 ROWS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), min_size=1, max_size=30)
@@ -77,7 +77,9 @@ def test_lists_of_integers_may_be_in_columns_that_are_not_single_values() -> Non
         PlanColumn("x"): True,
     }
     for column, expected in plans.items():
-        assert may_have_lists(Plan((column,), unknown="skip")) == expected
+        budget = RowBudget(100, 1000)
+        budget.fit_to(Plan((column,), unknown="skip"))
+        assert budget.max_integer_bytes == (1000 if expected else None)
 
 
 def test_without_integers_to_count_the_limit_is_that_of_payloads() -> None:

@@ -364,6 +364,7 @@ class RowBudget:
     rows: int = 0  # of the current batch so far
     bytes: int = 0
     integer_bytes: int = 0
+    counts_integers: bool = False  # as some column may have lists of them
 
     @property
     def max_rows(self) -> int:
@@ -375,8 +376,8 @@ class RowBudget:
         return self.batch_bytes - self.bytes
 
     @property
-    def max_integer_bytes(self) -> int:
-        return self.batch_bytes - self.integer_bytes
+    def max_integer_bytes(self) -> int | None:
+        return self.batch_bytes - self.integer_bytes if self.counts_integers else None
 
     @property
     def is_whole(self) -> bool:
@@ -388,11 +389,13 @@ class RowBudget:
         """Whether one thread decodes a file into one batch, so that no column is copied to join its parts."""
         return self.is_whole and self.batch_bytes > _WHOLE_BATCH_BYTES
 
-    def count_slots(self, plan: Plan) -> None:
-        """Limit the rows of a batch so that their slots, which absent values have too, fit into its bytes."""
+    def fit_to(self, plan: Plan) -> None:
+        """Limit a batch by the slots of its rows, which absent values have too, and by the integers of lists."""
         fixed = {Kind.INT64: 8, Kind.FLOAT: 4}  # the numbers of scalar columns, and an offset of the others
         size = sum(fixed.get(c.kind, 4) if c.layout is Layout.SCALAR else 4 for c in plan.columns)
         self.batch_rows = min(self.batch_rows, max(1, self.batch_bytes // max(1, size)))
+        kinds, layouts = (Kind.INT64, Kind.NONE), (Layout.LIST, Layout.ANY)
+        self.counts_integers = any(c.kind in kinds and c.layout in layouts for c in plan.columns)
 
     def give_back(self, rows: int) -> None:
         """Let others take the place of rows that were counted, but are left out."""
@@ -449,10 +452,3 @@ class BatchLimit:
             return False
         self.max_bytes = allowed
         return True
-
-
-def may_have_lists(plan: Plan) -> bool:
-    """Whether a column of the plan may hold lists of integers."""
-    return any(
-        column.kind in (Kind.INT64, Kind.NONE) and column.layout in (Layout.LIST, Layout.ANY) for column in plan.columns
-    )

@@ -28,7 +28,6 @@ from tfrecord_io.read.chunks.chunk import (
     RowBudget,
     first_record_settings,
     is_little,
-    may_have_lists,
 )
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
@@ -293,7 +292,7 @@ class ChunkReader:
         if budget.is_whole:
             yield from self._whole_chunks(budget)
             return
-        budget.count_slots(self.settings.plan)
+        budget.fit_to(self.settings.plan)
         decoder = self.decoder()
         has_few = budget.remaining is not None and budget.remaining <= LIMITS.few_rows
         # The few parts of a small batch would only wait for each other.
@@ -307,13 +306,12 @@ class ChunkReader:
 
                 pool = segments.enter_context(segment_pool(self._options.thread_count, MOST_PARTS))
                 self._segmented = segments.enter_context(self._files(pool, budget, KnownRecords()))
-            counts = may_have_lists(self.settings.plan)
             while chunk := self.read(
                 decoder,
                 budget.max_rows,
                 budget.max_bytes,
                 begun=budget.rows > 0,
-                max_integer_bytes=budget.max_integer_bytes if counts else None,
+                max_integer_bytes=budget.max_integer_bytes,
             ):
                 budget.take(chunk)
                 ends_read = chunk.ends_read  # the caller may give it another error
