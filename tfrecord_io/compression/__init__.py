@@ -69,9 +69,9 @@ def sniff(head: bytes) -> Codec | None:
 
 def infer(head: bytes, path: str) -> Codec | None:
     """Find the codec of a file to read: by content, or by suffix if the content is too short or damaged."""
-    codec = sniff(head)
-    if codec is None and not is_record_header(head):
-        named = CODECS.of_path(path)
-        if named is not None and named.accepts(head):
-            return named
-    return codec
+    if is_record_header(head):
+        return None
+    if (codec := sniff(head)) is not None:
+        return codec
+    named = CODECS.of_path(path)
+    return named if named is not None and named.accepts(head) else None

@@ -24,11 +24,6 @@ FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 _MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
 
 
-def masked_crc32c(data: Any) -> int:
-    """Compute the CRC32C of a buffer, masked as TFRecord stores it."""
-    return mask_crc(crc32c(data))
-
-
 def mask_crc(crc: int) -> int:
     """Mask a CRC32C as TFRecord stores it."""
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
@@ -51,4 +46,4 @@ def is_record_header(head: bytes) -> bool:
     (True, False)
     """
     stored = int.from_bytes(head[8:HEADER_BYTES], "little")
-    return len(head) >= HEADER_BYTES and masked_crc32c(head[:8]) == stored
+    return len(head) >= HEADER_BYTES and mask_crc(crc32c(head[:8])) == stored

@@ -16,7 +16,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, EncodeError, say
 from tfrecord_io.format.example_messages import Feature
 from tfrecord_io.format.feature_types import Kind, Text, image_advice
-from tfrecord_io.format.framing import FOOTER_BYTES, masked_crc32c
+from tfrecord_io.format.framing import FOOTER_BYTES, crc32c, mask_crc
 from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.format.varint import delimited
 from tfrecord_io.typing import BytesLike
@@ -194,7 +194,7 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
 def _frame(payload: bytes) -> bytes:
     """A frame with a checksum of its length only."""
     length = len(payload).to_bytes(8, "little")
-    return b"".join((length, masked_crc32c(length).to_bytes(4, "little"), payload, bytes(FOOTER_BYTES)))
+    return b"".join((length, mask_crc(crc32c(length)).to_bytes(4, "little"), payload, bytes(FOOTER_BYTES)))
 
 
 def _is_message(value: Any) -> bool:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tfrecord_io.closing import cached_property
-from tfrecord_io.compression import INFER, PLAIN
+from tfrecord_io.compression import CODECS, INFER, PLAIN
 from tfrecord_io.engine.contract import Fact, Fault, FaultCode, Plan, facts_of
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
@@ -31,7 +31,6 @@ from tfrecord_io.read.chunks.chunk import (
 )
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
-from tfrecord_io.storage.paths.file_names import split_suffixes
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import OpenPlainFile, Source, total
 
@@ -110,7 +109,7 @@ class ChunkReader:
         size = total(source.size if source.local else None for source in self._sources)
         if size is None or not is_little(size):
             return False
-        return not any(split_suffixes(source.path)[2] for source in self._sources)
+        return all(CODECS.of_path(source.path) is None for source in self._sources)
 
     @property
     def settings(self) -> DecodeSettings:
