@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from tfrecord_io.closing import cached_property
 from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.feature_types import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
@@ -550,15 +549,13 @@ class ColumnNames:
         self.names = list(map(itemgetter(0), features))
         self.steps = list(map(itemgetter(1), features))  # whether each is a feature list
 
-    @cached_property
-    def index(self) -> dict[str, int]:
-        """The number of the column of each feature; see `by_feature`."""
-        index = dict(zip(self.names, range(len(self.names)), strict=True))
-        if len(index) == len(self.names):
-            return index
-        context = {name: at for at, name in enumerate(self.names) if not self.steps[at]}
-        lists = {name: at for at, name in enumerate(self.names) if self.steps[at]}
-        return lists | context | {name + LIST_MARK: lists[name] for name in context.keys() & lists.keys()}
+        # The number of the column of each feature; see `by_feature`.
+        self.index = dict(zip(self.names, range(len(self.names)), strict=True))
+        if len(self.index) < len(self.names):
+            context = {name: at for at, name in enumerate(self.names) if not self.steps[at]}
+            lists = {name: at for at, name in enumerate(self.names) if self.steps[at]}
+            both = {name + LIST_MARK: lists[name] for name in context.keys() & lists.keys()}
+            self.index = lists | context | both
 
 
 class LazyColumns(Sequence[ColumnBuffers]):
