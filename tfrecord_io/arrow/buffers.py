@@ -37,7 +37,7 @@ def fixed_width(type_: pa.DataType, count: int, nulls: int, validity: Array | No
 
 def int64_array(values: Array) -> pa.Array:
     """An int64 array over `values`, as ``pa.array`` makes it, which imports pandas for that."""
-    return fixed_width(pa.int64(), len(values), 0, None, np.ascontiguousarray(values, np.int64))
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.int64))])
 
 
 def variable_width(

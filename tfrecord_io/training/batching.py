@@ -224,7 +224,7 @@ class Drawn:
     order: Array | None = None  # int64: the rows of joined batches that are drawn, copied a few at a time
 
     def __len__(self) -> int:
-        return len(self.pool if self.order is None else self.order)
+        return len(self.pool.numbers if self.order is None else self.order)
 
     def rows(self, begin: int, end: int) -> NumberedBatch:
         """The rows [begin, end)."""
@@ -382,7 +382,7 @@ class Batching:
         if self._representation.images:
             most = _IMAGES
         elif isinstance(drawn.pool, JoinedBatches):
-            most = drawn.pool.rows_of(_PIECE_BYTES)
+            most = _PIECE_BYTES * len(drawn.pool.numbers) // max(drawn.pool.bytes, 1)
         if drawn.batches is None:
             batches = np.minimum(np.arange(size, count + size, size), count)
         else:

@@ -183,7 +183,7 @@ class EpochReader(ABC):
     @property
     def failed(self) -> bool:
         """Whether an error ended the rows, or ended them early under ``on_error="stop"``."""
-        return self._error is not None
+        return self._error is not None or any(report.stopped is not None for report in self.reports())
 
     def raise_error(self) -> None:
         """Raise the error that ended the rows, if any."""
@@ -254,17 +254,12 @@ class JoinedBatches:
         self.numbers, self._row_bytes, self._origins, self._readers = _joined(pools)
         self._bounds = offsets_of(np.array(list(map(len, pools))))
         batches = list(map(_gatherable, map(attrgetter("rows"), pools)))
-        self._bytes = sum(map(attrgetter("nbytes"), batches))
+        self.bytes = sum(map(attrgetter("nbytes"), batches))
         self._schema = batches[0].schema
         columns = zip(*map(attrgetter("columns"), batches), strict=True)
-        self._columns = [_Runs.of(arrays) or _one_array(arrays) for arrays in columns]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def rows_of(self, size: int) -> int:
-        """About how many rows take so many bytes."""
-        return size * len(self) // max(self._bytes, 1)
+        self._columns = [
+            _Runs.of(arrays) or (arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)) for arrays in columns
+        ]
 
     def take(self, indices: Array) -> NumberedBatch:
         """The rows at `indices`, in that order."""
@@ -331,10 +326,6 @@ def _items(array: pa.Array) -> RunArray | None:
 def _is_bytes(type_: pa.DataType) -> bool:
     """Whether values are bytes or texts with 64-bit offsets."""
     return bool(t.is_large_binary(type_) or t.is_large_string(type_))
-
-
-def _one_array(arrays: Sequence[pa.Array]) -> pa.Array:
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -385,10 +385,6 @@ class FilesReader(EpochReader):
             return numbers, batch
         return numbers[rows], batch.take(int64_array(rows))
 
-    @property
-    def failed(self) -> bool:
-        return self._error is not None or any(reader.report.stopped is not None for reader in self._opened)
-
     def reports(self) -> list[ReadReport]:
         return [reader.report for reader in self._opened]
 

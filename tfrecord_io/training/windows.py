@@ -347,10 +347,6 @@ class WindowReader(EpochReader):
         run, episode = divmod(fault.row >> _BITS, self._per_run) if self._per_run else (0, fault.row >> _BITS)
         return self._opened[run - self._first_run].origin(fault.at(episode))
 
-    @property
-    def failed(self) -> bool:
-        return self._error is not None or any(episodes.failed for episodes in self._opened)
-
     def reports(self) -> list[ReadReport]:
         return [report for episodes in self._opened for report in episodes.reports()]
 
