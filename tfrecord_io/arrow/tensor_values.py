@@ -169,12 +169,20 @@ def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array, Arra
 def plain_array(values: Array, missing: Array | None = None) -> pa.Array | pa.ChunkedArray:
     """Values of an array of one axis; `missing` ones are null. Text keeps a NUL inside, where pyarrow ends it.
 
+    A date beyond Arrow's, of which pyarrow (26.0) makes another one, is an EncodeError whose ``record`` is the row.
+
     >>> plain_array(np.array([b"a\\0b"]))[0]
     <pyarrow.BinaryScalar: b'a\\x00b'>
     """
     import pyarrow.compute as pc
 
     column = pa.array(values, mask=missing)
+    if values.dtype == "M8[D]":
+        days = np.asarray(values).view(np.int64)
+        far = (days != days.astype(np.int32)) & np.asarray(column.is_valid())
+        if far.any():
+            reason, advice = "a date has more than 2**31 days before or after 1970", "convert it to datetime64[s]"
+            raise EncodeError(reason, record=int(far.argmax()), expected="a day within int32", advice=advice)
     if values.dtype.kind not in "SU" or not values.itemsize:
         return column
     lengths = pc.binary_length(column) if values.dtype.kind == "S" else pc.utf8_length(column)

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import tfrecord_io as tfr
@@ -346,3 +348,21 @@ def test_fields_that_would_be_one_column_are_refused(tmp_path: Path) -> None:
     values = np.zeros(2, [("a", [("b", "i4")]), ("a/b", "i4")])
     with pytest.raises(tfr.errors.EncodeError, match="feature 'a/b': two fields of the structured array"):
         tfr.write_tfrecord(values, tmp_path / "a.tfrecord")
+
+
+@given(st.lists(st.integers(-(2**31) - 2, 2**31 + 1) | st.integers(1 - 2**63, 2**63 - 1), min_size=1, max_size=5))
+def test_days_are_kept_or_refused(days: list[int]) -> None:
+    values = np.array(days, np.int64).view("M8[D]")
+    far = [row for row, day in enumerate(days) if not -(2**31) <= day < 2**31]
+    if far:
+        with pytest.raises(EncodeError, match="feature 'x': a date has more than") as caught:
+            table_of_arrays({"x": values})
+        assert caught.value.record == far[0]
+    else:
+        assert table_of_arrays({"x": values}).table["x"].cast(pa.int32()).to_pylist() == days
+
+
+def test_days_that_are_missing_may_be_any() -> None:
+    values = np.ma.array(np.array([2**40, 1], np.int64).view("M8[D]"), mask=[True, False])
+    found = table_of_arrays({"x": values, "y": np.array(["NaT", "1970-01-02"], "M8[D]")}).table.to_pylist()
+    assert found == [{"x": None, "y": None}, {"x": dt.date(1970, 1, 2), "y": dt.date(1970, 1, 2)}]
