@@ -38,3 +38,14 @@ def test_other_labels_need_no_word(tmp_path: Path, labels: Any) -> None:
     tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
     assert tfr.read_tfrecord(tmp_path / "a.tfrecord").columns.equals(frame.columns)
     tfr.write_tfrecord(frame[[]], tmp_path / "b.tfrecord")
+
+
+def test_integers_in_levels_with_missing_values_are_exact(tmp_path: Path) -> None:
+    """pandas gives the values of such a level as floats."""
+    levels = [["a", "b", "c"], [2**53 + 1, None, 3], [1, 2, 2]]
+    frame = pd.DataFrame({"x": [1, 2, 3]}, index=pd.MultiIndex.from_arrays(levels, names=["k", None, "n"]))
+    tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+    index = tfr.read_tfrecord(tmp_path / "a.tfrecord").index
+    assert index.names == frame.index.names
+    assert index.get_level_values(1).tolist() == [2**53 + 1, pd.NA, 3]
+    assert [str(dtype) for dtype in index.dtypes] == ["str", "Int64", "int64"]

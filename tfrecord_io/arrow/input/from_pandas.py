@@ -50,7 +50,7 @@ def table_of_frame(
         check_name(str(label))
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
-    frame, fills = _dense(frame)
+    frame, fills = _dense(_with_exact_levels(frame))
     frame, found, exact = _found_columns(frame, nan_to_null, encodings or {})
     frame = _in_native_order(_with_arrow(frame, found))
     try:
@@ -164,6 +164,19 @@ def _dense(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
         else:
             fills[str(name)] = np.asarray(fill, dtype.subtype).item()
     return _replaced(frame, columns), fills
+
+
+def _with_exact_levels(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with levels of `Int64` and its like for those of integers that have missing values.
+
+    Of the others pandas makes floats, which do not have all integers.
+    """
+    index, levels = frame.index, {}
+    for at in range(index.nlevels if index.nlevels > 1 else 0):
+        dtype = index.levels[at].dtype
+        if isinstance(dtype, np.dtype) and dtype.kind in "iu" and (index.codes[at] < 0).any():
+            levels[at] = index.levels[at].astype(dtype.name.replace("i", "I").replace("u", "U"))
+    return frame.set_axis(index.set_levels(list(levels.values()), level=list(levels))) if levels else frame
 
 
 def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
