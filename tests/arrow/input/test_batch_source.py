@@ -312,6 +312,20 @@ def test_nan_inside_an_array_is_a_value() -> None:
     assert found[1:] == [None, None]
 
 
+@pytest.mark.parametrize("form", [list, tuple, lambda items: np.array(items, object)], ids=["list", "tuple", "array"])
+def test_na_inside_a_list_is_null_beside_nan(form: Any) -> None:
+    frame = pd.DataFrame({"a": pd.Series([form([pd.NA, math.nan, None, 1.5]), None, pd.NA, [2.5]], dtype=object)})
+    found = table(open_input(frame))["a"]
+    assert found.type == pa.list_(pa.float64())
+    assert str(found.to_pylist()) == "[[None, nan, None, 1.5], None, None, [2.5]]"
+
+
+def test_nan_inside_lists_of_lists_is_a_value() -> None:
+    cells = [[[math.nan, 1.5], []], [None, [pd.NA]], [np.array([math.nan])]]
+    found = table(open_input(pd.DataFrame({"a": cells})))["a"].to_pylist()
+    assert str(found) == "[[[nan, 1.5], []], [None, [None]], [[nan]]]"
+
+
 @pytest.mark.parametrize(
     "cells",
     [

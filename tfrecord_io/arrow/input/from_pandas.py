@@ -193,10 +193,27 @@ def _better_column(values: pd.Series, column: pa.ChunkedArray) -> pa.Array | Non
     if values.dtype != object:
         return pa.array(native(values.to_numpy())) if column.null_count else None
     is_floats = is_list_like(column.type) and t.is_floating(value_type(column.type))
-    if is_floats and any(chunk.values.null_count for chunk in column.chunks):
+    if is_floats and any(map(_has_inner_nulls, column.chunks)):
         # from_pandas takes NaN inside an array for a null; only a missing cell is one
-        return pa.array(values.to_numpy(), mask=values.isna().to_numpy(), from_pandas=False)
+        cells = list(map(_without_na, values))
+        return pa.array(cells, mask=values.isna().to_numpy(), from_pandas=False)
     return None
+
+
+def _has_inner_nulls(lists: pa.Array) -> bool:
+    """Whether an item is null, at any depth."""
+    while is_list_like(lists.type):
+        lists = lists.values
+        if lists.null_count:
+            return True
+    return False
+
+
+def _without_na(cell: Any) -> Any:
+    """A cell with None for pandas' NA in its lists, which pyarrow knows only where NaN is missing, too."""
+    if isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.dtype.kind == "O"):
+        return [_without_na(item) for item in cell]
+    return None if type(cell).__name__ == "NAType" else cell
 
 
 def _refuse_mixed_levels(frame: pd.DataFrame, table: pa.Table) -> None:
