@@ -421,6 +421,8 @@ def test_arrays_and_lists_become_columns() -> None:
         ({"a": 5}, "array"),
         ({"a": "text"}, "array"),
         ({"a": np.array(5)}, "array"),
+        ({"a": {1, 2}}, "not set"),
+        ({"a": frozenset([1, 2])}, "not frozenset"),
         ({"a": [2**70]}, "int"),
         ({"a": [b"x", "y"]}, "bytes, str"),
     ],

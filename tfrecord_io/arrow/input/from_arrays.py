@@ -92,7 +92,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     if isinstance(values, np.ndarray) and values.ndim == 0:
         advice = "its first axis counts the rows: pass array[None] for one row"
         raise EncodeError("an array without dimensions has no rows", feature=name, advice=advice)
-    if is_single(values):
+    if is_single(values) or isinstance(values, set | frozenset):  # whose order is any
         advice = "pass an array or a list, with an item for each row; or dicts, one for each row"
         reason = f"a column is an array or a list, not {type(values).__name__}"
         raise EncodeError(reason, feature=name, advice=advice)
