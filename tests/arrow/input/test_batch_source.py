@@ -166,6 +166,14 @@ def test_frames_of_polars() -> None:
             open_input(data)
 
 
+def test_a_query_that_refuses_to_count_its_rows_is_read() -> None:
+    def refuse(self: object) -> int:
+        raise RuntimeError("Use .count() instead")
+
+    query = type("Table", (Stream,), {"__len__": refuse, "__module__": "ibis.expr.types.relations"})
+    assert table(open_input(query())).equals(TABLE)
+
+
 def test_a_query_of_duckdb_runs_once() -> None:
     duckdb = pytest.importorskip("duckdb")
     connection = duckdb.connect()

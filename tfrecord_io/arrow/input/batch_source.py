@@ -243,9 +243,8 @@ def with_plain_layout(source: BatchSource) -> BatchSource:
 
 
 def _length(data: Any) -> int | None:
-    """The number of rows, if it can be had without reading them: that of a DuckDB relation runs its query."""
-    duckdb = imported("duckdb")
-    is_query = duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation)
+    """The number of rows, if it can be had without reading them: for that of a query, DuckDB runs it, ibis fails."""
+    is_query = type(data).__module__.partition(".")[0] in ("duckdb", "_duckdb", "ibis")
     try:
         return len(data) if isinstance(data, Sized) and not is_query else None
     except TypeError:  # a `Dataset` of files whose records nothing counts
