@@ -82,6 +82,32 @@ def test_every_form_of_arrow(make: Any) -> None:
     assert found.schema.metadata == TABLE.schema.metadata
 
 
+class Structs:
+    """An array of the C data interface alone."""
+
+    def __init__(self, structs: pa.Array) -> None:
+        self.structs = structs
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return self.structs.__arrow_c_array__(requested_schema)
+
+
+STRUCTS = pa.array([{"a": 1, "b": "x"}, {"a": None, "b": "yy"}, {"a": 3, "b": None}, None])
+
+
+@pytest.mark.parametrize("form", [Structs, lambda structs: structs], ids=["interface", "pyarrow"])
+@pytest.mark.parametrize(("begin", "end"), [(0, 3), (1, 3), (2, 2)])
+def test_slices_of_structs_are_batches(form: Any, begin: int, end: int) -> None:
+    assert table(open_input(form(STRUCTS[begin:end]))).to_pylist() == STRUCTS[begin:end].to_pylist()
+
+
+@pytest.mark.parametrize("begin", [0, 1])
+def test_a_struct_that_is_null_is_no_row(begin: int) -> None:
+    with pytest.raises(EncodeError, match="a struct that is null is no row") as caught:
+        open_input(Structs(STRUCTS[begin:]))
+    assert caught.value.record == 3 - begin
+
+
 def test_a_readers_errors_keep_their_class() -> None:
     source = open_input(Failing())
     assert next(iter(source)).num_rows == 3

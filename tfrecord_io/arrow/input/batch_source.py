@@ -218,7 +218,7 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
             reader = pa.RecordBatchReader.from_stream(data)
             return _streamed(reader.schema, reader, rows)
         if hasattr(data, "__arrow_c_array__"):
-            batch = pa.record_batch(data)
+            batch = _batch_of_structs(data)
             return BatchSource(batch.schema, cut([batch]), batch.num_rows)
     except pa.ArrowInvalid as error:
         form = "stream" if hasattr(data, "__arrow_c_stream__") else "array"
@@ -230,6 +230,20 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
             reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
         raise TypeError(reason) from error
     return None
+
+
+def _batch_of_structs(data: Any) -> pa.RecordBatch:
+    """The batch of an Arrow array of structs, which may be a slice of another."""
+    try:
+        return pa.record_batch(data)
+    except pa.ArrowInvalid as error:
+        if "non-zero" not in str(error):  # an offset or a number of nulls, with which pyarrow (26.0) makes no batch
+            raise
+    structs = pa.array(data)
+    if structs.null_count:
+        row, advice = structs.is_null().index(True).as_py(), "drop it, or pass a table with the array as a column"
+        raise EncodeError("a struct that is null is no row", record=row, advice=advice)
+    return pa.RecordBatch.from_struct_array(structs)
 
 
 def with_plain_layout(source: BatchSource) -> BatchSource:
