@@ -22,6 +22,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     imported,
     is_frame,
     is_single,
+    refuse_duckdb_types,
     refuse_polars_types,
     table_of_arrays,
     table_of_rows,
@@ -267,7 +268,7 @@ def _length(data: Any) -> int | None:
 
 def _plain(data: Any) -> Any:
     """Inputs of other libraries, and rows, as a table of a form that `_of_one` knows; anything else as it is."""
-    pandas, polars, datasets = map(imported, ("pandas", "polars", "pyarrow.dataset"))
+    pandas, polars, datasets, duckdb = map(imported, ("pandas", "polars", "pyarrow.dataset", "duckdb"))
     if isinstance(data, list | tuple) and data and all(isinstance(row, Mapping) for row in data):
         return table_of_rows(data) if any(is_single(v) for row in data for v in row.values()) else data
     if pandas is not None and isinstance(data, pandas.Series):
@@ -276,6 +277,9 @@ def _plain(data: Any) -> Any:
         return data.to_frame()
     if polars is not None and isinstance(data, polars.Series | polars.DataFrame | polars.LazyFrame):
         return table_of_polars(data)
+    if duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation):
+        for name, type_ in zip(data.columns, data.types, strict=True):
+            refuse_duckdb_types(name, type_)
     if datasets is not None and isinstance(data, datasets.Dataset | datasets.Scanner):
         return (data.scanner() if isinstance(data, datasets.Dataset) else data).to_reader()
     hugging_face = imported("datasets")

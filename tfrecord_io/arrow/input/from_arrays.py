@@ -273,6 +273,16 @@ def refuse_polars_types(name: str, dtype: Any) -> None:
         refuse_polars_types(name, inner)
 
 
+def refuse_duckdb_types(name: str, type_: Any) -> None:
+    """Refuse columns of DuckDB that Arrow gets as DuckDB's own bytes, or without their offsets, also nested ones."""
+    if type_.id in ("bit", "bignum", "varint", "time with time zone"):
+        raise EncodeError(f"Arrow has no type for DuckDB's {type_}", feature=name, advice="cast it to VARCHAR")
+    if type_.id in ("list", "array", "struct", "map", "union"):
+        for _, inner in type_.children:
+            if isinstance(inner, type(type_)):  # not the size of an array
+                refuse_duckdb_types(name, inner)
+
+
 _TIMES = ("NaTType", "timedelta64")  # which Python takes for a datetime and an integer
 
 
