@@ -64,19 +64,21 @@ def test_threads_write_while_pandas_is_being_imported(tmp_path: Path, imports: s
         ([tfr.train.Example(), tfr.train.Example()], pa.binary()),
         ([2**70, 1], pa.string()),
         ([1, "a", None], pa.string()),
+        ([pd.Series([1, 2]), None], pa.list_(pa.int64())),
     ],
-    ids=["bytes and text", "frames", "messages", "large integers", "numbers and text"],
+    ids=["bytes and text", "frames", "messages", "large integers", "numbers and text", "arrays"],
 )
 def test_the_advised_conversion_of_values_works_and_loses_nothing(cells: list[Any], type_: pa.DataType) -> None:
     """Neither the repr of bytes nor that of an object is advised."""
     with pytest.raises(EncodeError, match="for example with ") as caught:
         table_of_arrays({"c": cells})
-    converted = eval(caught.value.advice.split("for example with ")[1], {"values": [c for c in cells if c is not None]})
+    names = {"numpy": np, "values": [c for c in cells if c is not None]}
+    converted = eval(caught.value.advice.split("for example with ")[1], names)
     assert pa.array(converted).type == type_
     frame = pd.DataFrame({"c": pd.Series(cells, dtype=object)})
     with pytest.raises(EncodeError, match="for example with ") as caught:
         table_of_frame(frame)
-    frame["c"] = eval(caught.value.advice.split("for example with ")[1], {"df": frame.dropna()})
+    frame["c"] = eval(caught.value.advice.split("for example with ")[1], {**names, "df": frame.dropna()})
     assert table_of_frame(frame).table["c"].type in (type_, pa.large_string() if type_ == pa.string() else type_)
 
 
@@ -342,6 +344,55 @@ def test_an_array_of_another_library_says_how_to_convert_it() -> None:
         with pytest.raises(EncodeError, match="a column is an array of NumPy or a list, not") as caught:
             open_input({"x": values})
         assert advice in caught.value.advice
+
+
+class Tensor:
+    """An array of another library, such as PyTorch."""
+
+    def __init__(self, values: np.ndarray, error: Exception | None = None) -> None:
+        self.values, self.error = values, error
+        self.shape, self.ndim, self.dtype = values.shape, values.ndim, f"torch.{values.dtype}"
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self.values)
+
+    def __dlpack__(self) -> None:
+        raise AssertionError
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self.error is not None:
+            raise self.error
+        return self.values
+
+
+def test_arrays_of_another_library_are_columns() -> None:
+    assert table_of_arrays({"x": Tensor(np.arange(3)[::-1])}).table["x"].to_pylist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, TypeError, ValueError])
+def test_an_array_that_numpy_cannot_have_keeps_its_librarys_advice(error: type[Exception]) -> None:
+    values = Tensor(np.zeros(2), error("Use tensor.detach().numpy() instead."))
+    with pytest.raises(EncodeError, match=r"feature 'x': this .*Tensor does not become .*: Use tensor\.detach\(\)"):
+        open_input({"x": values})
+
+
+def test_a_tensor_without_dimensions_is_one_value() -> None:
+    one, row = Tensor(np.array(1)), Tensor(np.arange(2))
+    with pytest.raises(EncodeError, match="feature 'x': an array without dimensions has no rows"):
+        open_input({"x": one})
+    with pytest.raises(EncodeError, match=r"feature 'x': .* Tensor cannot be stored .*numpy\.asarray\(v\)"):
+        open_input([{"x": row, "k": one}])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [(np.arange(2), r"Tensor of shape \(2,\) .* has no name: pass a dict"), (np.array(1), "got a single value of dt")],
+)
+def test_a_tensor_alone_is_no_table(values: np.ndarray, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        open_input(Tensor(values))
 
 
 def test_fields_that_would_be_one_column_are_refused(tmp_path: Path) -> None:

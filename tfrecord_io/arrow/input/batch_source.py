@@ -157,10 +157,11 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
         raise TypeError(say("{record_dim=} is for objects of xarray, and this is {}", _type_name(data)))
     if source is not None:
         return source if options.conform is None else options.conform(source, row_base)
-    if isinstance(data, np.ndarray | np.generic):
+    if hasattr(data, "__array__") and hasattr(data, "dtype"):
         if not data.ndim:
             raise TypeError(f"expected a table, got a single value of dtype {data.dtype}")
-        what = f"an ndarray of shape {data.shape} and dtype {data.dtype} is one column and has no name"
+        what = "an ndarray" if isinstance(data, np.ndarray) else _type_name(data)
+        what = f"{what} of shape {tuple(data.shape)} and dtype {data.dtype} is one column and has no name"
         raise TypeError(f"{what}: pass a dict, {{'x': array}}")
     if hasattr(data, "toarray") and hasattr(data, "shape"):
         raise TypeError(f"{_type_name(data)} is a sparse matrix, not a table: pass {{'x': matrix.toarray()}}")

@@ -89,7 +89,7 @@ def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
 def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> pa.Array | pa.ChunkedArray | Tensors:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
-    if isinstance(values, np.ndarray) and values.ndim == 0:
+    if hasattr(values, "__dlpack__") and values.ndim == 0:
         advice = "its first axis counts the rows: pass array[None] for one row"
         raise EncodeError("an array without dimensions has no rows", feature=name, advice=advice)
     if is_single(values) or isinstance(values, set | frozenset):  # whose order is any
@@ -104,8 +104,8 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         if plain is not None:
             refuse_times_among_others(values)
         values = unmasked(values) if plain is False else values
-        if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):  # an array of another library
-            values = np.asarray(values)
+        if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+            values = _ndarray(values)
         tensors = tensors_of(values, nan_to_null, encoding) if plain is False else None
         if tensors is not None:
             return tensors
@@ -123,6 +123,16 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     if plain is not None:
         refuse_mixture(name, values, column.type)
     return column
+
+
+def _ndarray(values: Any) -> np.ndarray[Any, Any]:
+    """An array of another library as one of NumPy."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:  # such as of PyTorch, for tensors that need gradients
+        kind, cause = f"{type(values).__module__}.{type(values).__qualname__}", str(error).rstrip(".")
+        reason = f"this {kind} does not become an array of NumPy: {printable(cause, 300)}"
+        raise EncodeError(reason, advice="pass an array of NumPy") from error
 
 
 def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
@@ -188,7 +198,7 @@ def is_single(values: Any) -> bool:
     """Whether this is one value, not a column of values."""
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not hasattr(values, "__len__"):
         return True
-    return isinstance(values, np.ndarray) and not values.ndim
+    return hasattr(values, "__dlpack__") and values.ndim == 0
 
 
 def table_of_rows(rows: Sequence[Mapping[Any, Any]]) -> dict[Any, list[Any]]:
@@ -459,6 +469,8 @@ def _one_type(cells: list[Any]) -> str | None:
         return "v.SerializeToString()"
     if all(is_frame(cell) for cell in cells):
         return "v.to_dict('list')"
+    if all(hasattr(cell, "__array__") and not isinstance(cell, np.generic) for cell in cells):
+        return "numpy.asarray(v)"
     if not any(isinstance(cell, bytes | bytearray | memoryview) for cell in cells):
         return "str(v)"
     if all(isinstance(cell, bytes | str) or (isinstance(cell, float) and math.isnan(cell)) for cell in cells):
