@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -32,8 +33,12 @@ def test_memory_is_used_again_only_after_its_tensors_are_dropped(steps: list[tup
             assert (tensor == of).all()
 
 
+def received(array: Any) -> Any:
+    return ForkingPickler.loads(ForkingPickler.dumps(FinishedBatch({"x": array})))
+
+
 def test_a_process_that_is_forked_does_not_end_the_use_of_memory() -> None:
-    batch = ForkingPickler.loads(ForkingPickler.dumps(FinishedBatch({"x": np.arange(5)})))
+    batch = received(np.arange(5))
 
     def drop() -> None:
         batch.clear()
@@ -43,6 +48,34 @@ def test_a_process_that_is_forked_does_not_end_the_use_of_memory() -> None:
     process.start()
     process.join(60)
     assert process.exitcode == 0
-    others = [ForkingPickler.loads(ForkingPickler.dumps(FinishedBatch({"x": np.zeros(5)}))) for _ in range(9)]
+    others = [received(np.zeros(5)) for _ in range(9)]
     assert batch["x"].tolist() == [0, 1, 2, 3, 4]
     assert all(not other["x"].any() for other in others)
+
+
+def test_a_process_that_is_forked_keeps_its_batches() -> None:
+    context = multiprocessing.get_context("fork")
+    batches, dropped, values = [received(np.arange(5))], context.Event(), context.SimpleQueue()
+
+    def look() -> None:
+        dropped.wait(60)
+        values.put(batches[0]["x"].tolist())
+
+    process = context.Process(target=look)
+    process.start()
+    batches.clear()
+    for _ in range(20):
+        assert not received(np.zeros(5))["x"].any()
+    dropped.set()
+    assert values.get() == [0, 1, 2, 3, 4]
+    process.join(60)
+
+
+def test_a_process_of_another_user_has_the_number_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(process: int, signal: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    first = received(np.arange(9))
+    monkeypatch.setattr(os, "kill", kill)
+    assert received(np.arange(1 << 20))["x"][-1] == (1 << 20) - 1  # in a new memory
+    assert first["x"].tolist() == list(range(9))

@@ -26,7 +26,7 @@ _ALIGNMENT = 64
 _BUFFER_BYTES = 1 << 20
 # Of a worker. A DataLoader asks for two batches in advance, and the loop that reads it holds one or two.
 _SHARED_MEMORIES = 6
-_LENT, _FREE = 1, 0  # the first byte of a shared memory
+_FREE, _LENT, _LEFT = range(3)  # the first byte of a shared memory, which is left to processes that may still read it
 _TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is bfloat16
 
 _Form = tuple[str, np.dtype[Any], tuple[int, ...], int]  # name, dtype and shape of an array, and its offset
@@ -151,8 +151,8 @@ class _SharedMemory:
         return memoryview(self._mapped)[_ALIGNMENT:]
 
     @property
-    def is_free(self) -> bool:
-        return self._mapped[0] == _FREE
+    def state(self) -> int:
+        return self._mapped[0]
 
     def lend(self) -> Self:
         self._mapped[0] = _LENT
@@ -177,14 +177,14 @@ class _SharedMemories:
             return None
         if self._process != os.getpid():  # not those of the process that this one was forked from
             self._process, self._all = os.getpid(), []
-        free = [memory for memory in self._all if memory.is_free]
-        large = [memory for memory in free if memory.size >= size]
+        unused = [memory for memory in self._all if memory.state != _LENT]
+        large = [memory for memory in unused if memory.state == _FREE and memory.size >= size]
         if large:
             return min(large, key=lambda memory: memory.size).lend()
         if len(self._all) < _SHARED_MEMORIES:
             number = len(self._all)
-        elif free:
-            number = free[0].number
+        elif unused:
+            number = unused[0].number
         else:
             return None
         try:
@@ -200,20 +200,31 @@ _shared = _SharedMemories()
 
 # ---- in the process of the DataLoader
 
+_lent: dict[int, mmap.mmap] = {}  # by the id of the `_Lent`
+_mapped: dict[tuple[int, int], mmap.mmap] = {}  # by process and number
+
 
 class _Lent:
     """The content of a shared memory, which is free once the last array of it is dropped."""
 
     def __init__(self, memory: mmap.mmap) -> None:
-        self._memory, self._process = memory, os.getpid()
+        _lent[id(self)] = memory
         self.__array_interface__ = np.frombuffer(memory, np.uint8, offset=_ALIGNMENT).__array_interface__
 
-    def __del__(self, process: Any = os.getpid, free: int = _FREE) -> None:
-        if self._process == process():  # a process that was forked since has a copy, and drops only that
-            self._memory[0] = free
+    def __del__(self, lent: Any = _lent, free: int = _FREE, left: int = _LEFT) -> None:
+        memory = lent.pop(id(self))
+        if memory[0] != left:
+            memory[0] = free
 
 
-_mapped: dict[tuple[int, int], mmap.mmap] = {}  # by process and number
+def _leave_all() -> None:
+    """Have no memory used again that a process is about to share with one that it forks."""
+    for memory in list(_lent.values()):
+        memory[0] = _LEFT
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_leave_all)
 
 
 def _opened(process: int, number: int, handle: Any) -> Array:
@@ -232,8 +243,8 @@ def _opened(process: int, number: int, handle: Any) -> Array:
 def _runs(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)  # one of another user may have got its number
     return True
 
 
