@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tfrecord_io.adapters.libraries import made, needs
-from tfrecord_io.adapters.torch_batches import FinishedBatch, WorkerBatch, tensor_of, tensors_of
+from tfrecord_io.adapters.torch_batches import WorkerBatch, is_sent, tensor_of, tensors_of
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import cached_property
@@ -234,7 +234,7 @@ class _TensorIterator:
     """An iterator over the batches or rows of an epoch, whose position can be saved."""
 
     def __init__(self, dataset: Any) -> None:
-        from torch.utils.data import get_worker_info
+        from torch.utils.data import default_convert, get_worker_info
 
         info = get_worker_info()
         index, count = (0, 1) if info is None else (info.id, info.num_workers)
@@ -254,8 +254,7 @@ class _TensorIterator:
             self._changes["threads"] = 1  # the processes share the processors already
         self._slot, self._epoch = self._epochs.begin(info)
         self._may_change = info is None  # workers begin at once, and have to agree
-        # None in a worker that has made no batch yet.
-        self._send: Callable[[dict[str, Any]], Any] | None = tensors_of if info is None else None
+        self._collate = None if info is None else default_convert  # what changes nothing in a batch that a worker sends
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
 
     def _begin(self, **changes: Any) -> ArrayIterator:
@@ -265,7 +264,7 @@ class _TensorIterator:
         iter(self._arrays)  # ValueError if they have been consumed
         return self
 
-    def __next__(self) -> dict[str, Any]:
+    def __next__(self) -> dict[str, Any] | WorkerBatch:
         if self._is_idle:
             raise StopIteration
         if self._may_change:  # StatefulDataLoader.state_dict makes an iterator that is used later
@@ -276,9 +275,9 @@ class _TensorIterator:
         arrays = next(self._arrays)
         if self._by_row:
             return _row(tensors_of(arrays), 0)
-        if self._send is None:
-            self._send = _sender(sys._getframe(1))
-        return self._send(arrays)
+        if self._collate is not None and is_sent(sys._getframe(1), self._collate):
+            return WorkerBatch.of_arrays(arrays)
+        return tensors_of(arrays)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch or row, as numbers and text."""
@@ -292,15 +291,6 @@ class _TensorIterator:
         self._arrays = self._begin(state=state["position"])
         if self._iteration.options.seed is None:
             self._epochs.seed = self._seed = self._arrays.seed
-
-
-def _sender(caller: FrameType) -> Callable[[dict[str, Any]], Any]:
-    """What a worker makes of the arrays of a batch; its `caller` takes the next one."""
-    from torch.utils.data import default_convert
-
-    if getattr(caller.f_locals.get("self"), "collate_fn", None) is default_convert:  # no other code gets the batch here
-        return FinishedBatch
-    return lambda arrays: WorkerBatch(tensors_of(arrays))
 
 
 class _EpochNumbers:
@@ -481,7 +471,7 @@ class _LazyBatch(Sequence[dict[str, Any]]):
         return self._rows[row]
 
 
-def _collate(rows: Any) -> dict[str, Any]:
+def _collate(rows: Any) -> dict[str, Any] | WorkerBatch:
     """The batch that rows are those of, as to_torch makes it: a `collate_fn` that copies nothing."""
     if not isinstance(rows, _LazyBatch):
         reason = say(
@@ -490,7 +480,9 @@ def _collate(rows: Any) -> dict[str, Any]:
         raise TypeError(say("collate_fn: {}", reason) & f"got {type(rows).__name__}")
     from torch.utils.data import get_worker_info
 
-    return rows.tensors if get_worker_info() is None else WorkerBatch(rows.tensors)
+    if get_worker_info() is not None and is_sent(sys._getframe(1), _collate):
+        return WorkerBatch.of_tensors(rows.tensors)
+    return rows.tensors
 
 
 @cache

@@ -8,9 +8,9 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from multiprocessing import reduction
-from types import NoneType
+from types import FrameType, NoneType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -27,10 +27,11 @@ _BUFFER_BYTES = 1 << 20
 # Of a worker. A DataLoader asks for two batches in advance, and the loop that reads it holds one or two.
 _SHARED_MEMORIES = 6
 _FREE, _LENT, _LEFT = range(3)  # the first byte of a shared memory, which is left to processes that may still read it
+_WORKER_LOOP, _FETCH = "_worker_loop", "fetch"  # functions of torch: of a worker, and what it calls for each batch
 _TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is bfloat16
 
-_Form = tuple[str, np.dtype[Any], tuple[int, ...], int]  # name, dtype and shape of an array, and its offset
-_Parts = tuple[dict[str, Array], dict[str, Any]]  # what is sent as tensors, and all names, with the other values
+_Place = tuple[str] | tuple[str, int]  # of an array in a batch: the name, and its number if it is in a list
+_Form = tuple[_Place, np.dtype[Any], tuple[int, ...], int]  # place, dtype and shape of an array, and its offset
 
 
 def tensors_of(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,31 +63,68 @@ def tensor_of(array: Array) -> torch.Tensor | list[Any]:
 # ---- in the worker
 
 
-class WorkerBatch(dict[str, Any]):
-    """A batch of tensors of a worker, which the process of the DataLoader gets as a dict."""
+class WorkerBatch:
+    """A batch that the process of the DataLoader gets as a dict of tensors: no other code of the worker gets it.
 
-    def __copy__(self) -> Self:  # default_convert of torch makes one
-        return type(self)(self)
+    It is made before it is pickled, which is done by a thread whose errors nobody gets.
+    """
 
-    def _parts(self) -> _Parts:
-        arrays = {name: value.numpy() for name, value in self.items() if _is_plain(value)}
-        return arrays, {name: None if name in arrays else value for name, value in self.items()}
+    def __init__(self, arrays: dict[str, Array], values: Mapping[str, Any]) -> None:
+        import torch
 
+        self.arrays: dict[_Place, Array] = {(name,): array for name, array in arrays.items()}
+        self.values = {**values}  # all names, with what is not sent as tensors
+        for name, value in values.items():
+            if type(value) is list and torch.Tensor in {*map(type, value)}:
+                found = [_array_of(item) for item in value]
+                self.arrays |= {(name, i): array for i, array in enumerate(found) if array is not None}
+                self.values[name] = [item if array is None else None for item, array in zip(value, found, strict=True)]
 
-class FinishedBatch:
-    """Arrays that the process of the DataLoader gets as a dict of tensors, and in which torch converts nothing."""
-
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self._given = arrays
-
-    def _parts(self) -> _Parts:
-        given = without_masks(self._given)
-        arrays = {
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+        """Of a batch as those of `iter_arrays`."""
+        given = without_masks(arrays)
+        sent = {
             name: array
             for name, array in given.items()
             if isinstance(array, np.ndarray) and array.dtype.kind in _TORCH_KINDS
         }
-        return arrays, {name: None if name in arrays else _converted(array) for name, array in given.items()}
+        return cls(sent, {name: None if name in sent else _converted(array) for name, array in given.items()})
+
+    @classmethod
+    def of_tensors(cls, batch: Mapping[str, Any]) -> Self:
+        """Of a dict of tensors and other values."""
+        sent = {name: array for name, value in batch.items() if (array := _array_of(value)) is not None}
+        return cls(sent, {name: None if name in sent else value for name, value in batch.items()})
+
+
+class _Collated:
+    """A `collate_fn` whose dicts a worker sends as `WorkerBatch`."""
+
+    def __init__(self, collate: Callable[[Any], Any]) -> None:
+        self._collate = collate
+
+    def __call__(self, data: Any) -> Any:
+        batch = self._collate(data)
+        return WorkerBatch.of_tensors(batch) if type(batch) is dict else batch
+
+
+def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
+    """Whether a worker sends what `caller` gets, with this `collate_fn`; else the dicts of its `collate_fn` are sent.
+
+    Other code of the worker gets dicts: torch looks for tensors in no other class.
+    """
+    fetch: FrameType | None = caller
+    while fetch is not None and (fetch.f_back is None or fetch.f_back.f_code.co_name != _WORKER_LOOP):
+        fetch = fetch.f_back
+    if fetch is None or fetch.f_code.co_name != _FETCH:  # torchdata skips batches in its loop
+        return False
+    fetcher = fetch.f_locals["self"]
+    if fetch is caller and fetcher.collate_fn is collate:
+        return True
+    if not isinstance(fetcher.collate_fn, _Collated):
+        fetcher.collate_fn = _Collated(fetcher.collate_fn)
+    return False
 
 
 def _converted(array: Any) -> Any:
@@ -99,34 +137,45 @@ def _converted(array: Any) -> Any:
     return torch.utils.data.default_convert(made)
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a value is a tensor that NumPy has as an array of the same memory."""
+def _array_of(value: Any) -> Array | None:
+    """The array of a tensor, of the same memory; None if torch has to send the value."""
     import torch
 
-    is_own = type(value) is torch.Tensor and value.layout is torch.strided and not value.requires_grad
-    return is_own and value.device.type == "cpu" and value.dtype is not torch.bfloat16
+    if type(value) is not torch.Tensor:
+        return None
+    try:
+        array: Array = value.resolve_conj().resolve_neg().numpy()  # torch sends no sign of these
+    except (TypeError, RuntimeError):  # NumPy has no such dtype or layout, or the value needs a gradient
+        return None
+    return array
 
 
-def _sent(batch: WorkerBatch | FinishedBatch) -> tuple[Any, ...]:
+def _sent(batch: WorkerBatch) -> tuple[Any, ...]:
     """How a batch is pickled for another process."""
-    arrays, values = batch._parts()
+    arrays, values = batch.arrays, batch.values
+    size = sum(map(_room, arrays.values()))
+    memory = _shared.lend(size) if arrays else None
+    if memory is None and size > _BUFFER_BYTES:  # torch opens a file for each: too many for those of a list
+        values = values | {name: tensor_of(array) for (name, *number), array in arrays.items() if not number}
+        arrays = {place: array for place, array in arrays.items() if len(place) > 1}
     if not arrays:
         return dict, (values,)
-    forms, size = list[_Form](), 0
-    for name, array in arrays.items():
-        forms.append((name, array.dtype, array.shape, size))
-        size += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
-    memory = _shared.lend(size)
-    if memory is None and size > _BUFFER_BYTES:
-        return dict, (values | {name: tensor_of(array) for name, array in arrays.items()},)
-    content = bytearray(size) if memory is None else memory.content
+    forms, begin = list[_Form](), 0
+    for place, array in arrays.items():
+        forms.append((place, array.dtype, array.shape, begin))
+        begin += _room(array)
+    content = bytearray(begin) if memory is None else memory.content
     for array, view in zip(arrays.values(), _views(content, forms), strict=True):
         view[...] = array
     return _received, (values, forms, content if memory is None else memory)
 
 
+def _room(array: Array) -> int:
+    """How many bytes an array takes where several are sent."""
+    return -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
 reduction.ForkingPickler.register(WorkerBatch, _sent)
-reduction.ForkingPickler.register(FinishedBatch, _sent)
 
 
 class _SharedMemory:
@@ -259,6 +308,9 @@ def _views(content: Any, forms: Iterable[_Form]) -> list[Array]:
 
 def _received(values: dict[str, Any], forms: list[_Form], content: Any) -> dict[str, Any]:
     """The batch that a worker sent."""
-    for (name, *_), view in zip(forms, _views(content, forms), strict=True):
-        values[name] = tensor_of(view)
+    for ((name, *number), *_), view in zip(forms, _views(content, forms), strict=True):
+        if number:
+            values[name][number[0]] = tensor_of(view)
+        else:
+            values[name] = tensor_of(view)
     return values
