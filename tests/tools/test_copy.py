@@ -52,6 +52,8 @@ class Store:
         return f"{self.root}/{name}"
 
     def write(self, name: str, table: pa.Table = TABLE, **keywords: Any) -> str:
+        if self.options is None:
+            os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         tfr.write_tfrecord(table, self.path(name), storage_options=self.options, **keywords)
         return self.path(name)
 
@@ -334,6 +336,16 @@ def test_a_directory_without_a_manifest_with_its_files_of_tfds(tmp_path: Path) -
     assert (again.copied, again.kept) == ((), len(expected))
     (source / "notes.md").write_text("other!!!")
     assert tfr.copy(source, tmp_path / "f/1.0.0", all_files=True, update=True).copied == ("notes.md",)
+
+
+def test_an_update_removes_only_files_that_readers_of_the_directory_read(tmp_path: Path) -> None:
+    for name in ("d/a", "e/b", "e/p=1/b", "e/sub/b", "e/p=1/sub/b"):
+        Store(str(tmp_path), None).write(f"{name}.tfrecord")
+    report = tfr.copy(tmp_path / "d", tmp_path / "e", all_files=True, update=True)
+    assert report.removed == ("b.tfrecord", "p=1/b.tfrecord")
+    assert {str(path.relative_to(tmp_path / "e")) for path in (tmp_path / "e").rglob("*.tfrecord")} == {
+        *("a.tfrecord", "sub/b.tfrecord", "p=1/sub/b.tfrecord")
+    }
 
 
 def test_an_update_of_a_directory_without_a_manifest_removes_what_is_gone(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from tfrecord_io.storage.filesystem.retries import counting_retries
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
     index_names,
+    is_below_folders,
     is_record_file,
     manifest_name,
     parse_spec,
@@ -473,8 +474,9 @@ class _Copy:
         """The files of records that a directory without a manifest has not any more."""
         if not self.update or not found.directories or found.datasets or not found.files:
             return []
-        names = {name for name, _ in found.files}
-        named = {entry.name[len(self.directory) :] for entry in record_files(self.listing.values())}
+        names = {name for name, _ in (*found.files, *found.others)}
+        listed = [entry for name, entry in self.listing.items() if is_below_folders(name, "")]
+        named = {entry.name[len(self.directory) :] for entry in record_files(listed)}
         gone = sorted(named - names)
         return [*gone, *(index for name in gone for index in index_names(name) if index in self.listing)]
 
