@@ -338,6 +338,22 @@ def test_a_directory_without_a_manifest_with_its_files_of_tfds(tmp_path: Path) -
     assert tfr.copy(source, tmp_path / "f/1.0.0", all_files=True, update=True).copied == ("notes.md",)
 
 
+def test_all_files_have_those_of_other_datasets_below(pair: tuple[Store, Store]) -> None:
+    source, target = pair
+    source.write("d/a.tfrecord")
+    source.write("d/sub/b.tfrecord")
+    source.write("d/sub/train@2", write_index=True)
+    for _ in range(2):
+        source.write("d/grows/", mode="append")
+    source.write("d/sub/folders/", partition_by="day")
+    report = copied(source, "d", target, "e", all_files=True)
+    assert target.files("e") == source.files("d")
+    assert target.read("e/grows").num_rows == 2 * len(TABLE)
+    again = copied(source, "d", target, "e", all_files=True, update=True)
+    assert (again.copied, again.kept, again.removed) == ((), len(report.copied), ())
+    assert target.files("e") == source.files("d")
+
+
 def test_an_update_removes_only_files_that_readers_of_the_directory_read(tmp_path: Path) -> None:
     for name in ("d/a", "e/b", "e/p=1/b", "e/sub/b", "e/p=1/sub/b"):
         Store(str(tmp_path), None).write(f"{name}.tfrecord")

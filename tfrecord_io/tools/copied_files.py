@@ -22,7 +22,9 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import (
     folders_of,
     index_names,
+    is_below_folders,
     is_sidecar,
+    manifest_name,
     parse_shard,
     parse_staged,
     roots_of_folders,
@@ -170,9 +172,15 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         named = [entry.name[below:] for entry in plain]
         named += [file.path for each in found.datasets for file in each.manifest.files]
         taken = {each for name in named for each in (name, *_indexes_of(name))}
+        taken.update(manifest_name(each.manifest.dataset) for each in found.datasets)
         companions = [name for name in everything if name not in taken and not _is_of_writer(name)]
-    companions.sort(key=lambda name: (name == INFO, name))  # by which TFDS's datasets are found, last
+    companions.sort(key=lambda name: (is_found_by(name), name))
     found.others += [(name, source_of(fs, entries[name])) for name in companions]
+
+
+def is_found_by(name: str) -> bool:
+    """Whether other files are read by this one, which is copied after them: of TFDS, or the manifest of a dataset."""
+    return name == INFO or stem_of(name.rpartition("/")[2]) is not None
 
 
 def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[tuple[str, str], list[Source]]) -> None:
@@ -245,14 +253,16 @@ def everything_below(fs: FileSystem, directory: str) -> Iterator[Entry]:
 
 
 def _is_of_writer(path: str) -> bool:
-    """Whether a file is one that writers make besides their data, or a shard that is not published."""
+    """Whether a file is one that writers make besides their data, or a shard of this directory that is not published.
+
+    In folders that are not those of columns there are other datasets, whose manifests may name such shards.
+    """
     folder, slash, name = path.rpartition("/")
-    if is_left(folder + slash, name) or parse_staged(name) is not None:
-        return True
-    if not folder and stem_of(name) is not None:
+    if is_left(folder + slash, name):
         return True
     shard = parse_shard(name)
-    return shard is not None and bool(shard.id) and not is_sidecar(path)
+    is_waiting = parse_staged(name) is not None or (shard is not None and bool(shard.id) and not is_sidecar(path))
+    return is_waiting and is_below_folders(path, "")
 
 
 def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tuple[ManifestFile, ...]:

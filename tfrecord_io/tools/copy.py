@@ -24,7 +24,6 @@ from tfrecord_io.options.checked_options import TransferOptions, check_choice, c
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.schema.formats.tfds_info import INFO
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -52,6 +51,7 @@ from tfrecord_io.tools.copied_files import (
     FoundDataset,
     everything_below,
     find,
+    is_found_by,
     known_manifest,
     location,
     matching,
@@ -324,9 +324,8 @@ class _Copy:
                 kept += each.plan.kept + len(each.plan.stored)
                 removed += each.plan.gone
             others = self._changed(found.others)
-            last = [other for other in others if other[0] == INFO]
-            self._move_files([other for other in others if other[0] != INFO], records=False)
-            self._move_files(last, records=False)
+            self._move_files([other for other in others if not is_found_by(other[0])], records=False)
+            self._move_files([other for other in others if is_found_by(other[0])], records=False)
             kept += len(found.others) - len(others)
             for name in gone:
                 self.fs.remove(self.directory + name)
