@@ -364,6 +364,19 @@ def test_an_update_removes_only_files_that_readers_of_the_directory_read(tmp_pat
     }
 
 
+@pytest.mark.parametrize("part", ["..", ".", ""])
+def test_no_key_of_an_object_leads_out_of_the_target(s3: Bucket, tmp_path: Path, part: str) -> None:
+    store = Store(s3.url("root"), s3.storage_options)
+    store.write("d/a.tfrecord")
+    key = f"sub/{part}/{part}/notes.txt"
+    s3.fs.call_s3("put_object", Bucket=s3.name, Key=f"root/d/{key}", Body=b"text")
+    with pytest.raises(ValueError, match=f"has the part '{part}': give the object another key"):
+        copied(store, "d", Store(str(tmp_path / "x"), None), "y/z", all_files=True)
+    assert not any(tmp_path.iterdir())
+    assert copied(store, "d", Store(str(tmp_path), None), "e").copied == ("a.tfrecord",)
+    assert set(copied(store, "d", store, "e", all_files=True).copied) == {"a.tfrecord", key}
+
+
 def test_an_update_of_a_directory_without_a_manifest_removes_what_is_gone(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     for name in ("a", "b"):

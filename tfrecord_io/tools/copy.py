@@ -25,7 +25,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.storage.filesystem.locate import check_writable, locate
+from tfrecord_io.storage.filesystem.locate import check_writable, is_remote, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.filesystem.retries import counting_retries
 from tfrecord_io.storage.paths.file_names import (
@@ -303,6 +303,7 @@ class _Copy:
         if self.filters is not None:
             self._filter(found)
         self._place(found, name)
+        self._check_names(found)
         self._check_apart(found)
         self.listing = self._listed(found)
         datasets = [self._planned(each) for each in found.datasets]
@@ -385,6 +386,15 @@ class _Copy:
         for name, source in found.files:
             if identity(*location(source)) == identity(self.fs, self.directory + name):
                 raise ValueError(f"'{printable(source.path)}' is the file that would be written")
+
+    def _check_names(self, found: Found) -> None:
+        """Refuse keys of objects that would lead elsewhere as names in a file system: out of the target, too."""
+        if is_remote(self.fs) and self.fs.is_object_store:
+            return
+        for name, source in (*found.files, *found.others):
+            if wrong := {"", ".", ".."} & {*name.split("/")}:
+                text = f"'{printable(source.path)}' cannot be copied to a disk, as its key has the part '{min(wrong)}'"
+                raise ValueError(f"{text}: give the object another key, or copy to a bucket")
 
     def _listed(self, found: Found) -> Mapping[str, Entry]:
         """What the target has, by the name below it; of a single file, which may be one of many there, only its own."""
