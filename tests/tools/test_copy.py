@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import crc32c
+import fsspec
 import pyarrow as pa
 import pyarrow.compute
 import pytest
@@ -362,6 +363,52 @@ def test_an_update_removes_only_files_that_readers_of_the_directory_read(tmp_pat
     assert {str(path.relative_to(tmp_path / "e")) for path in (tmp_path / "e").rglob("*.tfrecord")} == {
         *("a.tfrecord", "sub/b.tfrecord", "p=1/sub/b.tfrecord")
     }
+
+
+def test_all_files_are_also_those_behind_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("d/sub/more.txt", "other/far.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "d/link").symlink_to(tmp_path / "other")
+    (tmp_path / "other/back").symlink_to(tmp_path / "d")
+    (tmp_path / "d/sub/above").symlink_to("..")
+    os.mkfifo(tmp_path / "d/fifo")
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate(("d", f"{tmp_path}/d/")):
+        assert tfr.copy(name, f"e{number}/", all_files=True).copied == ("link/far.txt", "sub/more.txt")
+    monkeypatch.chdir(tmp_path / "d")
+    assert tfr.copy(".", "../f/", all_files=True).copied == ("link/far.txt", "sub/more.txt")
+    (tmp_path / "d/sub/gone.txt").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match=r"sub/gone\.txt"):
+        tfr.copy(tmp_path / "d", tmp_path / "g", all_files=True)
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "d/sub").mkdir(parents=True)
+    (tmp_path / "d/notes.txt").write_text("")
+    real = os.listdir
+
+    def listdir(path: Any) -> list[str]:
+        if os.path.basename(path) == "sub":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    with pytest.raises(PermissionError, match="sub"):
+        tfr.copy(tmp_path / "d", tmp_path / "e", all_files=True)
+    assert not (tmp_path / "e").exists()
+
+
+@pytest.mark.parametrize("store", STORES[1:3], indirect=True)
+def test_objects_of_folders_themselves_are_not_copied(store: Store, tmp_path: Path) -> None:
+    store.write("d/a.tfrecord")
+    bucket = store.root.partition("://")[2]
+    fs = fsspec.filesystem(store.root.partition(":")[0], **store.options or {})
+    for name in ("d/", "d/sub/", "d/sub/notes.txt", "d/p=1/"):
+        fs.pipe_file(f"{bucket}/{name}", b"" if name.endswith("/") else b"text")
+    for target in (str(tmp_path / "e"), store.path("e")):
+        report = tfr.copy(store.path("d"), target, all_files=True, storage_options=store.options)
+        assert report.copied == ("a.tfrecord", "sub/notes.txt")
 
 
 @pytest.mark.parametrize("part", ["..", ".", ""])

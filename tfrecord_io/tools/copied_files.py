@@ -241,15 +241,21 @@ def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
 
 
 def everything_below(fs: FileSystem, directory: str) -> Iterator[Entry]:
-    """All files below a directory."""
+    """All files below a directory, also behind links; an empty object for a folder itself is none."""
     if isinstance(fs, FsspecFileSystem):
-        yield from (entry for entry in fs.below(directory) if not entry.directory)
+        found = (entry for entry in fs.below(directory) if not entry.directory)
+        yield from (entry for entry in found if entry.size or not entry.name.endswith("/"))
         return
-    for folder, _, names in os.walk(directory or "."):
-        for name in names:
-            entry = fs.entry(os.path.join(folder, name) if directory else os.path.normpath(os.path.join(folder, name)))
-            if entry is not None and not entry.directory and entry.size is not None:
-                yield entry
+    yield from _below(fs, directory, frozenset([os.path.realpath(directory or ".")]))
+
+
+def _below(fs: FileSystem, directory: str, within: frozenset[str]) -> Iterator[Entry]:
+    """As `everything_below` on a disk; `within` are the directory and those it is in, to which a link is left out."""
+    for entry in fs.listing(directory):
+        if not entry.directory:
+            yield entry
+        elif (real := os.path.realpath(entry.name)) not in within:
+            yield from _below(fs, entry.name, within | {real})
 
 
 def _is_of_writer(path: str) -> bool:
