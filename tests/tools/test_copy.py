@@ -424,6 +424,15 @@ def test_no_key_of_an_object_leads_out_of_the_target(s3: Bucket, tmp_path: Path,
     assert set(copied(store, "d", store, "e", all_files=True).copied) == {"a.tfrecord", key}
 
 
+@pytest.mark.parametrize("store", STORES[:2], indirect=True)
+def test_all_files_are_not_copied_into_themselves(store: Store) -> None:
+    store.write("d/sub/a.tfrecord")
+    for target in ("d", "d/sub", "d/new/e"):
+        with pytest.raises(ValueError, match="is in the directory of which all_files=True copies all"):
+            copied(store, "d", store, target, all_files=True, mode="overwrite")
+    assert set(copied(store, "d", store, "d-new", all_files=True).copied) == {"sub/a.tfrecord"}
+
+
 def test_an_update_of_a_directory_without_a_manifest_removes_what_is_gone(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     for name in ("a", "b"):

@@ -380,10 +380,15 @@ class _Copy:
         """Refuse a target in a directory that is copied, and files that would replace themselves."""
         check_outside(self.paths, self.options.source, self.target, self.options.target)
         store, directory = identity(self.fs, self.directory)
+        for path in self.paths if self.all_files else ():
+            other, read = identity(*locate(path, self.options.source))
+            if other == store and f"{directory}/".startswith(f"{read.rstrip('/')}/"):
+                text = say("is in the directory of which {all_files=True} copies all: choose another directory")
+                raise ValueError(say("'{}' {}", printable(os.fspath(self.target)), text))
         for each in found.datasets:
             if identity(each.fs, each.root) == (store, directory):
                 raise ValueError(f"'{printable(os.fspath(self.target))}' is the directory that is copied")
-        for name, source in found.files:
+        for name, source in (*found.files, *found.others):
             if identity(*location(source)) == identity(self.fs, self.directory + name):
                 raise ValueError(f"'{printable(source.path)}' is the file that would be written")
 
