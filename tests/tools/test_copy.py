@@ -27,9 +27,12 @@ from rounds import COMPLETE
 from servers import Bucket, Web
 from tfrecord_io.options import MIB
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools import copy as copy_module
+from tfrecord_io.tools import store_copy
 from tfrecord_io.tools.copied_dataset import CopiedDataset, plan
+from tfrecord_io.tools.file_transfer import Traffic
 from transfers import transfer
 
 pytestmark = pytest.mark.matrix
@@ -607,6 +610,29 @@ def test_a_source_that_is_replaced_again_and_again(tmp_path: Path, monkeypatch: 
         tfr.read_table(tmp_path / "f")
 
 
+def test_what_a_store_has_copied_is_not_in_the_way_of_a_copy_that_begins_again(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(s3.url("root"), s3.storage_options)
+    for name in ("a", "b"):
+        store.write(f"d/{name}.tfrecord")
+    real, traffic, tries = store_copy.copy_within, [], []
+
+    def copy_within(source: Source, *arguments: Any, **keywords: Any) -> int | None:
+        tries.append(source.path)
+        if source.path.endswith("/a.tfrecord") and len(traffic) == 1:
+            raise tfr.errors.ReplacedError(errno.ESTALE, "replaced", source.path)
+        crc = real(source, *arguments, **keywords)
+        if len(traffic) == 1:
+            assert traffic[0].stopped.wait(10)
+        return crc
+
+    monkeypatch.setattr(store_copy, "copy_within", copy_within)
+    monkeypatch.setattr(copy_module, "Traffic", lambda *each: traffic.append(Traffic(*each)) or traffic[-1])
+    assert copied(store, "d", store, "e", threads=2).retries == 1
+    assert store.files("e") == store.files("d")
+
+
 @pytest.mark.parametrize("step", ["settle", "indexes"])
 def test_an_error_after_a_copy_is_published_says_so(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "d/train@4", write_index=True)
@@ -740,8 +766,6 @@ def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
 
 
 def test_a_damaged_copy_of_a_store_without_checksums_is_removed(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfrecord_io.tools import store_copy
-
     monkeypatch.setattr(store_copy, "_stated", lambda answer: None)  # as older servers answer
     store = Store(s3.url("root"), s3.storage_options)
     store.write("a.tfrecord")

@@ -551,6 +551,7 @@ class _Copy:
             make_room = partial(target.make_room, number) if is_exclusive else None
             passed = self._copy_by_store(source, target.target_of(number), make_room)
             if passed is not None:
+                self.traffic.passed(passed.bytes)
                 return file.path, passed
         open_file = partial(target.open_file, number, share.upload)
         try:
@@ -587,9 +588,12 @@ class _Copy:
     def _move_file(self, name: str, source: Source, records: bool, share: _Share) -> _Done:
         path = self.directory + name
         is_new = name not in self.listing
-        passed = self._copy_by_store(source, path) if self._is_by_store(source) else None
-        if passed is None:
-            passed = self._pass(source, partial(self._open, path, share.upload, exclusive=is_new), share, records)
+        by_store = self._copy_by_store(source, path) if self._is_by_store(source) else None
+        if by_store is not None:
+            self._own.add(name)  # also if another file has failed
+            self.traffic.passed(by_store.bytes)
+            return name, by_store
+        passed = self._pass(source, partial(self._open, path, share.upload, exclusive=is_new), share, records)
         self._own.add(name)
         return name, passed
 
@@ -618,7 +622,6 @@ class _Copy:
             if crc is not None:
                 passed = Passed(source.size, crc, None)
                 check_passed(source, passed)
-                self.traffic.passed(passed.bytes)
                 return passed
         (make_room or partial(self.fs.remove, target))()
         return None
