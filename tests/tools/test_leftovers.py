@@ -186,6 +186,19 @@ def test_shards_that_were_not_added_to_their_dataset_are_left(tmp_path: Path) ->
     assert tfr.read_table(f"{tmp_path}/a@*")["x"].to_pylist() == [1]
 
 
+def test_indexes_of_other_tools_are_not_taken_for_those_of_shards_that_are_gone(tmp_path: Path) -> None:
+    names = ["x-00001-of-00002", "faiss-00000-of-00008", "x-00003-0123456789abcdef.tfrecord"]
+    for folder in ("other", "ours"):
+        for name in names:
+            for suffix in (".index", ".column_index"):
+                (tmp_path / folder).mkdir(exist_ok=True)
+                (tmp_path / folder / f"{name}{suffix}").write_bytes(b"")
+    tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/ours/x@1")
+    left = {str(Path(each.path).relative_to(tmp_path)) for each in clean(tmp_path, older_than=NOW)}
+    expected = {f"other/{names[2]}", f"ours/{names[0]}", f"ours/{names[2]}"}
+    assert left == {f"{name}{suffix}" for name in expected for suffix in (".index", ".column_index")}
+
+
 def test_a_manifest_is_read_once_for_all_folders(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"storage_options": s3.storage_options}
     tfr.write_tfrecord({"x": range(40), "p": range(40)}, s3.url("d/"), partition_by=["p"], **options)

@@ -29,6 +29,7 @@ from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.paths.file_names import (
     DIRECTORY_STEM,
+    ShardName,
     index_names,
     indexed_file,
     is_claim,
@@ -188,17 +189,20 @@ class _Manifests:
 def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str]:
     """Of the names in a folder, which ends in a slash, those of temporary files, unpublished and replaced shards."""
     written = {name for name in names if parse_staged(name) or _id_of(name)}
-    if written or any(stem_of(name) is not None for name in names):
-        used, replaced = _in_use(manifests, folder, names, written)
+    alone = {name: shard for name in names if (shard := _shard_gone(name, names)) is not None}
+    if written or alone or any(stem_of(name) is not None for name in names):
+        used, replaced, stems = _in_use(manifests, folder, names, written)
         written = (written | replaced) - used
         written.update(index for shard in [*written] for index in index_names(shard) if index in names)
-    return written | {name for name in names if is_left(folder, name) or _is_index_of_none(name, names)}
+        # Other tools call files so, too, as "faiss-00000-of-00008.index".
+        written.update(name for name, shard in alone.items() if shard.id or shard.stem in stems)
+    return written | {name for name in names if is_left(folder, name)}
 
 
-def _is_index_of_none(name: str, names: Collection[str]) -> bool:
-    """Whether a name is that of the index of a shard that is gone: it was replaced while it was indexed."""
+def _shard_gone(name: str, names: Collection[str]) -> ShardName | None:
+    """The shard whose index has this name, if it is gone: it was replaced while it was indexed."""
     shard = indexed_file(name)
-    return shard is not None and shard not in names and parse_shard(shard) is not None
+    return None if shard is None or shard in names else parse_shard(shard)
 
 
 def is_left(folder: str, name: str) -> bool:
@@ -213,10 +217,12 @@ def _id_of(name: str) -> str:
     return "" if shard is None else shard.id
 
 
-def _in_use(manifests: _Manifests, folder: str, names: Collection[str], written: set[str]) -> tuple[set[str], set[str]]:
+def _in_use(
+    manifests: _Manifests, folder: str, names: Collection[str], written: set[str]
+) -> tuple[set[str], set[str], set[str]]:
     """The shards that a manifest lists, and those that were added to datasets without a manifest any longer.
 
-    And the shards that a manifest says were replaced, and its writer has not removed.
+    And the shards that a manifest says were replaced, and its writer has not removed; and the datasets with a manifest.
 
     Staged ones are data of their dataset until the next writer renames them.
     """
@@ -231,7 +237,7 @@ def _in_use(manifests: _Manifests, folder: str, names: Collection[str], written:
             reason = "its staged shards are kept, as a manifest that may list them cannot be read"
             if written:
                 warn(f"{printable(manifests.fs.display_path(folder))}: {reason} ({error})", UserWarning)
-            return written, set()
+            return written, set(), set()
         if manifest is not None:
             directory = path[: path.rindex("/") + 1]
             listed = [directory + name for file in manifest.files for name in (file.path, file.staged) if name]
@@ -240,7 +246,7 @@ def _in_use(manifests: _Manifests, folder: str, names: Collection[str], written:
             replaced.update(name for name in names if folder + name in gone)
             stems.add(manifest.dataset)
     others = {name for name in written if _id_of(name) and getattr(parse_shard(name), "stem", "") not in stems}
-    return used | others, replaced
+    return used | others, replaced, stems
 
 
 def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) -> Iterator[Leftover]:
