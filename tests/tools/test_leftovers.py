@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -199,6 +200,21 @@ def test_indexes_of_other_tools_are_not_taken_for_those_of_shards_that_are_gone(
     assert left == {f"{name}{suffix}" for name in expected for suffix in (".index", ".column_index")}
 
 
+def test_a_folder_that_may_not_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = leave(tmp_path / ".a.0123456789abcdef.tmp", 100_000)
+    (tmp_path / "sub").mkdir()
+    real = os.scandir
+
+    def scandir(path: str) -> Any:
+        if os.path.basename(path) == "sub":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.warns(UserWarning, match=r"sub: this folder was not searched \(Permission denied\)"):
+        assert [each.path for each in clean(tmp_path)] == [str(path)]
+
+
 def test_a_manifest_is_read_once_for_all_folders(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"storage_options": s3.storage_options}
     tfr.write_tfrecord({"x": range(40), "p": range(40)}, s3.url("d/"), partition_by=["p"], **options)
@@ -222,8 +238,8 @@ def test_a_manifest_that_is_replaced_while_folders_are_listed_is_read_again(
     tfr.write_tfrecord(rows, f"{tmp_path}/d/", partition_by=["p"])
     real = os.walk
 
-    def walk(root: str) -> Iterator[Any]:
-        for number, found in enumerate(real(root)):
+    def walk(root: str, **keywords: Any) -> Iterator[Any]:
+        for number, found in enumerate(real(root, **keywords)):
             yield found
             if number == 1:
                 tfr.write_tfrecord(rows, f"{tmp_path}/d/", partition_by=["p"], mode="append")
