@@ -7,6 +7,7 @@ import io
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,15 @@ def test_an_unknown_protocol(url: str, advice: str) -> None:
         ("load_dataset", "dataset"),
         ("head", "dataset"),
         ("metadata", "read_metadata"),
+        ("read_schema", "read_metadata"),
+        ("read_records", "RecordReader"),
+        ("write_records", "RecordWriter"),
+        ("write_table", "write_tfrecord"),
+        ("iter_batches", "iter_arrays"),
+        ("interleave_datasets", "mix"),
+        ("sync", "copy"),
+        ("optimize", "compact"),
+        ("lookup", "open_random"),
     ],
 )
 def test_a_name_of_another_library(name: str, meant: str) -> None:
@@ -228,6 +238,67 @@ def test_a_package_in_place_of_a_function(name: str, meant: str) -> None:
 )
 def test_arguments_of_another_form(call: Callable[[], object], advice: str) -> None:
     refused(TypeError, advice, by=call)
+
+
+WRITE, OPEN, ITERATE = (partial(tfr.write_tfrecord, FRAME, "a/"), tfr.open_random, tfr.iter_arrays)
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "value", "meant"),
+    [
+        (WRITE, "merge_schema", True, "evolve="),
+        (WRITE, "mergeSchema", True, "evolve="),
+        (WRITE, "schema_mode", "merge", "evolve="),
+        (WRITE, "predicate", "day = 1", "overwrite_where="),
+        (WRITE, "existing_data_behavior", "delete_matching", "mode='overwrite_partitions'"),
+        (WRITE, "existing_data_behavior", "overwrite_or_ignore", "mode="),
+        (WRITE, "partition_overwrite_mode", "dynamic", "mode='overwrite_partitions'"),
+        (partial(OPEN, "a"), "on", "id", "key="),
+        (partial(OPEN, "a"), "key_column", "id", "key="),
+        (partial(ITERATE, "a"), "batch", 16, "batch_size="),
+        (partial(ITERATE, "a"), "padding", True, "ragged="),
+        (partial(ITERATE, "a"), "truncation", True, "max_length="),
+        (partial(ITERATE, "a"), "pad_to_multiple_of", 8, "pad_to="),
+        (partial(ITERATE, "a"), "group_by_length", True, "bucket_by="),
+        (partial(ITERATE, "a"), "resume", {}, "state="),
+        (partial(tfr.mix, ["a", "b"]), "probabilities", [1, 2], "weights="),
+        (partial(tfr.mix, ["a", "b"]), "stopping_strategy", "all_exhausted", "stop="),
+        (partial(tfr.windows, "a"), "size", 16, "length="),
+        (partial(tfr.copy, "a", "b"), "delete", True, "update="),
+        (partial(tfr.copy, "a", "b"), "checksum", True, "verify="),
+        (tfr.image, "channels", 1, "mode="),
+    ],
+)
+def test_a_keyword_of_another_library(call: Callable[..., object], name: str, value: object, meant: str) -> None:
+    message = f"unexpected keyword argument '{name}': did you mean {meant}? valid names: "
+    refused(TypeError, message, by=lambda: call(**{name: value}))
+
+
+def test_an_attribute_of_another_library() -> None:
+    with tfr.RecordReader("train.tfrecord") as reader:
+        advice = "'RecordReader' object has no attribute 'take': pass tfr.dataset(path, limit=n)"
+        refused(AttributeError, advice, by=lambda: reader.take(1))  # type: ignore[attr-defined]
+    assert len(list(tfr.RecordReader(tfr.dataset("train.tfrecord", limit=1)))) == 1  # the advice works
+    with tfr.iter_arrays("train.tfrecord", batch_size=1) as batches:
+        refused(AttributeError, "no attribute 'state_dict': call state()", by=lambda: batches.state_dict())  # type: ignore[attr-defined]
+        refused(AttributeError, "call restore(state)", by=lambda: batches.load_state_dict({}))  # type: ignore[attr-defined]
+        batches.restore(batches.state())
+
+
+@pytest.mark.parametrize("module", [tfr, tfr.io])
+@pytest.mark.parametrize("name", ["int64", "float32", "string", "uint8", "bfloat16"])
+def test_a_type_of_tensorflow(module: Any, name: str) -> None:
+    refused(
+        AttributeError, f"has no attribute '{name}'; types are text: write '{name}'", by=lambda: getattr(module, name)
+    )
+    assert tfr.tensor(name, (2,))
+
+
+@pytest.mark.plugins("vision")
+def test_a_reader_of_files_that_is_called_open() -> None:
+    message = "did you mean 'tfrecord_io.formats.open_image_folder'?"
+    for module in (tfr, tfr.formats):
+        refused(AttributeError, message, by=lambda m=module: m.read_image_folder("photos"))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", ["_private", "__wrapped__", "xyz", "frobnicate"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -136,36 +137,41 @@ def show(shown_in: str, namespace: dict[str, Any]) -> tuple[list[str], Callable[
 
 # What users look for under another name: of other libraries, and of this one before its first release.
 _MEANT = {
-    "RecordReader": "TFRecordReader tf_record_iterator tfrecord_iterator",
+    "RecordReader": "TFRecordReader read_records tf_record_iterator tfrecord_iterator",
+    "RecordWriter": "write_records",
     "build_index": "index",
+    "compact": "optimize",
     "convert": "from_csv from_parquet read_csv read_json read_parquet to_csv to_json to_parquet write_csv "
     "write_parquet",
+    "copy": "cp download move mv rsync sync upload",
     "count": "count_records",
-    "dataset": "TFRecordDataset head load_dataset read_daft read_dask read_ray scan",
+    "dataset": "TFRecordDataset data head load_dataset read_daft read_dask read_ray scan",
+    "delete": "drop forget remove rm",
     "describe": "info",
     "image": "decode_image decode_jpeg decode_png",
-    "iter_arrays": "tfrecord_loader",
+    "iter_arrays": "iter_batches tfrecord_loader",
     "merge": "concat concatenate",
-    "open_random": "tail",
+    "mix": "interleave interleave_datasets sample_from_datasets",
+    "open_random": "get lookup tail",
     "read_arrays": "arrays",
-    "read_metadata": "metadata schema",
+    "read_metadata": "get_schema metadata read_schema schema",
     "read_tfrecord": "load open read read_dataframe read_pandas to_pandas",
     "salvage": "repair",
     "scalar": "bytes_ text",
     "scan_polars": "read_polars",
     "split": "train_test_split",
     "verify": "check validate",
-    "write_tfrecord": "from_pandas save to_tfrecord write write_daft write_dask write_ray",
+    "write_tfrecord": "from_pandas save to_tfrecord write write_daft write_dask write_pandas write_ray write_table",
     "formats.embed_files": "from_files",
-    "formats.open_coco": "from_coco",
-    "formats.open_elwc": "from_elwc",
-    "formats.open_file_folder": "from_file_folder",
+    "formats.open_coco": "from_coco read_coco",
+    "formats.open_elwc": "from_elwc read_elwc",
+    "formats.open_file_folder": "from_file_folder read_file_folder",
     "formats.open_idx": "from_idx read_idx",
-    "formats.open_image_folder": "from_image_folder",
+    "formats.open_image_folder": "from_image_folder read_image_folder",
     "formats.open_npy": "from_npy read_npy",
     "formats.open_npz": "from_npz read_npz",
-    "formats.open_voc": "from_pascal_voc",
-    "formats.open_yolo": "from_yolo",
+    "formats.open_voc": "from_pascal_voc read_voc",
+    "formats.open_yolo": "from_yolo read_yolo",
     "formats.write_elwc": "to_elwc",
     "formats.write_file_folder": "to_file_folder",
     "formats.write_image_folder": "to_image_folder",
@@ -176,6 +182,7 @@ _MEANT = {
     "io.decode_examples": "parse_sequence_example parse_single_sequence_example",
 }
 _EQUIVALENTS = {name: meant for meant, names in _MEANT.items() for name in names.split()}
+_TYPE = re.compile("string|bool|u?int(8|16|32|64)|b?float(16|32|64)|complex(64|128)")  # as ``tf.int64``
 
 
 class _NotAFunction(ModuleType):
@@ -201,6 +208,8 @@ def _no_attribute(shown_in: str, name: str) -> AttributeError:
 
 def _question(shown_in: str, name: str) -> str:
     """What was meant; of a name in another public module, that module."""
+    if _TYPE.fullmatch(name):
+        return f"; types are text: write {name!r}"
     meant = [f"{module}.{name}".lstrip(".") for module in ("", *SHOWN_IN) if name in public_names(module)]
     known = _EQUIVALENTS.get(name) or next(iter(meant), None)
     if known is None:

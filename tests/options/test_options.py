@@ -308,6 +308,7 @@ def test_an_unknown_keyword_suggests_the_one_that_is_meant(
 def test_other_names_of_keywords_are_no_keywords() -> None:
     names = {f.name for cls in (ReadOptions, IterOptions, WriteOptions, ArrayOptions) for f in fields(cls)}
     of_calls = {"dtype_backend", "delimiter", "fraction", "fractions"}  # keywords of one call, or one format
+    of_calls |= {"key", "length", "stop", "update", "verify", "weights"}
     for name, others in names_in_other_libraries._OTHER_NAMES.items():
         assert name in names | of_calls
         assert not names & set(others.split()), name

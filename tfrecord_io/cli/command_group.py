@@ -135,7 +135,7 @@ AS_JSON = "tfrecord_io.as_json"  # in the same: whether errors and warnings are 
 
 _OTHER_COMMANDS = {  # what other programs call them
     "help": "tfr --help",
-    **dict.fromkeys(("info", "stat", "ls", "inspect"), "describe"),
+    **dict.fromkeys(("info", "stat", "stats", "ls", "inspect"), "describe"),
     **dict.fromkeys(("check", "validate", "test", "fsck"), "verify"),
     **dict.fromkeys(("repair", "fix", "recover"), "salvage"),
     **dict.fromkeys(("show", "view", "peek"), "head"),
@@ -154,6 +154,7 @@ _OTHER_COMMANDS = {  # what other programs call them
     **dict.fromkeys(("wc", "len"), "count"),
     **dict.fromkeys(("query", "select"), "sql"),
     **dict.fromkeys(("concat", "join"), "merge"),
+    "shard": "split",
 }
 
 SECTIONS = ("Show", "Check and repair", "Write")  # of the help

@@ -17,7 +17,8 @@ def _by_name(names: dict[str, str]) -> dict[str, str]:
 
 
 _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, TensorFlow, PyTorch
-    "batch_size": "batchsize chunksize chunk_size batch_rows row_group_size",
+    "batch_size": "batch batchsize chunksize chunk_size batch_rows row_group_size",
+    "bucket_by": "group_by_length length_column",
     "check_crc": "verify verify_crc check_integrity verify_checksum",
     "columns": "usecols features fields names feature_names select",
     "compression": "compression_type codec",
@@ -25,28 +26,40 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "drop_last": "drop_remainder",
     "delimiter": "sep",
     "epochs": "num_epochs repeat n_epochs infinite",
+    "evolve": "merge_schema mergeschema schema_mode schema_evolution",
     "filesystem": "fs",
     "filters": "filter where predicate query condition",
     "fraction": "frac",
     "fractions": "test_size train_size",
     "include_file_paths": "path_column file_column filename",
     "index": "preserve_index",
+    "key": "key_column key_feature_name on",
+    "length": "size window window_size",
     "limit": "nrows n_rows lines num_rows max_rows head take n count",
     "limits": "max_record_bytes max_features max_expansion max_decompression_ratio",
+    "max_length": "max_len max_seq_length truncate truncation",
     "max_shard_bytes": "max_shard_size max_file_size shard_size",
     "missing": "fill_value na_value",
     "offset": "skiprows skip_rows skip start",
     "on_error": "errors ignore_errors on_bad_lines",
-    "mode": "overwrite no_overwrite no_clobber exist_ok if_exists exists",
+    "mode": "channels overwrite no_overwrite no_clobber exist_ok if_exists exists existing_data_behavior "
+    "partition_overwrite_mode partitionoverwritemode",
+    "overwrite_where": "predicate replace_where replacewhere",
+    "pad_to": "pad_to_multiple_of",
     "pad_value": "padding_value padding_values",
     "progress": "verbose progress_bar",
+    "ragged": "pad padding",
     "record_type": "example_type",
     "schema": "feature_description description features_description types parse_dates",
     "schema_overrides": "dtype dtypes column_types astype",
     "seed": "random_state",
     "shards": "num_shards n_shards num_files partitions npartitions",
     "shuffle_buffer": "shuffle buffer_size shuffle_buffer_size shuffle_size shuffle_queue_size",
-    "state": "checkpoint",
+    "state": "checkpoint resume state_dict",
+    "stop": "stopping_strategy stop_on_empty_dataset",
+    "update": "delete sync",
+    "verify": "checksum",
+    "weights": "probabilities probs",
     "worker": "num_workers workers rank world_size shard shard_index num_processes num_shards",
     "threads": "n_jobs num_threads n_threads num_workers workers use_threads num_parallel_reads num_parallel_calls",
 }
@@ -87,16 +100,34 @@ _METHODS = _by_name(  # by attribute of datasets and readers of other libraries:
         "concat concatenate union": "a + b joins two datasets",
     }
 )
-_OF_READERS = _by_name(  # what a reader has instead of it
-    {
-        "to_pandas to_df df collect": "call read_pandas()",
-        "read to_table to_arrow read_table fetchall": "call read_all()",
-        "to_polars": "call polars.from_arrow(reader)",
-        "columns column_names names dtypes": "it is schema.names",
-        "num_rows count_rows shape": "the number of rows is not known; tfr.count(path)",
-        "iter_arrays to_numpy to_arrays map batch shuffle": "tfr.dataset(path) has it",
-    }
-)
+_OF_OTHERS = {  # by type: what an object that is no dataset has instead of it
+    "Reader": _by_name(
+        {
+            "to_pandas to_df df collect": "call read_pandas()",
+            "read to_table to_arrow read_table fetchall": "call read_all()",
+            "to_polars": "call polars.from_arrow(reader)",
+            "columns column_names names dtypes": "it is schema.names",
+            "num_rows count_rows shape": "the number of rows is not known; tfr.count(path)",
+            "iter_arrays to_numpy to_arrays map batch shuffle": "tfr.dataset(path) has it",
+        }
+    ),
+    "RecordReader": _by_name(
+        {
+            "read readline": "call next(reader), or loop over it",
+            "read_all readlines as_numpy_iterator": "list(reader) has all records",
+            "take head": "pass tfr.dataset(path, limit=n)",
+            "skip": "pass tfr.dataset(path, offset=n)",
+            "map batch shuffle repeat": "tfr.iter_arrays(path, batch_size=…) parses, shuffles and batches Examples",
+        }
+    ),
+    "ArrayIterator": _by_name(
+        {
+            "state_dict get_state save": "call state()",
+            "load_state_dict set_state load_state": "call restore(state), or pass state= to a new iterator",
+            "reset": "an iterator makes one pass; epochs=n makes n, and a new one begins again",
+        }
+    ),
+}
 _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it
     **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that meet a condition",
@@ -123,6 +154,9 @@ _OF_LIBRARIES = {  # by call: what does the same as a keyword of training that i
 _MODES = {  # by keyword of another library and its value
     **dict.fromkeys((("overwrite", True), ("exist_ok", True), ("if_exists", "replace")), "overwrite"),
     **dict.fromkeys((("overwrite", False), ("exist_ok", False), ("if_exists", "fail")), "error"),
+    **dict.fromkeys(
+        (("existing_data_behavior", "delete_matching"), ("partition_overwrite_mode", "dynamic")), "overwrite_partitions"
+    ),
     **dict.fromkeys((("append", True), ("if_exists", "append"), ("exists", "append")), "append"),
 }
 OF_DATASETS: set[str] = set()  # the keywords of reading, which `tfrecord_io.options.read` adds
@@ -254,8 +288,7 @@ def unknown_attribute(owner: object, name: str, methods: Iterable[str], instead:
     import difflib
 
     what = type(owner).__name__
-    own = _OF_READERS if what == "Reader" else {}
-    hint = instead or own.get(name) or (None if own else _METHODS.get(name))
+    hint = instead or _OF_OTHERS.get(what, _METHODS).get(name)
     close = difflib.get_close_matches(name, methods, n=1, cutoff=0.8)
     meant = f": {hint}" if hint else f"; did you mean {close[0]!r}?" if close and name[:1] != "_" else ""
     return AttributeError(f"{what!r} object has no attribute {name!r}{meant}", name=name, obj=owner)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, NoReturn
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import FrameOptions
+from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
@@ -60,6 +62,11 @@ class RecordReader(ConsumedOnce[bytes]):
     """
 
     _word = "reader"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(self, name, dir(self))
 
     @check_keywords
     def __init__(

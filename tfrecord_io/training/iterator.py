@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, say, warn
 from tfrecord_io.options import LIMITS, MIB, DatasetValue, ReadOptions, stops
 from tfrecord_io.options.arrays import IterOptions
+from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.read.open_scan import narrowed
 from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.report import ReadReport, end_read
@@ -89,6 +90,11 @@ class ArrayIterator(Closing, Shared):
         self._begin(IteratorPosition(epoch, 0, 0))
         if options.state is not None:
             self.restore(options.state)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(self, name, dir(self))
 
     def __repr__(self) -> str:
         return f"<ArrayIterator of {self._source.files_and_columns()}>"
