@@ -225,11 +225,17 @@ def test_a_package_in_place_of_a_function(name: str, meant: str) -> None:
     ("call", "advice"),
     [
         (lambda: tfr.read_tfrecord("a", ["label"]), "1 argument by position (source), not 2: pass others by keyword"),
-        (lambda: tfr.iter_arrays("a", 32), "not 2: pass others by keyword, such as batch_size="),
+        (
+            lambda: tfr.iter_arrays("a", 32),
+            "not 2: pass others by keyword, such as batch_size=; valid names: batch_size",
+        ),
         (lambda: tfr.merge("a", "b", "c"), "(source, target), not 3: pass several files as one list, [a, b]"),
         (lambda: tfr.read_table("a", "b"), "(source), not 2: pass several files as one list, [a, b]"),
         (lambda: tfr.write_tfrecord(FRAME, "a", "append"), "2 arguments by position (data, path), not 3: pass others"),
-        (lambda: tfr.RecordWriter("a", "GZIP"), "RecordWriter() takes 1 argument by position (path), not 2"),
+        (
+            lambda: tfr.RecordWriter("a", "GZIP"),
+            "takes 1 argument by position (path), not 2: pass others by keyword; valid names: compression, mode",
+        ),
         (lambda: tfr.dataset("train.tfrecord").limit(1, 2), "limit() takes 1 argument by position (n), not 2"),
         (lambda: tfr.split("train.tfrecord", "out", test_size=0.2), "did you mean fractions=?"),
         (lambda: tfr.convert("a.csv", "b", sep=";"), "has no sep=; pass it in source_options={'delimiter': ';'}"),

@@ -276,8 +276,12 @@ def too_many_arguments(call: Callable[..., Any], names: Sequence[str], given: Se
     required = [p for p in keywords if p.default is p.empty]
     if names[:1] == ["source"] and not required and all(isinstance(value, str | PathLike) for value in given):
         advice = ": pass several files as one list, [a, b]"
+    elif keywords:
+        example = "".join(f", such as {p.name}=" for p in required[:1])
+        valid = ", ".join(sorted(p.name for p in keywords))
+        advice = f": pass others by keyword{example}; valid names: {valid}"
     else:
-        advice = "".join(f": pass others by keyword, such as {p.name}=" for p in (*required, *keywords)[:1])
+        advice = ""
     listed = f" ({', '.join(names)})" if names else ""
     takes = f"{counted(len(names), 'argument')} by position{listed}"
     return TypeError(f"{_name(call)}() takes {takes}, not {len(given)}{advice}")
