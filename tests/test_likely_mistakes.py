@@ -68,6 +68,11 @@ def refused(error: type[Exception], *parts: str, by: Callable[[], object]) -> No
             lambda path: np.savez(path, x=np.arange(6)),
             "if it is .npz, read it with tfr.convert(…, source_format='npz')",
         ),
+        (
+            "a-idx1-ubyte",
+            lambda path: Path(path).write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 50, *range(50)])),
+            "an IDX file, the format of MNIST; read it with tfr.convert(…, source_format='idx')",
+        ),
     ],
 )
 def test_a_file_of_another_format(
@@ -305,6 +310,13 @@ def test_a_reader_of_files_that_is_called_open() -> None:
     message = "did you mean 'tfrecord_io.formats.open_image_folder'?"
     for module in (tfr, tfr.formats):
         refused(AttributeError, message, by=lambda m=module: m.read_image_folder("photos"))  # type: ignore[misc]
+
+
+def test_copying_a_file_of_another_format() -> None:
+    FRAME.to_parquet("a.parquet")
+    with pytest.raises(tfr.errors.CorruptRecordError, match="looks like a Parquet file; read it") as caught:
+        tfr.copy("a.parquet", "copies/")
+    assert "salvage" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["_private", "__wrapped__", "xyz", "frobnicate"])

@@ -313,6 +313,9 @@ IDX = Format(
     open=f"{_CODE}array_files.from_numpy_files:open_idx",
     several=True,
     compressed=True,
+    looks=("an IDX file, the format of MNIST",),
+    advice=by_convert("idx"),
+    magic=tuple(bytes((0, 0, dtype, axes)) for dtype in (0x08, 0x09, *range(0x0B, 0x0F)) for axes in range(1, 6)),
 )
 FOLDERS = {"images": "images", "all": "files"}  # the formats that `files=` names
 

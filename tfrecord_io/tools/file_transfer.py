@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrecord_io.compression import Raw
 from tfrecord_io.engine.contract import Fault, FaultCode
-from tfrecord_io.engine.fault_messages import record_error
+from tfrecord_io.engine.fault_messages import is_other_format, record_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError, say
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc, payload_length
@@ -132,7 +132,8 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
     except (TFRecordError, OSError) as error:
         if source.shard is not None and not isinstance(error, ReplacedError):
             _check_unchanged(source.shard, error)
-        if isinstance(error, TFRecordError) and (error.record is not None or error.offset is not None):
+        is_damage = isinstance(error, TFRecordError) and (error.record is not None or error.offset is not None)
+        if is_damage and not is_other_format(error):
             error.advice = _ADVICE
         raise
     return passed
