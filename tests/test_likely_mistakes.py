@@ -312,6 +312,47 @@ def test_a_reader_of_files_that_is_called_open() -> None:
         refused(AttributeError, message, by=lambda m=module: m.read_image_folder("photos"))  # type: ignore[misc]
 
 
+def test_a_key_that_is_no_name() -> None:
+    refused(
+        TypeError, "key=['label']: expected the name of one column", by=lambda: OPEN("train.tfrecord", key=["label"])
+    )  # type: ignore[arg-type]
+
+
+def test_a_key_in_place_of_a_number() -> None:
+    with tfr.open_random("train.tfrecord", key="name") as records:
+        refused(TypeError, "integer, not str; open_random(…, key=…).lookup(…) finds", by=lambda: records["cat"])  # type: ignore[call-overload]
+        refused(IndexError, "out of range: the files have 2 records; lookup(7) finds", by=lambda: records[7])
+    with tfr.open_random("train.tfrecord") as records:
+        refused(IndexError, "record 7 is out of range: the files have 2 records", by=lambda: records[7])
+
+
+def test_a_dict_of_datasets() -> None:
+    datasets: Any = {"a": "train.tfrecord", "b": "sharded@4"}
+    refused(TypeError, "expected a list of datasets, got dict", by=lambda: tfr.mix(datasets))
+
+
+@pytest.mark.plugins("tensorflow")
+def test_a_split_that_does_not_exist(data: Path) -> None:
+    message = "split='valid[:10%]': the dataset has no split 'valid'; its splits are "
+    refused(ValueError, message, by=lambda: tfr.dataset(data / "tfds" / "episodes", split="valid[:10%]"))
+
+
+def test_several_records_in_place_of_one() -> None:
+    payload = tfr.encode_example({"a": 1})
+    several = [payload, payload]
+    for given in (several, pd.Series(several), np.array(several, object), pa.array(several), 5):
+        advice = f"expected the bytes of a record, got {type(given).__name__}; tfr.io.decode_examples takes a column"
+        refused(TypeError, advice, by=lambda g=given: tfr.decode_example(g))  # type: ignore[misc]
+    for one in (
+        payload,
+        memoryview(payload),
+        np.frombuffer(payload, np.uint8),
+        pa.scalar(payload),
+        pa.py_buffer(payload),
+    ):
+        assert tfr.decode_example(one)["a"].tolist() == [1]
+
+
 def test_copying_a_file_of_another_format() -> None:
     FRAME.to_parquet("a.parquet")
     with pytest.raises(tfr.errors.CorruptRecordError, match="looks like a Parquet file; read it") as caught:

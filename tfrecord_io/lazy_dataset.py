@@ -695,7 +695,7 @@ def mix(
     """
     is_single = isinstance(datasets, str | PathLike | DatasetValue | WindowedDataset)
     given: Any = [datasets] if is_single else datasets
-    if is_single and balance is None:
+    if isinstance(datasets, Mapping) or (is_single and balance is None):
         raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
     parts = [part if isinstance(part, WindowedDataset) else _scan_of(part) for part in given]
     if not parts:

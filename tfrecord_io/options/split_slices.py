@@ -100,7 +100,7 @@ class Split:
                 yield from ((name, 0, sum(lengths)) for name, lengths in splits.items())
             elif part.name not in splits:
                 names = " and ".join(", ".join(f"'{name}'" for name in splits).rsplit(", ", 1)) or "none"
-                reason = say("{split=}: the dataset has no split '{}'", part.name, split=self)
+                reason = say("{split=}: the dataset has no split '{}'", part.name, split=str(self))
                 raise ValueError(reason & f"its splits are {names}")
             else:
                 yield part.name, *part.rows(splits[part.name])

@@ -243,7 +243,8 @@ class RandomAccess(Closing, Shared):
             return self._table(normalized(as_integers(key), len(self)))
         count = len(self._files)
         if not -count <= number < count:
-            raise IndexError(f"record {number} is out of range: the files have {count} records")
+            by_key = "" if self._keys is None else f"; lookup({number}) finds a record by its key"
+            raise IndexError(f"record {number} is out of range: the files have {count} records{by_key}")
         return self._row(number if number >= 0 else number + count)
 
     def _row(self, number: int) -> dict[str, Any]:
@@ -641,6 +642,8 @@ def open_random(
     """
     given = ReadOptions.of_call(open_random, locals(), source)
     check_on_error(given.on_error, ("raise", "skip"))
+    if not isinstance(key, str | None):
+        raise TypeError(say("{key=}: expected the name of one column", key=key))
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
     sampling: OnError = "raise" if raises(given.on_error) else "skip"  # a callable is asked when records are read

@@ -105,7 +105,8 @@ def as_integer(key: Any) -> int | None:
 def as_integers(key: Any) -> Array:
     """The key as an array of numbers."""
     if isinstance(key, str | bytes):
-        raise TypeError(f"a record index is an integer, not {type(key).__name__}")
+        advice = "open_random(…, key=…).lookup(…) finds records by a key"
+        raise TypeError(f"a record index is an integer, not {type(key).__name__}; {advice}")
     numbers = np.asarray(key)
     if numbers.size == 0 and numbers.ndim == 1:
         return np.empty(0, np.int64)

@@ -166,6 +166,7 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     Parameters
     ----------
     payload : bytes-like
+        Of a SequenceExample only the context is decoded; `tfrecord_io.io.decode_examples` reads its feature lists, too.
 
     Returns
     -------
@@ -177,10 +178,12 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     ------
     DecodeError
         `payload` is not an Example: C++ protobuf rejects it, or it looks like an ExampleListWithContext.
+    TypeError
+        `payload` is not the bytes of one record.
     """
     if isinstance(payload, str) or _is_message(payload):
         raise TypeError(f"expected bytes, got {type(payload).__name__}{_hint(payload)}")
-    decoder, frame = get_engine().decoder(_ALL), _frame(bytes(payload))
+    decoder, frame = get_engine().decoder(_ALL), _frame(_record_of(payload))
     decoder.expect(len(frame))
     if decoder.feed(frame).fault is not None:
         advice = say('read other messages and plain bytes with {read_table(record_type="bytes")}')
@@ -189,6 +192,18 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     if counts.nested and (other := not_examples(counts, None)):
         raise other
     return {column.name: _as_array(column) for column in decoder.take()[:]}
+
+
+def _record_of(payload: Any) -> bytes:
+    """The bytes of one record; TypeError for several, and for numbers, of which ``bytes`` makes zeros."""
+    try:
+        view = memoryview(payload)
+    except TypeError:
+        view = None
+    if view is None or view.format == "O":
+        got = type(payload).__name__
+        raise TypeError(f"expected the bytes of a record, got {got}; tfr.io.decode_examples takes a column of them")
+    return view.tobytes()
 
 
 def _frame(payload: bytes) -> bytes:
