@@ -353,6 +353,33 @@ def test_several_records_in_place_of_one() -> None:
         assert tfr.decode_example(one)["a"].tolist() == [1]
 
 
+def test_a_field_that_is_no_type() -> None:
+    parts = ("unknown type 'image'; use names like 'int32'", "or a field such as tfr.image()")
+    refused(tfr.errors.SchemaError, *parts, by=lambda: tfr.read_table("train.tfrecord", schema={"label": "image"}))
+
+
+def test_the_form_of_an_image() -> None:
+    message = "mode='gray': expected one of 'RGB', 'L', 'RGBA', 'index', 'unchanged'"
+    refused(tfr.errors.SchemaError, message, by=lambda: tfr.image(mode="gray"))  # type: ignore[arg-type]
+    refused(tfr.errors.SchemaError, "resize=(16, 8) resizes", by=lambda: tfr.image((16, 8)))
+
+
+@pytest.mark.plugins("vision")
+def test_a_damaged_image_of_a_folder() -> None:
+    pytest.importorskip("PIL.Image").new("RGB", (4, 3)).save("1.png")
+    for name in ("1.png", "2.jpg"):
+        Path("photos", "cat").mkdir(parents=True, exist_ok=True)
+        Path("photos", "cat", name).write_bytes(Path("1.png").read_bytes() if name == "1.png" else b"\xff\xd8\xffjunk")
+    refused(
+        tfr.errors.DecodeError,
+        "2.jpg: ",
+        'on_error="skip" leaves it out',
+        by=lambda: tfr.convert("photos", "a.tfrecord"),
+    )
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        assert tfr.convert("photos", "a.tfrecord", on_error="skip").records == 1  # the advice works
+
+
 def test_copying_a_file_of_another_format() -> None:
     FRAME.to_parquet("a.parquet")
     with pytest.raises(tfr.errors.CorruptRecordError, match="looks like a Parquet file; read it") as caught:

@@ -39,7 +39,7 @@ def test_image_metadata_round_trip(made: Any, source: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mode": "BGR"}, "unknown image mode 'BGR'"),
+        ({"mode": "BGR"}, "mode='BGR': expected one of 'RGB', 'L',"),
         ({"shape": (28, 28)}, "height, width, channels"),
         ({"shape": (28, 28, 1), "mode": "RGB"}, "has 3 channels, the shape has 1"),
         ({"resize": 3}, r"expected \(height, width\)"),

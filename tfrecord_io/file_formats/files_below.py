@@ -16,14 +16,16 @@ import pyarrow as pa
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.errors import DamagedDataWarning, EncodeError, printable, say, warn
+from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, say, warn
 from tfrecord_io.format.foreign_files import IMAGES
-from tfrecord_io.options import LIMITS, StorageOptions
+from tfrecord_io.options import LIMITS, StorageOptions, raises
 from tfrecord_io.options.checked_options import cpu_count
+from tfrecord_io.remedies import clauses_of
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import natural_key
 from tfrecord_io.storage.read.source import read_whole
+from tfrecord_io.typing import OnError
 from tfrecord_io.value_class import value_class
 
 TABLE_NAME = "metadata.csv"  # of the table that is written next to the files of a folder
@@ -242,6 +244,13 @@ class LeftOut:
     def add(self, reason: object, count: int = 1) -> None:
         self.first = self.first or str(reason)
         self.count += count
+
+    def add_or_raise(self, error: TFRecordError, on_error: OnError) -> None:
+        """Leave out what an error is about, or raise it: as `on_error` says."""
+        if raises(on_error):
+            error.remedies = error.remedies or clauses_of(say('{on_error="skip"} leaves it out'))
+            raise error
+        self.add(error)
 
     def __str__(self) -> str:
         return f"{self.count:,} of {self.total:,} {self.kind} left out, the first: {self.first}"

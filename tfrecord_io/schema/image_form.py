@@ -43,12 +43,14 @@ class ImageForm:
         shape = None if self.shape is None else as_shape(self.shape)
         if shape is not None and len(shape) != 3:
             reason = f"an image has the shape (height, width, channels), not {shape}"
-            raise SchemaError(reason, expected=3, got=len(shape))
+            advice = say("{resize=} resizes images to a height and a width", resize=shape) if len(shape) == 2 else None
+            raise SchemaError(reason, expected=3, got=len(shape), advice=advice)
         channels = None if shape is None else shape[2]
         mode = self.mode or _default_mode(shape)
         if not isinstance(mode, str) or mode not in (*CHANNELS, _UNCHANGED):
             expected = (*CHANNELS, _UNCHANGED)
-            raise SchemaError(f"unknown image mode {mode!r}", expected=expected, got=mode)
+            reason = say("{mode=}: expected one of {}", ", ".join(map(repr, expected)), mode=mode)
+            raise SchemaError(reason, expected=expected, got=mode)
         if channels not in (None, CHANNELS.get(mode, channels)):
             reason = f"the mode {mode!r} has {CHANNELS[mode]} channels, the shape has {channels}"
             raise SchemaError(reason, expected=CHANNELS[mode])

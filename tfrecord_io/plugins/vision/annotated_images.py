@@ -234,9 +234,7 @@ class _Batches:
             try:
                 yield self._row(file, content, rule), len(content)
             except DecodeError as error:
-                if raises(self.reading.options.on_error):
-                    raise
-                self.left_out.add(error)
+                self.left_out.add_or_raise(error, self.reading.options.on_error)
 
     def _row(self, file: _File, content: bytes, rule: BoxRule) -> tuple[Any, ...]:
         image, path = file.image, self.fs.display_path(file.entry.name)

@@ -29,7 +29,7 @@ from tfrecord_io.file_formats.files_below import (
     shuffled,
     warn_of_others,
 )
-from tfrecord_io.options import leaves_out, raises
+from tfrecord_io.options import leaves_out
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import FolderOptions
 from tfrecord_io.typing import OnFileError, Path, StorageLike
@@ -197,9 +197,7 @@ class _Reading:
                 try:
                     row = self._row(folder, file, content)
                 except DecodeError as error:
-                    if raises(self.options.on_error):
-                        raise
-                    left_out.add(error)
+                    left_out.add_or_raise(error, self.options.on_error)
                     continue
                 if names is not None:
                     row += (None, None) if file.top is None else (numbers[file.top], file.top)
