@@ -47,6 +47,7 @@ def warned(*texts: str) -> Iterator[None]:
 
 
 ADVICE = "Declare it with required=False if that is expected"
+HAVE = "other features are 'class', 'empty', 'image/encoded'"
 KLASS = f"'klass' occurs in none of 200 records; did you mean 'class'? {ADVICE}"
 
 
@@ -98,9 +99,9 @@ def test_a_required_column_that_no_record_has_is_an_error(engine: str, path: Pat
     [
         (tfr.scalar("int64", feature="CLASS"), f"'CLASS' (column 'x') occurs in none of 200 records; {{}} {ADVICE}"),
         (tfr.tensor("uint8", (None, None), feature="klass"), f"'klass' (column 'x') {KLASS[8:]}"),
-        (tfr.scalar("int64"), f"'x' occurs in none of 200 records. {ADVICE}"),
-        (pa.struct([("a", pa.int64()), ("b", pa.string())]), f"'x' occurs in none of 200 records. {ADVICE}"),
-        (tfr.sequence("int64"), f"'x' occurs in none of 200 records. {ADVICE}"),
+        (tfr.scalar("int64"), f"'x' occurs in none of 200 records; {HAVE}. {ADVICE}"),
+        (pa.struct([("a", pa.int64()), ("b", pa.string())]), f"'x' occurs in none of 200 records; {HAVE}. {ADVICE}"),
+        (tfr.sequence("int64"), f"'x' occurs in none of 200 records; {HAVE}. {ADVICE}"),
     ],
 )
 def test_every_form_of_column_is_watched(engine: str, path: Path, field: Any, text: str) -> None:
@@ -129,9 +130,10 @@ def test_a_column_of_a_late_record_is_not_absent(engine: str, tmp_path: Path) ->
     paths = [written(tmp_path / "0", rows(150)), written(tmp_path / "1", [*rows(150), example(late=int64s(1))])]
     with warned():
         streamed(paths, schema={"late": "int64", "class": "int64"})
-    with warned(f"'late' occurs in none of 300 records. {ADVICE}"):
+    have = "other features are 'empty', 'image/encoded'"
+    with warned(f"'late' occurs in none of 300 records; {have}. {ADVICE}"):
         tfr.read_table(paths, schema={"late": "int64", "class": "int64"}, limit=300)
-    with warned(f"'late' occurs in none of 1 record. {ADVICE}"):
+    with warned(f"'late' occurs in none of 1 record; {HAVE}. {ADVICE}"):
         tfr.read_table(tfr.dataset(paths, offset=299), schema={"late": "int64"}, limit=1)
 
 

@@ -91,13 +91,15 @@ class AbsentColumns:
             known = set().union(*(_features(f) for f in self._columns))
             candidates = [name for name in names if name not in known]
             notes = [(_quoted(f), _suggestion(f, wanted[f.column], names, candidates)) for f in absent]
-            self._issue(_message(notes, records))
+            self._issue(_message(notes, records, candidates))
 
 
-def _message(notes: Sequence[tuple[str, str]], records: int) -> str:
+def _message(notes: Sequence[tuple[str, str]], records: int, candidates: Collection[str]) -> str:
     records_read = f"none of {records:,} record{'' if records == 1 else 's'}"
     if len(notes) == 1:
         ((name, suggestion),) = notes
+        shown = ", ".join(f"'{printable(other)}'" for other in sorted(candidates)[:_MAX_LISTED])
+        suggestion = suggestion or (shown and f"other features are {shown}{and_more(len(candidates) - _MAX_LISTED)}")
         suggestion = suggestion and f"; {suggestion}"
         end = "" if suggestion.endswith("?") else "."
         return say("{} occurs in {}{}{} Declare it with {}", name, records_read, suggestion, end, _ADVICE)
