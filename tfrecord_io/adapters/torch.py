@@ -264,7 +264,7 @@ class _TensorIterator:
         iter(self._arrays)  # ValueError if they have been consumed
         return self
 
-    def __next__(self) -> dict[str, Any] | WorkerBatch:
+    def __next__(self) -> dict[str, Any]:
         if self._is_idle:
             raise StopIteration
         if self._may_change:  # StatefulDataLoader.state_dict makes an iterator that is used later
@@ -276,7 +276,7 @@ class _TensorIterator:
         if self._by_row:
             return _row(tensors_of(arrays), 0)
         if self._collate is not None and is_sent(sys._getframe(1), self._collate):
-            return WorkerBatch.of_arrays(arrays)
+            return WorkerBatch.of_arrays(arrays)  # type: ignore[return-value]  # the loop gets a dict
         return tensors_of(arrays)
 
     def state_dict(self) -> dict[str, Any]:

@@ -151,7 +151,7 @@ _OF_LIBRARIES = {  # by call: what does the same as a keyword of training that i
     "to_grain": "the datasets of Grain shuffle, repeat, share, batch and resume; iter_arrays makes padded batches",
     "to_hf": "its streams shuffle, batch, share and resume by themselves; to_torch, to_tf and iter_arrays do this",
 }
-_MODES = {  # by keyword of another library and its value
+_MODES: dict[tuple[str, object], str] = {  # by keyword of another library and its value
     **dict.fromkeys((("overwrite", True), ("exist_ok", True), ("if_exists", "replace")), "overwrite"),
     **dict.fromkeys((("overwrite", False), ("exist_ok", False), ("if_exists", "fail")), "error"),
     **dict.fromkeys(

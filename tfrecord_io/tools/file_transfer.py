@@ -132,9 +132,9 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
     except (TFRecordError, OSError) as error:
         if source.shard is not None and not isinstance(error, ReplacedError):
             _check_unchanged(source.shard, error)
-        is_damage = isinstance(error, TFRecordError) and (error.record is not None or error.offset is not None)
-        if is_damage and not is_other_format(error):
-            error.advice = _ADVICE
+        if isinstance(error, TFRecordError) and not is_other_format(error):
+            is_damage = error.record is not None or error.offset is not None
+            error.advice = _ADVICE if is_damage else error.advice
         raise
     return passed
 
