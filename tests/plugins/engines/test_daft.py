@@ -220,3 +220,11 @@ def test_an_error_leaves_nothing(tmp_path: Path) -> None:
         tfr.read_table(tmp_path / "out/")
     with pytest.raises(TypeError, match="shards=3: only a writer in one process has this keyword"):
         tfr.write_tfrecord(daft.from_pydict({"x": [1]}), tmp_path / "out/", shards=3)
+
+
+@pytest.mark.parametrize("value", [object(), {"a": object()}, [[object()]]], ids=["column", "struct", "lists"])
+def test_python_objects_are_not_pickled(tmp_path: Path, value: Any) -> None:
+    frame = daft.from_pydict({"n": [1], "x": [value]})
+    with pytest.raises(tfr.errors.EncodeError, match="feature 'x': a Daft column of Python objects cannot be stored"):
+        tfr.write_tfrecord(frame, tmp_path / "out/")
+    assert not list(tmp_path.iterdir())

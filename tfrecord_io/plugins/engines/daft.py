@@ -20,7 +20,7 @@ from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
@@ -28,6 +28,7 @@ from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.schema.types import types_within
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
@@ -86,12 +87,23 @@ def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) 
     >>> report.records, tfr.read_table("labels/")["label"].to_pylist()
     (3, [3, 1, 3])
     """
-    sink_class = _sink_class()
+    sink_class, schema = _sink_class(), frame.schema().to_pyarrow_schema()
+    _refuse_objects(schema)
     with DistributedWriter.begin(path, options) as writer:
-        sink = sink_class(writer, frame.schema().to_pyarrow_schema())
+        sink = sink_class(writer, schema)
         frame.write_sink(sink)
     report: WriteReport = sink.report
     return report
+
+
+def _refuse_objects(schema: pa.Schema) -> None:
+    """Refuse columns of Python objects, of which Daft makes pickles, also nested ones."""
+    for field in schema:
+        for type_ in types_within(field.type):
+            is_own = isinstance(type_, pa.ExtensionType) and type_.extension_name == "daft.super_extension"
+            if is_own and b'"Python"' in type_.__arrow_ext_serialize__():
+                reason = "a Daft column of Python objects cannot be stored in a TFRecord, and is not pickled"
+                raise EncodeError(reason, feature=field.name, advice="cast it to another type, or drop it")
 
 
 # ---- reading
