@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tfrecord_io as tfr
 from limited import set_limits
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning
@@ -113,6 +115,33 @@ def test_a_readers_errors_keep_their_class() -> None:
     assert next(iter(source)).num_rows == 3
     with pytest.raises(KeyError, match="mine"):
         next(iter(source))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, 2, 3, None, None]),
+        pa.array(["a", "a", "b", None, "b"]).dictionary_encode(),
+        pa.array([[1], [], [2], None, [3]]),
+        pa.RunEndEncodedArray.from_arrays([3, 5], pa.array(["a", None])),
+        pa.DictionaryArray.from_arrays([0, 0, 0, 1, 0], pa.array(["a", None])),
+    ],
+    ids=lambda column: str(column.type).partition("<")[0],
+)
+@pytest.mark.parametrize("form", ["table", "batches", "stream"])
+def test_a_null_of_a_field_that_is_not_nullable_is_refused(tmp_path: Path, column: pa.Array, form: str) -> None:
+    """The schema in the file would refuse the record."""
+    schema = pa.schema([pa.field("n", pa.int64()), pa.field("x", column.type, nullable=False)])
+    whole = pa.record_batch([pa.array([None] * 5, pa.int64()), column], schema=schema)
+    batches = [whole[:2], whole[2:]]
+    data = {"table": pa.Table.from_batches(batches), "batches": (batch for batch in batches)}
+    data["stream"] = pa.RecordBatchReader.from_batches(schema, batches)
+    with pytest.raises(EncodeError, match="feature 'x': it is missing, and the schema requires it") as caught:
+        tfr.write_tfrecord(data[form], tmp_path / "a.tfrecord")
+    assert caught.value.record == 3
+    assert not list(tmp_path.iterdir())
+    tfr.write_tfrecord(pa.Table.from_batches(batches)[:3], tmp_path / "a.tfrecord")
+    assert not tfr.read_table(tmp_path / "a.tfrecord").schema.field("x").nullable
 
 
 def test_large_batches_are_cut() -> None:

@@ -29,6 +29,7 @@ from tfrecord_io.arrow.input.from_arrays import (
 )
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.from_xarray import LabelledColumns, labelled_rows
+from tfrecord_io.arrow.input.schema_cast import refuse_missing
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.arrow.nested_to_features import loses
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
@@ -119,7 +120,28 @@ def open_input(
     for name, count in names.items():
         if count > 1:
             raise EncodeError(f"{count} columns have this name", feature=name, advice="rename them")
+    if not all(field.nullable for field in source.schema):
+        source = _without_missing(source, row_base)
     return _with_images(source, encodings, row_base) if encodings and image_encodings(encodings) else source
+
+
+def _without_missing(source: BatchSource, row_base: int) -> BatchSource:
+    """The source, in which a null of a field that is not nullable is an EncodeError."""
+
+    def checked(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            try:
+                for column, field in zip(batch.columns, source.schema, strict=True):
+                    refuse_missing(column, field)
+            except EncodeError as error:
+                error.record = None if error.record is None else row + error.record
+                raise
+            yield batch
+            row += batch.num_rows
+
+    part = source.part
+    parts = None if part is None else lambda begin, end: checked(part(begin, end), row_base + begin)
+    return BatchSource(source.schema, checked(source.batches, row_base), source.rows, parts)
 
 
 def _with_images(source: BatchSource, encodings: Mapping[str, str] | None, row_base: int) -> BatchSource:

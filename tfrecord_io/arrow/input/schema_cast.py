@@ -56,10 +56,7 @@ def cast_columns(
 
 
 def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
-    if array.null_count and not field.nullable:
-        row = array.is_null().index(True).as_py()
-        reason, advice = "it is missing, and the schema requires it", "fill it, or declare it without required"
-        raise EncodeError(reason, record=row, advice=advice)
+    refuse_missing(array, field)
     if own.type == field.type:
         return array
     try:
@@ -72,6 +69,14 @@ def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
             raise EncodeError(reason, expected=expected, got=got, advice=_ADVICE) from None
         reason = f"a value of type {got} cannot be converted to {expected}"
         raise EncodeError(reason, record=row, expected=expected, got=got, advice=_ADVICE) from None
+
+
+def refuse_missing(array: pa.Array, field: pa.Field) -> None:
+    """Raise EncodeError for a null in a column whose field is not nullable: no reader would take the record."""
+    if field.nullable or not pc.any(missing := array.is_null()).as_py():
+        return
+    reason, advice = "it is missing, and the schema requires it", "fill it, or declare it without required"
+    raise EncodeError(reason, record=missing.index(True).as_py(), feature=field.name, advice=advice)
 
 
 def _cast(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
