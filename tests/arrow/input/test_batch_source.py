@@ -144,6 +144,14 @@ def test_a_null_of_a_field_that_is_not_nullable_is_refused(tmp_path: Path, colum
     assert not tfr.read_table(tmp_path / "a.tfrecord").schema.field("x").nullable
 
 
+@pytest.mark.parametrize("name", ["pandas.period", "pandas.interval"])
+def test_types_of_pandas_are_refused_where_it_is_not_imported(name: str) -> None:
+    """pyarrow then has their storage, and the type's name in the metadata."""
+    field = pa.field("x", pa.int64(), metadata={"ARROW:extension:name": name})
+    with pytest.raises(EncodeError, match=f"feature 'x': the extension type {name} is not supported; convert it"):
+        open_input(pa.table([[600]], schema=pa.schema([field])))
+
+
 def test_large_batches_are_cut() -> None:
     rows = open_input(pa.table({"a": np.zeros(LIMITS.input_rows * 2 + 1)}))
     assert rows.rows == LIMITS.input_rows * 2 + 1

@@ -40,9 +40,9 @@ from tfrecord_io.schema.column_features import encoding_of, needs_nesting, neste
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.merged_schema import lacks_only_values, lacks_type
-from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor
+from tfrecord_io.schema.tensor_types import EXTENSION_NAME, NESTED, element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.schema.types import UnsupportedType, is_deep, is_list_like, uncommon, without_run_ends
+from tfrecord_io.schema.types import PANDAS_ADVICE, UnsupportedType, is_deep, is_list_like, uncommon, without_run_ends
 from tfrecord_io.value_class import value_class
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
@@ -120,6 +120,11 @@ def open_input(
     for name, count in names.items():
         if count > 1:
             raise EncodeError(f"{count} columns have this name", feature=name, advice="rename them")
+    for field in source.schema:  # of types that pyarrow knows only where pandas is imported
+        name = (field.metadata or {}).get(EXTENSION_NAME, b"").decode("utf-8", "replace")
+        if name in PANDAS_ADVICE:
+            reason = f"the extension type {name} is not supported"
+            raise EncodeError(reason, feature=field.name, advice=PANDAS_ADVICE[name])
     if not all(field.nullable for field in source.schema):
         source = _without_missing(source, row_base)
     return _with_images(source, encodings, row_base) if encodings and image_encodings(encodings) else source
