@@ -17,7 +17,9 @@ import crc32c
 import fsspec
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.fs
 import pytest
+from fsspec.implementations.dirfs import DirFileSystem
 
 import tfrecord_io as tfr
 from gcs_server import GcsServer
@@ -412,6 +414,19 @@ def test_objects_of_folders_themselves_are_not_copied(store: Store, tmp_path: Pa
     for target in (str(tmp_path / "e"), store.path("e")):
         report = tfr.copy(store.path("d"), target, all_files=True, storage_options=store.options)
         assert report.copied == ("a.tfrecord", "sub/notes.txt")
+
+
+@pytest.mark.parametrize("kind", ["fsspec", "pyarrow"])
+def test_the_folders_of_other_filesystems_are_made(tmp_path: Path, kind: str) -> None:
+    for name in ("d/a.tfrecord", "d/p=1/b.tfrecord"):
+        Store(str(tmp_path), None).write(name)
+    fs: Any = DirFileSystem(str(tmp_path), fs=fsspec.filesystem("file"))
+    if kind == "pyarrow":
+        fs = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
+    tfr.copy("d", "new/e/", storage_options=fs)
+    tfr.copy("d/a.tfrecord", "f/a.tfrecord", storage_options=fs)
+    for path in ("new/e/a.tfrecord", "new/e/p=1/b.tfrecord", "f/a.tfrecord"):
+        assert tfr.count(tmp_path / path) == len(TABLE)
 
 
 @pytest.mark.parametrize("part", ["..", ".", ""])

@@ -290,6 +290,7 @@ class _Copy:
     progress: Any
     begun: int = 0  # times
     _own: set[str] = field(default_factory=set)  # files and manifests that this call has written
+    _folders: set[str] = field(default_factory=set)  # that were made by fsspec
     _moved: _Moved = field(default_factory=_Moved)
     _retries: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -598,8 +599,12 @@ class _Copy:
         return name, passed
 
     def _open(self, path: str, upload: int, *, exclusive: bool) -> OutputFile:
+        folder = os.path.dirname(path)
         if not isinstance(self.fs, FsspecFileSystem):
-            create_directories(os.path.dirname(path))
+            create_directories(folder)
+        elif folder not in self._folders:
+            self.fs.make_directory(folder)
+            self._folders.add(folder)
         return open_named(self.fs, path, exclusive=exclusive, looks=False, upload_bytes=upload)
 
     def _pass(self, source: Source, open_file: Callable[[], OutputFile], share: _Share, records: bool) -> Passed:
