@@ -7,6 +7,7 @@ import glob
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,25 @@ def tree(tmp_path: Path) -> Path:
     (tmp_path / "k=1" / "linked").symlink_to("../x/y")
     (tmp_path / "x" / "self").symlink_to("self")
     return tmp_path
+
+
+def test_a_folder_that_may_not_be_listed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (1, 2):
+        tfr.write_tfrecord({"x": [1, 2]}, f"{tmp_path}/a/k={number}/b@1")
+        (tmp_path / f"a/k={number}/_MANIFEST-b.json").unlink()
+    real, refused = os.scandir, [errno.EACCES]
+
+    def scandir(path: str) -> Any:
+        if os.path.basename(path.rstrip("/")) == "k=2":
+            raise OSError(refused[0], os.strerror(refused[0]), path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for path in (f"{tmp_path}/a", f"{tmp_path}/a/**/b-*"):
+        with pytest.raises(PermissionError, match="k=2"):
+            tfr.count(path)
+    refused[0] = errno.ENOENT
+    assert tfr.count(tmp_path / "a") == 2
 
 
 PATTERNS = ["**", "**/*", "**/*.rec", "x/**", "*/**", "*=*/**", "**/x/**", "**/x/**/*.rec", "**/.h/*", ".h/**", "**/.*"]

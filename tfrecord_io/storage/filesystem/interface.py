@@ -126,13 +126,16 @@ def _matching(pattern: str) -> Iterator[str]:
 def _below(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str, str, bool]]:
     """All that is below a folder, in which folder with a slash, its name, and whether it is one; nothing hidden.
 
-    `within` are that folder and those that it is in; a link to one of these is no folder.
+    `within` are that folder and those that it is in; a link to one of these is no folder. A folder that may not be
+    listed is an OSError, as its files would be missing without a word.
     """
     try:
         with os.scandir(system.current.full_name(folder or ".")) as listed:
             entries = [(entry.name, _is_folder(entry)) for entry in listed if not entry.name.startswith(".")]
-    except OSError:  # of a folder that may not be listed, or is gone
-        return
+    except OSError as error:
+        if error.errno in _ABSENT:  # it is gone since it was found
+            return
+        raise
     for name, is_folder in entries:
         own = _identity(folder + name) if is_folder else None
         is_folder = own is not None and own not in within
