@@ -22,13 +22,16 @@ import pytest
 from fsspec.implementations.dirfs import DirFileSystem
 
 import tfrecord_io as tfr
+from chaos import Chaos
 from gcs_server import GcsServer
 from limited import set_limits
 from messages import published_by
 from rounds import COMPLETE
 from servers import Bucket, Web
-from tfrecord_io.options import MIB
+from tfrecord_io.options import MIB, StorageOptions
+from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.resolve_output import identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools import copy as copy_module
@@ -762,6 +765,27 @@ def test_ranges_of_a_large_file_are_requested_side_by_side(
     assert tfr.copy(source, tmp_path / "a.tfrecord").records == 25
     assert most > 2
     assert (tmp_path / "a.tfrecord").read_bytes() == s3.fs.cat_file(s3.url("a.tfrecord"))
+
+
+def test_stores_at_two_addresses_have_the_same_names(s3: Bucket, chaos: Chaos) -> None:
+    """Copies between them are no copies of a file to itself; the address is an option of either form."""
+    keys = {name: s3.storage_options[name] for name in ("key", "secret")}
+    addresses = [s3.storage_options["endpoint_url"], chaos.endpoint]
+    one, other = ({**keys, "client_kwargs": {"endpoint_url": address}} for address in addresses)
+    Store(s3.url("root"), s3.storage_options).write("a.tfrecord")
+    path = s3.url("root/a.tfrecord")
+    for same in (one, s3.storage_options):
+        with pytest.raises(ValueError, match="is the file that would be written"):
+            tfr.copy(tfr.dataset(path, storage_options=one), path, storage_options=same, mode="overwrite")
+    report = tfr.copy(tfr.dataset(path, storage_options=one), path, storage_options=other, mode="overwrite")
+    assert report.records == len(TABLE)
+
+
+def test_accounts_of_azure_have_the_same_names() -> None:
+    pytest.importorskip("adlfs")
+    storage = [StorageOptions({"account_name": name, "account_key": "a2V5"}) for name in ("one", "two", "one")]
+    one, two, same = (identity(*locate("abfs://container/a.tfrecord", each)) for each in storage)
+    assert one == same != two
 
 
 def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:

@@ -257,8 +257,9 @@ def identity(fs: FileSystem, name: str) -> tuple[Any, str]:
         return None, os.path.realpath(name)
     protocol = fs.fsspec.protocol
     options = getattr(fs.fsspec, "storage_options", None) or {}
-    key = protocol if isinstance(protocol, str) else tuple(protocol), str(options.get("endpoint_url"))
-    return key, name.rstrip("/")
+    endpoint = options.get("endpoint_url") or (options.get("client_kwargs") or {}).get("endpoint_url")
+    account = getattr(getattr(fs.fsspec, "service_client", None), "url", None)  # of Azure
+    return (protocol if isinstance(protocol, str) else tuple(protocol), str(endpoint or account)), name.rstrip("/")
 
 
 def resolve_output(
