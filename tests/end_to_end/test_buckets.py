@@ -88,6 +88,17 @@ def test_all_files_of_a_folder_a_glob_and_a_shard_spec(bucket: Bucket, options: 
     assert read_by(tfr.read_table, listed, **options)["id"].to_pylist() == [*range(2000, 3000), *range(1000)]
 
 
+@pytest.mark.parametrize("beside", ["", "notes.txt", "c.tfrecord"])
+def test_patterns_match_objects_whose_names_begin_those_of_others(s3: Bucket, beside: str) -> None:
+    options = {"storage_options": s3.storage_options}
+    for name in ("a", "b"):
+        tfr.write_tfrecord(TABLE, s3.url(f"d/{name}.tfrecord"), **options)
+    s3.fs.call_s3("put_object", Bucket=s3.name, Key=f"d/a.tfrecord/{beside}", Body=b"")
+    s3.fs.call_s3("put_object", Bucket=s3.name, Key="d/none.tfrecord/", Body=b"")
+    for path in ("d/*.tfrecord", "d/*", "*/*.tfrecord", "d/?.tfrecord", "d"):
+        assert tfr.count(s3.url(path), **options) == 2 * ROWS, path
+
+
 @pytest.mark.parametrize("compression", [None, *CODECS.names()])
 @pytest.mark.parametrize("how", ["d/train@4", "d/", "d/train@*"])
 def test_sharded_datasets(bucket: Bucket, options: dict[str, Any], compression: str | None, how: str) -> None:
