@@ -111,3 +111,10 @@ def test_another_shape_later_names_the_tensor_to_declare(tmp_path: Path, second:
             writer.write({"x": second})
     assert advice in str(caught.value)
     assert "extension<" not in str(caught.value)
+
+
+@pytest.mark.parametrize("values", [["cat.jpg", None], pa.array(["a", "a"]).dictionary_encode()])
+def test_names_of_files_are_no_images(tmp_path: Path, values: Any) -> None:
+    with pytest.raises(EncodeError, match="bytes, not text; pass the content of the files") as raised:
+        tfr.write_tfrecord({"photo": values}, tmp_path / "a", schema={"photo": tfr.image()})
+    assert raised.value.feature == "photo"

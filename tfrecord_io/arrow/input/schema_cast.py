@@ -17,9 +17,10 @@ from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
 from tfrecord_io.errors import EncodeError, say
+from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
+from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes, value_type
 
 _NO_CAST = (pa.ArrowException, OverflowError)
 _ADVICE = "convert the column first, or change the schema"
@@ -59,6 +60,9 @@ def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
     refuse_missing(array, field)
     if own.type == field.type:
         return array
+    if IMAGE_KEY in (field.metadata or {}) and is_text(value_type(own.type)):
+        reason, advice = "an encoded image is bytes, not text", "pass the content of the files, not their names"
+        raise EncodeError(reason, expected="binary", got="string", advice=advice)
     try:
         return _cast(array, own, field)
     except _NO_CAST:  # its message holds the value
