@@ -360,7 +360,7 @@ def test_a_field_that_is_no_type() -> None:
 
 def test_the_form_of_an_image() -> None:
     message = "mode='gray': expected one of 'RGB', 'L', 'RGBA', 'index', 'unchanged'"
-    refused(tfr.errors.SchemaError, message, by=lambda: tfr.image(mode="gray"))  # type: ignore[arg-type]
+    refused(tfr.errors.SchemaError, message, by=lambda: tfr.image(mode="gray"))
     refused(tfr.errors.SchemaError, "resize=(16, 8) resizes", by=lambda: tfr.image((16, 8)))
 
 

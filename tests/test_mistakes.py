@@ -120,6 +120,7 @@ IN_A_SHELL = """
     tfr head -20 a.tfrecord
     tfr help
     tfr info a.tfrecord
+    tfr shard a.tfrecord parts
     tfr haed a.tfrecord
     tfr append b.csv a.tfrecord
     tfr rm a.tfrecord

@@ -158,7 +158,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "names are not synced": (("disk",), set_to(PosixSystem, "sync_directory", _nothing)),
     "clean leaves the indexes of shards that are gone": (
         ("s3", "disk"),
-        set_to(leftovers, "_is_index_of_none", lambda name, names: False),
+        set_to(leftovers, "_shard_gone", lambda name, names: None),
     ),
     "clean leaves the shards that no manifest names": (("s3", "disk"), set_to(leftovers, "_id_of", lambda name: "")),
     "an index is believed without a comparison": (("disk",), set_to(find_index, "_check_records", _nothing)),
