@@ -83,6 +83,7 @@ def serve(address: str) -> list[str]:
     gc.collect()
     gc.freeze()  # no process looks for garbage in what all share, at its end either
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, for all that it starts
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(address)
         listening.listen()
