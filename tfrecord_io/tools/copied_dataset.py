@@ -308,8 +308,7 @@ class CopiedDataset(Publication):
 
         The error after which nothing else is done says that the copy is published, if it is.
         """
-        is_there = self._is_published or self._is_readable
-        if error is not None and is_there and error is not self._overtaken:
+        if error is not None and self._was_published(error):
             self._remark_published(error)
         with suppress(OSError):  # the error before is the one to report
             numbered = [number for number in self.plan.moved if self.is_exclusive(number)]

@@ -656,19 +656,21 @@ class Publication:
 
     def _withdraw(self, error: BaseException | None = None) -> None:
         """Remove what was stored, unless the manifest that names it was written although that failed."""
-        is_there = False
-        try:
+        is_there = was_there = self._was_published(error)
+        with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
             for _ in range(_MOST_ROUNDS):
                 self.left.clear()
                 is_there = self._try_to_withdraw()
                 if not any(map(self._is_numbered, self.left)):  # or another writer replaces the manifest now
                     break
-        except OSError:  # `error` is the one to report; `clean` finds what is left
-            is_there = self._is_published and error is not self._overtaken
         if error is not None and is_there:
             self._remark_published(error)
-        elif error is not None and (self._is_published or self._is_readable) and error is not self._overtaken:
+        elif error is not None and was_there:
             add_remark(error, _REPLACED)
+
+    def _was_published(self, error: BaseException | None) -> bool:
+        """Whether readers may have seen the manifest, which this error does not say yet."""
+        return (self._is_published or self._is_readable) and error is not self._overtaken
 
     def _try_to_withdraw(self) -> bool:
         """Remove what was stored; returns whether the manifest names it, and it stays."""
