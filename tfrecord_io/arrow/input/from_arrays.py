@@ -89,7 +89,7 @@ def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
 def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> pa.Array | pa.ChunkedArray | Tensors:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
-    if hasattr(values, "__dlpack__") and getattr(values, "ndim", 1) == 0:
+    if _is_without_axes(values):
         advice = "its first axis counts the rows: pass array[None] for one row"
         raise EncodeError("an array without dimensions has no rows", feature=name, advice=advice)
     if is_single(values) or isinstance(values, set | frozenset):  # whose order is any
@@ -198,7 +198,12 @@ def is_single(values: Any) -> bool:
     """Whether this is one value, not a column of values."""
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not hasattr(values, "__len__"):
         return True
-    return hasattr(values, "__dlpack__") and getattr(values, "ndim", 1) == 0  # Arrow's arrays have one axis
+    return _is_without_axes(values)
+
+
+def _is_without_axes(values: Any) -> bool:
+    """Whether this is an array, of any library, without axes; those of Arrow have one, and do not say so."""
+    return hasattr(values, "__dlpack__") and getattr(values, "ndim", 1) == 0
 
 
 def table_of_rows(rows: Sequence[Mapping[Any, Any]]) -> dict[Any, list[Any]]:
