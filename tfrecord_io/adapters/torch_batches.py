@@ -30,8 +30,8 @@ _FREE, _LENT, _LEFT = range(3)  # the first byte of a shared memory, which is le
 _WORKER_LOOP, _FETCH = "_worker_loop", "fetch"  # functions of torch: of a worker, and what it calls for each batch
 _TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is bfloat16
 
-_Place = tuple[str] | tuple[str, int]  # of an array in a batch: the name, and its number if it is in a list
-_Form = tuple[_Place, np.dtype[Any], tuple[int, ...], int]  # place, dtype and shape of an array, and its offset
+_Key = tuple[str] | tuple[str, int]  # of an array in a batch: the name, and its number if it is in a list
+_Form = tuple[_Key, np.dtype[Any], tuple[int, ...], int]  # key, dtype and shape of an array, and its offset
 
 
 def tensors_of(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class WorkerBatch:
     def __init__(self, arrays: dict[str, Array], values: Mapping[str, Any]) -> None:
         import torch
 
-        self.arrays: dict[_Place, Array] = {(name,): array for name, array in arrays.items()}
+        self.arrays: dict[_Key, Array] = {(name,): array for name, array in arrays.items()}
         self.values = {**values}  # all names, with what is not sent as tensors
         for name, value in values.items():
             if type(value) is list and torch.Tensor in {*map(type, value)}:
@@ -110,9 +110,10 @@ class _Collated:
 
 
 def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
-    """Whether a worker sends what `caller` gets, with this `collate_fn`; else the dicts of its `collate_fn` are sent.
+    """Whether a worker sends what `caller` gets, with this `collate_fn`: no other code of it gets the batch.
 
-    Other code of the worker gets dicts: torch looks for tensors in no other class.
+    Other code of the worker gets dicts, as torch looks for tensors in no other class. If that is another `collate_fn`,
+    it is wrapped here, so that the dicts that it returns are sent as `WorkerBatch`.
     """
     fetch: FrameType | None = caller
     while fetch is not None and (fetch.f_back is None or fetch.f_back.f_code.co_name != _WORKER_LOOP):
@@ -157,12 +158,12 @@ def _sent(batch: WorkerBatch) -> tuple[Any, ...]:
     memory = _shared.lend(size) if arrays else None
     if memory is None and size > _BUFFER_BYTES:  # torch opens a file for each: too many for those of a list
         values = values | {name: tensor_of(array) for (name, *number), array in arrays.items() if not number}
-        arrays = {place: array for place, array in arrays.items() if len(place) > 1}
+        arrays = {key: array for key, array in arrays.items() if len(key) > 1}
     if not arrays:
         return dict, (values,)
     forms, begin = list[_Form](), 0
-    for place, array in arrays.items():
-        forms.append((place, array.dtype, array.shape, begin))
+    for key, array in arrays.items():
+        forms.append((key, array.dtype, array.shape, begin))
         begin += _room(array)
     content = bytearray(begin) if memory is None else memory.content
     for array, view in zip(arrays.values(), _views(content, forms), strict=True):
