@@ -184,11 +184,15 @@ INTERRUPTED_FINALIZER = re.compile(r"Exception ignored in: .*\nTraceback .*\n(?:
 
 
 def interrupted(code: str, path: Path, out: Path, delay: float) -> tuple[int, str]:
-    """Exit status and stderr of a process that repeats `code` until Ctrl-C, `delay` seconds after it began."""
+    """Exit status and stderr of a process that repeats `code` until Ctrl-C, `delay` seconds after it first ran.
+
+    The first run imports what `code` needs. Python before 3.12 raises RuntimeError for an interrupt while a class
+    is made (https://github.com/python/cpython/issues/77757).
+    """
     start = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in background jobs
-    start += "out = sys.argv[2]\ntable = tfr.read_table(path)\nprint(flush=True)\nwhile True:\n    "
+    start += "out = sys.argv[2]\ntable = tfr.read_table(path)\nfirst = True\nwhile True:\n    "
     process = subprocess.Popen(
-        [sys.executable, "-c", START + start + code, path, out],
+        [sys.executable, "-c", START + start + code + "\n    if first: first = print(flush=True)\n", path, out],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
