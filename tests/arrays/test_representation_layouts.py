@@ -115,6 +115,8 @@ def test_lists_of_one_length_are_stacked_after_truncation(folder: Path) -> None:
         ({"pad_value": {1: 0}}, TypeError, "expected names of columns as keys"),
         ({"pad_value": {"x": -1}}, ValueError, "pad_value= names 'x', which is not padded: pass ragged="),
         ({"pad_value": {"x": -1}, "ragged": "offsets"}, ValueError, "pad_value= names 'x', which is not padded"),
+        ({"pad_value": -1}, ValueError, "pad_value=-1 has no effect, as no column is padded: pass ragged='pad'"),
+        ({"pad_value": "", "ragged": {"x": "object"}}, ValueError, "pad_value='' has no effect"),
     ],
 )
 def test_options_that_cannot_be(folder: Path, options: Any, error: type[Exception], message: str) -> None:

@@ -80,18 +80,23 @@ class RepresentationOptions(ReadOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("missing", self.missing, get_args(Missing))
-        if not self.has_layouts:
+        states_value = not (isinstance(self.pad_value, int) and self.pad_value == 0)
+        if not self.has_layouts and not states_value:
             return
         for layout in _each("ragged", self.ragged):
             check_choice("ragged", layout, (None, *get_args(ArrayLayout)))
         check_by_column("pad_value", self.pad_value)
         check_lengths("max_length", self.max_length, "left")
         check_lengths("pad_to", self.pad_to, "multiple")
-        for name, layout in {"": self.layout_of(""), **self.layouts()}.items():
+        layouts = {"": self.layout_of(""), **self.layouts()}
+        for name, layout in layouts.items():
             _check_layout(f" of {name!r}" if name else "", layout)
             if layout.ragged != "pad" and isinstance(self.pad_value, Mapping) and name in self.pad_value:
                 text = "{pad_value=} names {}, which is not padded: pass {ragged=}"
                 raise ValueError(say(text, repr(name), ragged={name: "pad"}))
+        if states_value and all(layout.ragged != "pad" for layout in layouts.values()):
+            text = "{pad_value=} has no effect, as no column is padded: pass {ragged=}"
+            raise ValueError(say(text, pad_value=self.pad_value, ragged="pad"))
 
     @property
     def has_layouts(self) -> bool:
