@@ -316,6 +316,18 @@ def test_empty_lines_before_the_header_are_left_out(tmp_path: Path, suffix: str,
     assert caught.value.record == 1
 
 
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_one_column_that_looks_like_several_is_a_warning(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "x.csv").write_text(f"a{mark}b\n1{mark}2\n")
+    with pytest.warns(
+        tfr.errors.SchemaWarning, match=r"x\.csv: one column, .*pass source_options=.*delimiter"
+    ) as warned:
+        tfr.convert(tmp_path / "x.csv", tmp_path / "x.tfrecord")
+    assert repr(mark) in str(warned[0].message)
+    tfr.convert(tmp_path / "x.csv", tmp_path / "y.tfrecord", source_options={"delimiter": mark})
+    assert tfr.read_table(tmp_path / "y.tfrecord").to_pylist() == [{"a": 1, "b": 2}]
+
+
 @pytest.mark.parametrize("header", ["a,b", "a,b\n", "\n\na,b\r", '"a","b\n"', "a"])
 def test_a_header_alone_has_columns_and_no_rows(tmp_path: Path, header: str) -> None:
     (tmp_path / "x.csv").write_bytes(header.encode())

@@ -105,6 +105,8 @@ def csv_source(
     options = files.options
     first, head = _first_head(files.sources, options, cells)
     header = head.schema
+    if delimiter is None and len(header) == 1:
+        _warn_of_other_delimiter(first.path, header.names[0])
     names = files.selected(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)
@@ -124,6 +126,14 @@ def csv_source(
                 yield batch
 
     return TableSource(files, schema, batches)
+
+
+def _warn_of_other_delimiter(path: str, name: str) -> None:
+    """Warn of a file's only column whose name looks like several."""
+    found = next((mark for mark in ";\t|" if mark in name), None)
+    if found is not None:
+        advice = say("if these are several columns, pass {delimiter=}", delimiter=found)
+        warn(say("{}: one column, '{}', as no ',' is in the header", path, printable(name)) & advice, SchemaWarning)
 
 
 def _first_head(sources: Sequence[Source], options: SourceOptions, cells: Cells) -> tuple[Source, Any]:
