@@ -194,6 +194,9 @@ class _Container(_Client):
     def get_blob_client(self, blob: str) -> _Blob:
         return _Blob(self._fs, self._container, blob)
 
+    async def download_blob(self, blob: str, **arguments: Any) -> _Download:
+        return await self.get_blob_client(blob).download_blob(**arguments)
+
     async def delete_blob(self, blob: str, **_: Any) -> None:
         await self.get_blob_client(blob).delete_blob()
 

@@ -21,6 +21,10 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a shard of Azure that copy reads as a file, which the simulated store did not allow": (
+        "azure fixed+retries write:1 ; delete:2 write_indexed:13 | create:25 | copy"
+        " @ 3>1 10>2 12>0 14>2 15>1 16>2 18>0 25>2 34>0 36>2 37>0 54>2 55>0"
+    ),
     "a new dataset that could not be made durable, and whose shards are merged before the error is reported": (
         "disk fixed ; create:2 | compact @ 48!EIO 52>1"
     ),
