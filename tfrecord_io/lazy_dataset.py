@@ -27,7 +27,7 @@ from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable, say
 from tfrecord_io.options import DEFAULT_LIMITS, INT64_MAX, MIB, DatasetValue, Limits, ReadOptions, check_integer
 from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
-from tfrecord_io.options.checked_options import check_choice, datasets_in
+from tfrecord_io.options.checked_options import check_choice, check_equal, datasets_in
 from tfrecord_io.options.names_in_other_libraries import unknown_attribute
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.deferred_schema import LazyScan
@@ -658,7 +658,7 @@ def mix(
     Parameters
     ----------
     datasets : sequence of Dataset, WindowedDataset or path
-        Datasets with the same columns and types. With `balance`, also a single one.
+        Datasets with the same columns, types and `on_error`. With `balance`, also a single one.
     weights : sequence of float, optional
         The weight of each dataset; only ratios count. By default all are equal.
     balance : str, optional
@@ -707,6 +707,7 @@ def mix(
         if not isinstance(name, str | None):
             raise TypeError(say("{}: expected the name of a column", Keyword(keyword, repr(name))))
     mixed = MixedDataset(same_columns(parts, source_column), own, int(seed), stop, source_column)
+    check_equal([part.options for part in parts], ["on_error"])
     return mixed if balance is None else mixed.balanced(balance)
 
 

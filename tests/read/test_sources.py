@@ -209,6 +209,11 @@ def has_columns(kind: Kind) -> bool:
     return kind.columns
 
 
+def as_read(path: Path, source: Any) -> tfr.Dataset:
+    """A file, of which damage is treated as that of `source` is: a mixture has one `on_error`."""
+    return tfr.dataset(path, on_error=unwrapped(tfr.dataset(source)).options.on_error)
+
+
 CALLS: dict[str, tuple[Run, Refuses]] = {
     "read_table": (lambda s, out: table(tfr.read_table(s)), never),
     "read_table, narrowed": (
@@ -234,7 +239,10 @@ CALLS: dict[str, tuple[Run, Refuses]] = {
     "join": (lambda s, out: table(tfr.join(s, {"key": ["k1"], "m": [1]}, on="key").read_all()), never),
     "explode": (lambda s, out: table(tfr.explode(s).read_all()), never),
     "windows": (lambda s, out: table(tfr.windows(s, length=2).to_table()), never),
-    "mix": (lambda s, out: table(tfr.mix([s, out / "all.tfrecord"], stop="all").to_table()), lambda kind: False),
+    "mix": (
+        lambda s, out: table(tfr.mix([s, as_read(out / "all.tfrecord", s)], stop="all").to_table()),
+        lambda kind: False,
+    ),
     "convert to TFRecord": (copied(lambda s, path: tfr.convert(s, path)), never),
     "convert to JSON": (exported("rows.jsonl"), never),
     "convert to Parquet": (exported("rows.parquet"), never),

@@ -262,6 +262,15 @@ def test_an_error_names_the_record_after_the_rows_before_it(tmp_path: Path) -> N
     assert batches.report.skipped.total >= 2
 
 
+@pytest.mark.parametrize("on_error", ["skip", "stop"])
+def test_parts_that_treat_damage_in_two_ways_are_refused(folder: Path, on_error: Any) -> None:
+    """One of them would decide for the rows of the other."""
+    parts = [tfr.dataset(folder / "a@5"), tfr.dataset(folder / "b@5", on_error=on_error)]
+    for mixed in (parts, parts[::-1]):
+        with pytest.raises(ValueError, match="the datasets differ in on_error=: open them with the same"):
+            tfr.mix(mixed)
+
+
 def test_columns_have_one_schema(folder: Path, tmp_path: Path) -> None:
     tfr.write_tfrecord(pa.table({"name": ["x"], "n": [1]}), tmp_path / "swapped.tfrecord")
     mixture = tfr.mix([tfr.dataset(folder / "a@5"), tfr.dataset(tmp_path / "swapped.tfrecord")], stop="all")

@@ -231,7 +231,7 @@ class Options:
         if call is not None and (refused := REFUSED.get(call.__name__)) is not None:
             for each in datasets:
                 refuse_stated(each, call.__name__, refused)
-        first, *others = datasets
+        first = datasets[0]
         writes = issubclass(cls, TransferOptions)
         names = {each.name for each in fields(first.stated)} & {each.name for each in fields(cls)} - cls.internal
         names -= OF_SELECTION | (_OF_TARGETS if writes else frozenset())
@@ -240,11 +240,7 @@ class Options:
         held = {name: getattr(first.stated, name) for name in names}
         reads = "reading" in cls.__dataclass_fields__
         compared = first.stated.__dataclass_fields__.keys() - OF_SELECTION - OF_PLACES if reads else held.keys()
-        for other in others:
-            for name in sorted(compared - OF_CALLS - _OF_SOURCES):
-                if getattr(other.stated, name) != getattr(first.stated, name):
-                    advice = f"open them with the same, tfr.dataset(path, {name}=…)"
-                    raise ValueError(f"the datasets differ in {name}=: {advice}")
+        check_equal([each.stated for each in datasets], sorted(compared - OF_CALLS - _OF_SOURCES))
         if writes:
             held["source_storage"] = first.stated.storage
         if reads:
@@ -351,6 +347,16 @@ def _common_columns(parts: Sequence[Any]) -> tuple[str, ...] | None:
 def with_paths(names: tuple[str, ...], paths: str | None) -> tuple[str, ...]:
     """The ``columns=`` for columns of a dataset, which leaves out the one of the paths of files if it is not there."""
     return names if paths is None or paths in names else (*names, paths, f"!{paths}")
+
+
+def check_equal(options: Sequence[Options], names: Iterable[str]) -> None:
+    """Raise ValueError if datasets that are read as one have different options of these names."""
+    first, *others = options
+    for other in others:
+        for name in names:
+            if getattr(other, name) != getattr(first, name):
+                advice = f"open them with the same, tfr.dataset(path, {name}=…)"
+                raise ValueError(f"the datasets differ in {name}=: {advice}")
 
 
 def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:
