@@ -135,7 +135,7 @@ FEW = {"shuffle_buffer": 10, "worker": (0, 2), "filters": SOME, "offset": 0, "li
 reads = st.fixed_dictionaries(
     {
         "shuffle_buffer": st.sampled_from([0, 1, 3, 10, 50]),
-        "worker": st.sampled_from([(0, 1), (0, 1), (0, 2), (1, 2), (4, 5)]),
+        "worker": st.sampled_from([(0, 1), (0, 1), (0, 2), (1, 2), (4, 5), (2, 6)]),
         "filters": st.sampled_from([None, None, SOME]),
         "offset": st.sampled_from([0, 0, 0, 4, 17]),
         "limit": st.sampled_from([None, None, None, 0, 11]),

@@ -6,10 +6,12 @@ import copy
 import itertools
 import json
 import pickle
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import ml_dtypes
 import numpy as np
 import pyarrow as pa
@@ -192,6 +194,26 @@ def test_workers_share_the_episodes(dataset: tfr.Dataset, workers: int, buffer: 
     assert sorted(itertools.chain(*parts)) == sorted(expected(EPISODES, 3, 2, "none"))
     episodes = [{number for number, _ in part} for part in parts]
     assert sum(map(len, episodes)) == len(set().union(*episodes))
+
+
+@settings(max_examples=rounds(15, 5))
+@given(
+    counts=st.tuples(*[st.lists(st.integers(0, 6), min_size=1, max_size=4)] * 2),
+    workers=st.integers(3, 5),
+    seed=st.integers(0, 3),
+)
+@hypothesis.example(counts=([1, 5], [1, 1, 1, 1]), workers=3, seed=0)
+def test_a_worker_without_a_window_has_those_of_the_next_epoch(
+    counts: tuple[list[int], ...], workers: int, seed: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for file, steps in enumerate(counts):
+            table = {"steps/n": pa.array([list(range(count)) for count in steps], pa.list_(pa.int64()))}
+            tfr.write_tfrecord(table, f"{folder}/{file}.tfrecord")
+        windowed = tfr.windows(folder, length=2)
+        keywords: dict[str, Any] = {"batch_size": 1, "shuffle_buffer": 1, "seed": seed, "epochs": 6}
+        parts = [list(windowed.iter_arrays(worker=(i, workers), **keywords)) for i in range(workers)]
+        assert sum(map(len, parts)) == 6 * windowed.count_rows()
 
 
 def test_filters_are_about_episodes(dataset: tfr.Dataset) -> None:

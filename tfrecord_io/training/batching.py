@@ -281,9 +281,10 @@ class Batching:
             position = IteratorPosition(position.epoch + 1, 0, 0)
 
     def _may_follow(self, rows: EpochReader, epoch: int) -> bool:
-        """Whether epochs after one without batches may have some: shuffled rows are packed into more or fewer."""
+        """Whether epochs after one without batches may have some: in another order of the files."""
         is_bounded = self._options.epochs is not None or epoch > 0  # before it, an epoch had batches
-        return self._options.pack is not None and self._buffer_size > 0 and rows.count > 0 and is_bounded
+        makes_others = self.epochs.varies or (self._options.arranges and rows.count > 0)
+        return makes_others and self._buffer_size > 0 and is_bounded
 
     def _drawn(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""

@@ -69,7 +69,12 @@ class Share:
 
 
 class Epochs(ABC):
-    """The rows of every epoch of a source, those of one worker."""
+    """The rows of every epoch of a source, those of one worker.
+
+    `varies`: an epoch may have another number of them than the one before it, in another order of the files.
+    """
+
+    varies = False
 
     def __init__(self) -> None:
         # Texts of SchemaWarnings and DamagedDataWarnings, for the thread that takes the batches to issue.
