@@ -260,7 +260,7 @@ class ChosenRecords:
     can_be_read_again = True
 
     def __init__(self, chosen: _RecordNumbers, number: int, *, carries: bool) -> None:
-        self._chosen, self._number = chosen, number
+        self._chosen, self._number, self.scan = chosen, number, chosen.scan
         self._file = chosen.scan.sources[number]
         embedded = chosen.scan.resolved.embedded if carries else None
         self.schema = None if embedded is None else pack(embedded.schema, embedded.dictionaries)

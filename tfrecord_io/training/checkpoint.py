@@ -12,6 +12,7 @@ from tfrecord_io.errors import printable, say
 from tfrecord_io.options import INT64_MAX, leaves_out
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import ChosenRecords
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.source import Source
@@ -23,6 +24,7 @@ _UNSHUFFLED = 1  # the version in which workers that share files read them in or
 _OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "uneven", "offset", "limit")
 _OF_ARRANGEMENT = ("bucket_by", "bucket_sizes", "pack", "max_length")  # they, too, if lengths decide about batches
 _CHECKSUMS = "checksums"  # in those of datasets with a manifest
+_SELECTIONS = "selections"  # in those of lists with datasets of some rows
 _LEFT_OUT = "left_out"  # absent from states of older releases
 _HELD = "held"  # in states with such options
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
@@ -71,17 +73,23 @@ class ReadIdentity:
         """The identity of a read of all records; files count by name and size, so that a folder may be moved.
 
         Of shards that a manifest names, their checksums count, too: the next version has files of the same names, and
-        often of the same sizes. They are apart, as states of older releases have none.
+        often of the same sizes; of the files of a dataset in a list, which rows it selects. They are apart, as states
+        of older releases have none.
         """
-        digest, size = hashlib.sha256(), 0
+        digest, size, selecting = hashlib.sha256(), 0, dict[int, Scan]()
         for source in sources:
             size += source.size or 0
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
             if source.span is not None:  # of a slice: others may have its size
                 digest.update("{}\0{}\0".format(*source.span).encode())
+            if isinstance(source.derived, ChosenRecords):
+                selecting[id(source.derived.scan)] = source.derived.scan
         files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
         if stated := [source.shard.crc32c for source in sources if source.shard is not None]:
             files[_CHECKSUMS] = hashlib.sha256(repr(stated).encode()).hexdigest()
+        if selecting:
+            selections = [_selection(scan, options) for scan in selecting.values()]
+            files[_SELECTIONS] = hashlib.sha256(repr(selections).encode("utf-8", "surrogateescape")).hexdigest()
         names = (*_OPTIONS, *_OF_ARRANGEMENT) if options.arranges else _OPTIONS
         values: dict[str, Any] = {name: getattr(options, name) for name in names}
         values["worker"] = _part_of(values["worker"])
@@ -112,7 +120,10 @@ class ReadIdentity:
             It is not a state, or one of other files, other options or another seed.
         """
         _check_state(state)
-        if any(of != self.files[name] for name, of in state["files"].items() if name in self.files):
+        differing = [name for name, of in state["files"].items() if of != self.files.get(name, of)]
+        if differing == [_SELECTIONS]:
+            raise ValueError("the state is that of other rows of these files: pass datasets that select the same")
+        if differing:
             before, now = (
                 f"{files['count']} files of {files['bytes']} bytes in all" for files in (state["files"], self.files)
             )
@@ -153,6 +164,12 @@ def _is_of_shared_files(state: Mapping[str, Any]) -> bool:
     return bool(options.get("shuffle_buffer")) and is_whole and deals and workers > state["files"]["count"] > 1
 
 
+def _selection(scan: Scan, options: IterOptions) -> tuple[Any, ...]:
+    """What a dataset in a list selects of its files, of which not all is read."""
+    own = ReadIdentity.of_scan(scan, options)
+    return own.files, own.options.get("filter"), scan.options.offset, scan.options.limit
+
+
 def _part_of(worker: Sequence[int] | None) -> Sequence[int] | None:
     """The part of a worker; None of one that reads all, as without `worker`."""
     return None if worker is None or worker[1] == 1 else worker
@@ -172,6 +189,10 @@ def _check_state(state: Mapping[str, Any]) -> None:
     buffer = [*buffer, *held] if valid else []
     valid &= all(type(n) is int and n >= 0 for n in buffer)
     valid &= isinstance(files, dict) and isinstance(options, dict)
-    valid = valid and len(set(buffer)) == len(buffer) and set(files) - {_CHECKSUMS} == {"count", "bytes", "digest"}
+    valid = (
+        valid
+        and len(set(buffer)) == len(buffer)
+        and set(files) - {_CHECKSUMS, _SELECTIONS} == {"count", "bytes", "digest"}
+    )
     if not valid or any(n >= state["next"] for n in buffer):
         raise ValueError("the state is damaged: pass the result of state()")
