@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,19 @@ def test_a_time_of_day_is_no_date(tmp_path: Path) -> None:
                 tfr.join(tmp_path / "a.tfrecord", table, on="k")
         else:
             assert tfr.join(tmp_path / "a.tfrecord", table, on="k").read_all()["n"].to_pylist() == joined
+
+
+@pytest.mark.parametrize("type_", [pa.time32("s"), pa.time64("us")])
+def test_a_time_with_a_date_is_no_time_of_day(tmp_path: Path, type_: pa.DataType) -> None:
+    time = datetime.time(12)
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord(pa.table({"t": pa.array([time], type_)}), path)
+    for others in (pa.array([time], pa.time64("ns")), pa.nulls(1)):
+        joined = tfr.join(path, pa.table({"t": others, "y": [1]}), on="t").read_all()
+        assert joined["y"].to_pylist() == [None if others.null_count else 1]
+    stamps = pa.array([datetime.datetime(2024, 1, 1, 12)], pa.timestamp("us"))
+    with pytest.raises(tfr.errors.FeatureTypeError, match=r"timestamp\[us\] in the table"):
+        tfr.join(path, pa.table({"t": stamps, "y": [1]}), on="t")
 
 
 def test_what_cannot_be_joined(tmp_path: Path) -> None:

@@ -178,7 +178,8 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
         raise FeatureTypeError(reason, feature=name, advice=advice)
     try:
         plain = column.cast(type_)
-        if pa.types.is_date(type_) and plain.cast(column.type) != column:  # Arrow (26.0) drops the time of day
+        is_part = pa.types.is_date(type_) or pa.types.is_time(type_)  # of a timestamp, whose rest Arrow (26.0) drops
+        if is_part and pa.types.is_temporal(column.type) and plain.cast(column.type) != column:
             raise pa.ArrowInvalid("a time is not midnight")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FeatureTypeError(f"{reason}: {error}", feature=name, advice=advice) from error
