@@ -262,6 +262,25 @@ def test_an_error_names_the_record_after_the_rows_before_it(tmp_path: Path) -> N
     assert batches.report.skipped.total >= 2
 
 
+@pytest.mark.parametrize("length", [None, 1])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_part_whose_filter_excludes_all_files_has_no_rows(tmp_path: Path, length: int | None, first: bool) -> None:
+    tfr.write_tfrecord(
+        {"kind": ["a", "b"] * 5, "steps/n": [[n] for n in range(10)]}, f"{tmp_path}/", partition_by="kind"
+    )
+    whole: Any = tfr.dataset(tmp_path)
+    parts = [whole.filter([("kind", "==", "c")]), whole]
+    parts = [part if length is None else tfr.windows(part, length=length) for part in parts[:: 1 if first else -1]]
+    for seed in range(3):
+        mixture = tfr.mix(parts, seed=seed, stop="first")
+        expected = len(mixture.to_table())
+        for workers in (1, 2):
+            batches = [mixture.iter_arrays(batch_size=1, worker=(worker, workers)) for worker in range(workers)]
+            assert sum(len(list(each)) for each in batches) == expected
+    with pytest.raises(ValueError, match="a dataset of the mixture has no rows"):
+        list(tfr.mix(parts, stop="all").iter_arrays(batch_size=1))
+
+
 @pytest.mark.parametrize("on_error", ["skip", "stop"])
 def test_parts_that_treat_damage_in_two_ways_are_refused(folder: Path, on_error: Any) -> None:
     """One of them would decide for the rows of the other."""

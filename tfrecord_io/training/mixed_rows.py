@@ -241,7 +241,7 @@ class _Part:
         self.error: Exception | None = None  # what ended them
         self.stopped = False  # they ended early, because of ``on_error="stop"``
         self._held: NumberedBatch | None = None
-        self._path = member.sources[0].path
+        self._sources = member.sources
         self._in_sequence = member.in_sequence
         self._offset = member.options.offset if self._in_sequence else 0
         self._pass = 0
@@ -346,7 +346,7 @@ class _Part:
         """Raise CorruptRecordError: there are other rows than those that were counted."""
         reason = f"a dataset of the mixture has {amount} rows than the {counted} that were counted"
         advice = "open the files again" | say("correct the number in their dataset_info.json")
-        raise CorruptRecordError(reason, path=self._path, expected=counted, advice=advice)
+        raise CorruptRecordError(reason, path=self._sources[0].path, expected=counted, advice=advice)
 
     def close(self) -> None:
         self.rows.close()
