@@ -6,6 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,6 +49,8 @@ def test_both_kinds_of_scalars(tmp_path: Path) -> None:
         tensor("hist", 2, np.zeros((3, 3)), "histograms"),
         tensor("text", 2, np.array(b"hello"), "text"),
         tensor("note", 2, np.array(b"hello")),
+        tensor("written", 3, np.array([1.5], np.float32)),  # as by tf.summary.write
+        tensor("bits", 3, np.array(2.5, ml_dtypes.bfloat16), "scalars"),
     )
     table = tfr.formats.read_events(path)
     assert table.schema == SCHEMA
@@ -55,6 +58,8 @@ def test_both_kinds_of_scalars(tmp_path: Path) -> None:
         {"tag": "loss", "step": 1, "value": 0.5},
         {"tag": "acc", "step": 1, "value": 0.25},
         {"tag": "acc", "step": 2, "value": 0.75},
+        {"tag": "written", "step": 3, "value": 1.5},
+        {"tag": "bits", "step": 3, "value": 2.5},
     ]
     assert table["wall_time"][0].as_py() == dt.datetime.fromtimestamp(TIME, dt.UTC)
 

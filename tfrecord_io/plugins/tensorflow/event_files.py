@@ -166,7 +166,8 @@ def _value(value: Any, plugin: str | None, path: str, record: int) -> float | No
             return None  # of a kind that holds no numbers
         error.path, error.record = path, record
         raise
-    return float(array) if array.size == 1 and array.dtype.kind in "fiub" else None
+    is_number = array.dtype.kind in "fiub" or array.dtype.name == "bfloat16"
+    return float(array.item()) if array.size == 1 and is_number else None
 
 
 def _times(seconds: list[float]) -> pa.Array:
