@@ -96,6 +96,17 @@ def test_frames_and_descriptions(episodes: Path, tmp_path: Path) -> None:
     assert statistics["action"]["max"] == everything.max(0).tolist()
 
 
+def test_deviations_far_from_zero_are_those_of_numpy(tmp_path: Path) -> None:
+    ticks = [[10**9, 10**9 + 1, 10**9 + 2], [10**9 - 5], [10**9 + 3]]
+    source, target = tmp_path / "far.tfrecord", tmp_path / "lerobot"
+    tfr.write_tfrecord({"steps/ticks": ticks, "task": ["a", "b", "b"]}, source)
+    options = {"fps": 10, "task": "task"}
+    tfr.convert(source, target, target_format="lerobot", source_options={"batch_size": 1}, target_options=options)
+    found = json.loads((target / "meta" / "stats.json").read_text())["ticks"]
+    np.testing.assert_allclose(found["mean"], [10**9 + 0.2])
+    np.testing.assert_allclose(found["std"], [np.std([0, 1, 2, -5, 3])])
+
+
 def test_files_end_with_episodes(episodes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("tfrecord_io.plugins.vision.lerobot")
     monkeypatch.setattr(module, "_FILE_MB", 0)

@@ -71,8 +71,8 @@ class _Feature:
     shape: tuple[int, ...] = (1,)  # () of images, until there is one
     count: int = 0  # of frames
     rows: int = 0  # of values: pixels of images
-    total: Any = 0.0
-    squares: Any = 0.0
+    mean: Any = 0.0
+    squares: Any = 0.0  # the sum of squared differences from the mean
     least: Any = math.inf
     most: Any = -math.inf
 
@@ -130,14 +130,16 @@ class _Feature:
 
     def _note(self, numbers: Any, count: int) -> None:
         if len(numbers):
-            self.count, self.rows = self.count + count, self.rows + len(numbers)
-            self.total, self.squares = self.total + numbers.sum(0), self.squares + (numbers**2).sum(0)
+            rows, mean = self.rows + len(numbers), numbers.mean(0)
+            apart = mean - self.mean
+            self.squares += ((numbers - mean) ** 2).sum(0) + apart**2 * (self.rows * len(numbers) / rows)
+            self.mean += apart * (len(numbers) / rows)
+            self.count, self.rows = self.count + count, rows
             self.least, self.most = np.minimum(self.least, numbers.min(0)), np.maximum(self.most, numbers.max(0))
 
     def statistics(self) -> dict[str, Any]:
-        mean = self.total / self.rows
-        deviation = np.sqrt(np.maximum(self.squares / self.rows - mean**2, 0))
-        found = {"min": self.least, "max": self.most, "mean": mean, "std": deviation}
+        deviation = np.sqrt(self.squares / self.rows)
+        found = {"min": self.least, "max": self.most, "mean": self.mean, "std": deviation}
         shape = (self.shape[-1], 1, 1) if self.kind == "image" else self.shape
         return {**{key: each.reshape(shape).tolist() for key, each in found.items()}, "count": [self.count]}
 
