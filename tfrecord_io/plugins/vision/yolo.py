@@ -167,7 +167,12 @@ class _Dataset(NamedTuple):
         for place in ("", f"{LABELS}/"):
             if (entry := self.fs.entry(f"{self.root}/{place}{CLASSES}")) is not None:
                 text = _text(self.fs, entry, LIMITS.annotation_bytes)
-                return [line.strip() for line in text.splitlines() if line.strip()]
+                names = [line.strip() for line in text.rstrip().splitlines()]
+                if "" in names:
+                    reason = f"line {names.index('') + 1} is empty, so that it is not clear which number a class has"
+                    path = self.fs.display_path(entry.name)
+                    raise DecodeError(reason, path=path, expected="a name in each line", advice="remove or fill it")
+                return names
         reason = f"it has no {DATA} with 'names' and no {CLASSES}" & say(
             "{class_names=} gives the names of the classes"
         )
