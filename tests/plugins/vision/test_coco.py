@@ -261,6 +261,13 @@ def test_names_do_not_lead_out_of_the_folder(tmp_path: Path, name: str) -> None:
             tfr.formats.open_coco(path, images=tmp_path / "photos", on_error=on_error)  # type: ignore[arg-type]
 
 
+def test_names_of_files_have_no_parts_that_say_nothing(tmp_path: Path) -> None:
+    document = coco(annotation(), images=[{"id": 7, "file_name": ".//./a.jpg"}])
+    tfr.write_tfrecord(tfr.formats.open_coco(write(tmp_path, document), tmp_path / "photos"), tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["image/filename"].to_pylist() == ["a.jpg"]
+    assert tfr.convert(tmp_path / "a.tfrecord", tmp_path / "again", target_format="coco").records == 1
+
+
 def three(**sizes: int) -> Coco:
     images = [{"id": at, "file_name": f"{at}.jpg", "width": 40, "height": 20, **sizes} for at in range(3)]
     return coco(images=images)

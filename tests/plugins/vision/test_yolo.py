@@ -123,6 +123,7 @@ def test_a_list_of_images(tmp_path: Path) -> None:
     (tmp_path / "val.txt").write_text("./images/b.jpg\nimages/train/a.jpg\n")
     table = tfr.formats.open_yolo(tmp_path, image_set="val").read_all()
     assert table["image/object/class/label"].to_pylist() == [[2], [1]]
+    assert table["image/filename"].to_pylist() == ["images/b.jpg", "images/train/a.jpg"]  # names that can be written
     (tmp_path / "val.txt").write_text("../b.jpg\n")
     with pytest.raises(tfr.errors.DecodeError, match="does not stay below the folder"):
         tfr.formats.open_yolo(tmp_path, image_set="val")

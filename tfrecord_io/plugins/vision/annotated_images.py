@@ -295,6 +295,8 @@ def _find_files(
     """
     fs, root = find_folder(os.fspath(folder), storage)
     names = [_below(image, root.name, is_local=isinstance(fs, LocalFileSystem)) for image in images]
+    start = f"{below(root.name, '')}/"
+    images = [image._replace(name=name.removeprefix(start)) for image, name in zip(images, names, strict=True)]
     entries = fs.entries(names)
     found, missing = [], []
     for image, path, entry in zip(images, names, entries, strict=True):
