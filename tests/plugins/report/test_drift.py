@@ -40,6 +40,16 @@ def test_divergence_of_disjoint_numbers_is_one() -> None:
     assert jensen_shannon(numbers([0.0, 1.0]), numbers([0.0])) == pytest.approx(0.311278, abs=1e-6)
 
 
+@given(NUMBERS, NUMBERS, st.integers(1, 9), st.sampled_from([math.nan, math.inf]))
+def test_divergence_of_values_that_are_not_finite(a: list[float], b: list[float], count: int, value: float) -> None:
+    """They differ from all others, and so do NaN from infinities."""
+    assert jensen_shannon(numbers(a), numbers([value] * count)) == pytest.approx(1)
+    assert jensen_shannon(numbers([value] * count), numbers([value])) == 0
+    assert jensen_shannon(numbers([math.nan]), numbers([-math.inf])) == 1
+    left, right = numbers([*a, *[value] * len(a)]), numbers([*b, *[value] * len(b)])
+    assert jensen_shannon(left, right) == pytest.approx(jensen_shannon(numbers(a), numbers(b)) / 2)
+
+
 @given(COUNTS, COUNTS)
 def test_l_infinity_is_the_largest_difference_of_shares(a: dict[str, int], b: dict[str, int]) -> None:
     shares = [[side.get(v, 0) / sum(side.values()) for v in "abcd"] for side in (a, b)]
@@ -67,6 +77,15 @@ def test_features_of_one_side_come_first(tmp_path: Path) -> None:
     word = found["word"]
     assert (word.measure, word.distance, word.new_values, word.lost_values) == ("L-infinity", 0.5, ("z",), ("y",))
     assert (found["same"].distance, found["same"].is_notable) == (0.0, False)
+
+
+def test_a_feature_that_becomes_nan_is_notable(tmp_path: Path) -> None:
+    values = np.arange(100, dtype=np.float32)
+    found = compared(
+        tmp_path, {"x": values, "y": values}, {"x": values * np.nan, "y": np.where(values < 50, values, np.nan)}
+    )
+    assert (found["x"].distance, found["x"].is_notable) == (1.0, True)
+    assert found["y"].is_notable
 
 
 def test_presence_and_types_are_compared(tmp_path: Path) -> None:

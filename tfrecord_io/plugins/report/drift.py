@@ -32,7 +32,8 @@ class FeatureDrift:
         "L-infinity" or "Jensen-Shannon"; None if the values cannot be compared.
     distance : float or None
         From 0, equal, to 1. "L-infinity": the largest difference between the shares of a value. "Jensen-Shannon": the
-        divergence, with logarithms to base 2, of histograms with `BINS` bins of the same width.
+        divergence, with logarithms to base 2, of histograms with `BINS` bins of the same width, one for NaN and one for
+        infinities.
     new_values, lost_values : tuple
         Values that only `b`, or only `a`, has: the most frequent ones, `NEW_VALUES` at most.
     new_count, lost_count : int
@@ -90,7 +91,7 @@ def drift(a: FeatureStatistics | None, b: FeatureStatistics | None) -> FeatureDr
         new, lost = _only(right, left), _only(left, right)
         known = replace(known, new_values=tuple(new[:NEW_VALUES]), new_count=len(new))
         return replace(known, lost_values=tuple(lost[:NEW_VALUES]), lost_count=len(lost))
-    if a.numbers is None or b.numbers is None or not (len(a.numbers.kept) and len(b.numbers.kept)):
+    if a.numbers is None or b.numbers is None or not (a.numbers.count and b.numbers.count):
         return known
     return replace(known, measure="Jensen-Shannon", distance=jensen_shannon(a.numbers, b.numbers))
 
@@ -111,12 +112,20 @@ def l_infinity(a: dict[Any, int], b: dict[Any, int]) -> float:
 
 
 def jensen_shannon(a: NumberStatistics, b: NumberStatistics) -> float:
-    """The divergence of the histograms of numbers, in bits: from 0 to 1."""
-    ends = edges_of(a, b)[[0, -1]]
+    """The divergence of the histograms of numbers, with bins for NaN and infinities, in bits: from 0 to 1."""
+    finite = [side for side in (a, b) if len(side.kept)]
+    ends = edges_of(*finite)[[0, -1]] if finite else np.zeros(2)
     edges = 2 * np.linspace(ends[0] / 2, ends[1] / 2, BINS + 1)
-    shares = [np.array(histogram(side.kept, edges).counts) / len(side.kept) for side in (a, b)]
+    shares = [_shares(side, edges) for side in (a, b)]
     middle = (shares[0] + shares[1]) / 2
     return min(1.0, max(0.0, sum(_divergence(share, middle) for share in shares) / 2))
+
+
+def _shares(side: NumberStatistics, edges: Array) -> Array:
+    """The shares of the finite values between edges, of NaN, and of infinities."""
+    finite = side.count - side.nans - side.infinities
+    counts = np.array(histogram(side.kept, edges).counts) * (finite / max(1, len(side.kept)))
+    return np.array([*counts, side.nans, side.infinities]) / side.count
 
 
 def _divergence(share: Array, other: Array) -> float:

@@ -389,7 +389,8 @@ Datasets = Sequence[DatasetStatistics]  # one, or two that are compared
 _DRIFT_ROWS = 200
 _DISTANCES = (
     "L-infinity: the largest difference between the shares of one value. Jensen-Shannon: the divergence of "
-    "histograms with 20 bins, in bits. Both are 0 for equal and 1 for disjoint values."
+    "histograms with 20 bins, one for NaN and one for infinities, in bits. Both are 0 for equal and 1 for disjoint "
+    "values."
 )
 
 
