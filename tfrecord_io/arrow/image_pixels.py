@@ -23,7 +23,7 @@ _INDEX_MODES = ("P", "L", "1")  # of Pillow, whose pixels can be numbers of clas
 _PNG, _DEPTH, _COLOUR = b"\x89PNG", 24, 25  # magic, and the offsets of a PNG's bit depth and colour type
 _BITS_PER_SAMPLE, ORIENTATION = 0x102, 0x112  # tags of TIFF and of EXIF data
 _TRANSPOSES = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_270 TRANSVERSE ROTATE_90".split()
-_TURNS = dict(enumerate(_TRANSPOSES, 2))  # what undoes an orientation, as a name in PIL.Image.Transpose
+TURNS = dict(enumerate(_TRANSPOSES, 2))  # what undoes an orientation, as a name in PIL.Image.Transpose
 _TURNED: dict[int, Callable[[Array], Array]] = {  # the same for arrays
     2: lambda p: p[:, ::-1],
     3: lambda p: p[::-1, ::-1],
@@ -170,8 +170,8 @@ class PixelReader:
         if image.format == "TIFF":  # Pillow has applied it
             orientation = 1 if form.orient else {6: 8, 8: 6}.get(orientation, orientation)
         image = self._converted(image, data)
-        if orientation in _TURNS:
-            image = image.transpose(self.pillow.Transpose[_TURNS[orientation]])
+        if orientation in TURNS:
+            image = image.transpose(self.pillow.Transpose[TURNS[orientation]])
         pixels = np.asarray(image if form.resize is None else self._resized(image, size or image.size, *form.resize))
         return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
@@ -247,7 +247,7 @@ def orientation_of(image: Any) -> int:
         raise
     except Exception:  # as of damaged images, of any type
         return 1
-    return orientation if orientation in _TURNS else 1
+    return orientation if orientation in TURNS else 1
 
 
 def tiff_form(data: bytes) -> tuple[int, int, int, int] | None:

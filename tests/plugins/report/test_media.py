@@ -17,6 +17,7 @@ from tfrecord_io.plugins.report.media import SIDE, Box, Gallery, audio_mime, png
 from tfrecord_io.plugins.report.number_statistics import SampleLimits
 
 Image = pytest.importorskip("PIL.Image")
+ImageOps = pytest.importorskip("PIL.ImageOps")
 
 
 def encoded(format: str = "JPEG", size: tuple[int, int] = (40, 30)) -> bytes:
@@ -47,6 +48,40 @@ def test_large_images_become_thumbnails() -> None:
     assert (made.width, made.height, made.mime) == (2000, 1000, "image/jpeg")
     with Image.open(io.BytesIO(made.data)) as shown:
         assert shown.size == (SIDE, SIDE // 2)
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_photos_are_turned_as_their_boxes_are(tmp_path: Path, format: str, orientation: int) -> None:
+    pixels = np.zeros((30, 40, 3), np.uint8)
+    pixels[:15, :20] = 255
+    exif, out = Image.Exif(), io.BytesIO()
+    exif[0x112] = orientation
+    Image.fromarray(pixels).save(out, format, exif=exif, quality=100)
+    turned = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(out.getvalue()))))
+
+    def shown(height: int, width: int, **keywords: object) -> np.ndarray:
+        row = {"image/encoded": [out.getvalue()], "image/height": [height], "image/width": [width]}
+        tfr.write_tfrecord(row, tmp_path / "a.tfrecord", mode="overwrite", **keywords)
+        found = dataset_statistics(tmp_path / "a.tfrecord", ReadOptions(), SampleLimits())
+        return np.asarray(Image.open(io.BytesIO(found.galleries[0].samples[0].data)))
+
+    def is_like(image: np.ndarray, other: np.ndarray) -> bool:
+        return image.shape == other.shape and bool(((image > 127) == (other > 127)).all())
+
+    assert is_like(shown(*turned.shape[:2]), turned)
+    assert is_like(shown(30, 40), pixels if orientation > 4 else turned)  # only a quarter turn shows in the size
+    of_stored = tfr.image(orient=False)
+    assert is_like(
+        shown(30, 40, schema={"image/encoded": of_stored, "image/height": "int64", "image/width": "int64"}), pixels
+    )
+
+
+def test_grey_of_16_bits_is_not_white() -> None:
+    out = io.BytesIO()
+    Image.fromarray(np.arange(0, 65536, 64, dtype=np.uint16).reshape(32, 32)).save(out, "PNG")
+    with Image.open(io.BytesIO(thumbnail(out.getvalue()).data)) as shown:
+        np.testing.assert_array_equal(np.asarray(shown), (np.arange(0, 65536, 64) >> 8).reshape(32, 32))
 
 
 @pytest.mark.filterwarnings("ignore:Image size")

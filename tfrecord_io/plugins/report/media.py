@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.image_pixels import QUARTER_TURNED, TURNS, orientation_of
 from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.schema.field import IMAGE_KEY
+from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.value_class import value_class
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
@@ -88,7 +90,8 @@ def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Galle
         present = [(row, value, note) for row, (value, note) in values if value is not None]
         kind = _kind(column, [value for _, value, _ in present])
         if kind == "image":
-            images = tuple(_image(row, column.name, value, note) for row, value, note in present)
+            form = ImageForm.from_metadata(column.metadata, column.name) or ImageForm()
+            images = tuple(_image(row, column.name, value, note, orient=form.orient) for row, value, note in present)
             yield Gallery(column.name, kind, images)
         elif kind == "audio":
             yield Gallery(column.name, kind, tuple(_sound(row, column.name, value, n) for row, value, n in present))
@@ -139,10 +142,11 @@ def audio_mime(value: Any) -> str | None:
     return next((mime for magic, mime in (*magics, *frames) if value.startswith(magic)), None)
 
 
-def _image(row: Row, name: str, value: Any, note: str) -> MediaSample:
+def _image(row: Row, name: str, value: Any, note: str, *, orient: bool) -> MediaSample:
     captions = _captions(row, name)
     if isinstance(value, bytes):
-        made = thumbnail(value)
+        folder = name.rpartition("/")[0]
+        made = thumbnail(value, orient=orient, stated=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
         size = [f"{made.width} × {made.height}"] if made.width is not None else []
         notes = [*size, made.mime.removeprefix("image/").upper() if size == [] else "", byte_size(len(value)), note]
     elif isinstance(value, np.ndarray) and value.dtype == np.uint8 and is_picture(value.shape):
@@ -279,8 +283,12 @@ def image_mime(data: bytes) -> str | None:
     return _MIMES.get(looks_like(data[:16]) or "")
 
 
-def thumbnail(data: bytes) -> Thumbnail:
-    """A small copy of an encoded image of untrusted content."""
+def thumbnail(data: bytes, *, orient: bool = True, stated: tuple[Any, Any] = (None, None)) -> Thumbnail:
+    """A small copy of an encoded image of untrusted content, as its boxes are drawn on it.
+
+    With `orient` it is turned as its EXIF data says, unless the height and width that are stated are those of the
+    stored pixels alone.
+    """
     mime = image_mime(data)
     if mime is None:
         form = looks_like(data)
@@ -291,10 +299,10 @@ def thumbnail(data: bytes) -> Thumbnail:
         if len(data) <= MOST_BYTES:
             return Thumbnail(data, mime)
         return Thumbnail(None, problem=f"{byte_size(len(data))}: thumbnails need the package pillow")
-    return _by_pillow(PIL.Image, data)
+    return _by_pillow(PIL.Image, data, orient, stated)
 
 
-def _by_pillow(pillow: Any, data: bytes) -> Thumbnail:
+def _by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) -> Thumbnail:
     try:
         with pillow.open(io.BytesIO(data), formats=_FORMATS) as image:
             width, height = image.size
@@ -305,7 +313,13 @@ def _by_pillow(pillow: Any, data: bytes) -> Thumbnail:
             image.draft("RGB", (2 * SIDE, 2 * SIDE))  # decodes a large JPEG at a fraction of its size
             keeps_alpha = "A" in image.mode or "transparency" in image.info
             small = image.convert("RGBA" if keeps_alpha else "L" if image.mode in ("1", "L") else "RGB")
+            orientation = orientation_of(small)
+            if image.mode.startswith("I"):  # the upper 8 of 16 bits, as `tfrecord_io.image` takes
+                small = pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
             small.thumbnail((SIDE, SIDE))
+            is_of_stored = orientation in QUARTER_TURNED and stated == (height, width) != (width, height)
+            if orient and orientation in TURNS and not is_of_stored:
+                small = small.transpose(pillow.Transpose[TURNS[orientation]])
     except MemoryError:
         raise
     except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
