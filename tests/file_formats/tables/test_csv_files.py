@@ -420,10 +420,13 @@ def test_the_warning_about_leading_zeros_says_how_to_keep_them(
         (pa.timestamp("us", "UTC"), -62_167_219_200 * 10**6, 2**62),
         (pa.date32(), -719_528, 2**31 - 1),
         (pa.dictionary(pa.int8(), pa.timestamp("s")), 0, -62_167_219_201),
+        (pa.timestamp("s", "Europe/Berlin"), -2_000_000_000, -5_000_000_000),  # 53 minutes and 28 seconds from UTC
+        (pa.timestamp("ns", "Europe/Berlin"), 2**62, -(2**62)),
+        (pa.timestamp("s", "Europe/Berlin"), 253_402_297_199, 253_402_297_200),  # where the year 10000 begins
     ],
 )
 def test_times_without_a_form_in_csv_are_refused(tmp_path: Path, type_: pa.DataType, first: int, beyond: int) -> None:
-    """pyarrow writes them as text such as ``<value out of range: 2147483647>``."""
+    """pyarrow writes them as text such as ``<value out of range: 2147483647>``, or without the seconds of an offset."""
     plain = type_.value_type if pa.types.is_dictionary(type_) else type_
     integers = pa.int32() if plain.bit_width == 32 else pa.int64()
     for numbers, is_refused in (([first, None, 0], False), ([0, None, beyond], True)):

@@ -467,7 +467,7 @@ class _CsvWriter:
         self._writer.__exit__(*error)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        """ArrowInvalid if a year has not four digits, or a time of day is not within a day."""
+        """ArrowInvalid for a year without four digits, a time beyond a day, or an offset from UTC with seconds."""
         for column in batch.columns:
             if not _is_written(column):
                 raise pa.ArrowInvalid("a time is out of range")
@@ -479,6 +479,11 @@ def _is_written(column: pa.Array) -> bool:
     type_ = column.type
     if t.is_dictionary(type_):
         return not t.is_temporal(type_.value_type) or _is_written(column.dictionary_decode())
+    if t.is_timestamp(type_) and type_.tz is not None:
+        local = pc.local_timestamp(column)
+        offsets = pc.subtract(local.cast(pa.int64()), column.cast(pa.int64())).drop_null().to_numpy()
+        minute = np.timedelta64(1, "m").astype(f"m8[{type_.unit}]").astype(np.int64)
+        return not (offsets % minute).any() and _is_written(local)  # pyarrow writes no seconds of an offset
     if t.is_time(type_):
         begin, end = np.array([0, 1], "m8[D]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
     elif t.is_date(type_) or (t.is_timestamp(type_) and type_.unit != "ns"):  # which ends in 2262
