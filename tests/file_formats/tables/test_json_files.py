@@ -306,6 +306,23 @@ def test_milliseconds_are_read_as_they_are_written(tmp_path: Path, column: pa.Ar
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(table)
 
 
+@pytest.mark.parametrize(
+    ("type_", "text", "reason"),
+    [
+        ("timestamp[s]", '"2024-01-01T02:00:00+02:00"', "expected no zone offset"),
+        ("list<timestamp[us]>", '["2024-01-01T02:00:00Z"]', "expected no zone offset"),
+        ("timestamp[s, Europe/Berlin]", '"2024-01-01T02:00:00"', "expected a zone offset"),
+        ("timestamp[ns, UTC]", '"2024-01-01"', "expected a zone offset"),
+    ],
+)
+def test_times_have_an_offset_where_their_type_has_a_zone(tmp_path: Path, type_: str, text: str, reason: str) -> None:
+    """The hours of UTC were taken for those of a type without a zone, and the other way round."""
+    (tmp_path / "a.jsonl").write_text(f'{{"x": {text}}}\n')
+    for options in ({"schema_overrides": {"x": type_}}, {"schema": {"x": type_}}):
+        with pytest.raises(tfr.errors.DecodeError, match=f"{reason}.*; declare the types of such columns"):
+            tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", source_options=options)
+
+
 def test_a_time_with_more_digits_than_its_type_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"x": "2020-01-01T00:00:00.0005"}\n')
     options = {"schema_overrides": {"x": "timestamp[ms]"}}

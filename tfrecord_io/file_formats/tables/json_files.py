@@ -243,7 +243,8 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
         where = "" if match[2] else f"in the lines from {block.row + 1} on: "
         invalid = "" if not text.startswith("JSON parse error: ") or "Column(" in text else "not valid JSON: "
         reason = f"{where}{invalid}{printable(match[1].removesuffix('.'), 300)}"
-        advice: str | None = ADVICE if "changed from" in text or "convert" in text else None
+        is_of_type = any(part in text for part in ("changed from", "convert", "parse string"))
+        advice: str | None = ADVICE if is_of_type else None
         if "changed from" in text and any(nested in text for nested in _NESTED):
             advice = "convert the values of such a column to one type first"
         if "Column() changed from object" in text:
@@ -426,9 +427,7 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
         return None
     if t.is_float16(type_):
         return pa.float32()
-    if t.is_timestamp(type_) and type_.unit in ("s", "ms"):
-        return pa.timestamp("us", type_.tz)  # ISO 8601 of Python, which is written, has six digits
-    is_text = t.is_large_string(type_) or t.is_date(type_) or t.is_time(type_) or t.is_duration(type_)
+    is_text = t.is_large_string(type_) or t.is_temporal(type_)
     return pa.string() if is_text else type_
 
 
@@ -446,6 +445,8 @@ def _restored(array: pa.Array, type_: pa.DataType) -> pa.Array:
         return _restored(array, type_.value_type)
     if array.type == _BASE64 and not t.is_struct(type_):
         return _bytes(array)
+    if t.is_timestamp(type_) and t.is_string(array.type):
+        return _timestamps(array, type_)
     if t.is_time(type_) and t.is_string(array.type):
         return _times(array, type_)
     if t.is_duration(type_) and t.is_string(array.type):
@@ -475,6 +476,18 @@ def _bytes(array: pa.Array) -> pa.Array:
         except (binascii.Error, ValueError) as error:
             raise pa.ArrowInvalid(f'the text of an object with the key "{BYTES_KEY}" is not base64') from error
     return pa.array(values, pa.binary())
+
+
+def _timestamps(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Text as timestamps, with an offset where they have a zone, and only there.
+
+    pyarrow's reader of JSON takes the hours of UTC for those of a type without a zone, and the other way round.
+    """
+    finest = "ns" if type_.unit == "ns" else "us"  # ISO 8601 of Python, which is written, has six digits
+    try:
+        return array.cast(pa.timestamp(finest, type_.tz)).cast(type_)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(str(error).partition(". If these")[0]) from error  # what follows is for users of pyarrow
 
 
 def _times(array: pa.Array, type_: pa.DataType) -> pa.Array:
