@@ -164,6 +164,23 @@ def test_photos_of_yolo_are_turned(tmp_path: Path) -> None:
     check_training(tmp_path / "b.tfrecord", 8)
 
 
+@pytest.mark.filterwarnings("ignore:.* keep an EXIF orientation:UserWarning")
+def test_photos_for_yolo_lose_an_orientation_that_their_boxes_lack(tmp_path: Path) -> None:
+    """Records of other programs keep it, and their boxes are those of the stored pixels."""
+    x, y, width, height = object_of(turned(photo(1)))
+    lists = {"xmin": x / 48, "xmax": (x + width) / 48, "ymin": y / 32, "ymax": (y + height) / 32, "label": 1}
+    columns = {f"image/object/{'class' if name == 'label' else 'bbox'}/{name}": [[v]] * 4 for name, v in lists.items()}
+    photos = {"image/encoded": [photo(n) for n in QUARTERS], "image/height": [32] * 4, "image/width": [48] * 4}
+    tfr.write_tfrecord({**photos, **columns}, tmp_path / "a.tfrecord", float64="round")
+    options = {"target_format": "yolo", "target_options": {"class_names": ["white"]}}
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "yolo", **options)
+    tfr.write_tfrecord(tfr.formats.open_yolo(tmp_path / "yolo"), tmp_path / "b.tfrecord")
+    check_training(tmp_path / "b.tfrecord", 4)
+    without = ["!image/height"]  # without a size, nothing says what the boxes are of
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "kept", columns=without, **options)
+    assert (tmp_path / "kept" / "images" / "00000001.jpg").read_bytes() == photo(6)
+
+
 @pytest.mark.parametrize("form", ["jpeg", "webp"])
 def test_an_orientation_in_xmp_is_taken_out_too(tmp_path: Path, form: str) -> None:
     data = photo(6, form=form, xmp=True)

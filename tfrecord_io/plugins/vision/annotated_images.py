@@ -253,13 +253,8 @@ class _Batches:
             size = own
             raise DecodeError(reason, path=path, expected=(height, width), got=size, advice=advice)
         if header.orientation != 1 and not is_turned:
-            upright = without_orientation(content)
-            if upright is None:
-                reason = f"its orientation {header.orientation}, which boxes in stored pixels need to lose, "
-                reason += "is in a part of its metadata that cannot be changed"
-                advice = say('{on_error="skip"} leaves it out') & "or remove the orientation from the file"
-                raise DecodeError(reason, path=path, expected=1, got=header.orientation, advice=advice)
-            content = upright
+            advice = say('{on_error="skip"} leaves it out') & "or remove the orientation from the file"
+            content = upright(content, header.orientation, path, advice)
         size = (1, 1) if image.fractions else (height, width)
         columns = rule.normalized(image.objects, *size, self.reading.kind, image.text, image.path)
         shapes = self.reading.shapes
@@ -279,6 +274,16 @@ class _Batches:
         if rule.left_out:
             text = f"{rule.left_out:,} of {rule.boxes:,} boxes left out, as they are empty or beyond their image, "
             warn(f"{text}the first: {rule.first}", UserWarning)
+
+
+def upright(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:
+    """A photo whose boxes are those of the stored pixels, without its orientation; DecodeError if it has to stay."""
+    changed = without_orientation(content)
+    if changed is None:
+        reason = f"its orientation {orientation}, which boxes in stored pixels need to lose, "
+        reason += "is in a part of its metadata that cannot be changed"
+        raise DecodeError(reason, path=path, expected=1, got=orientation, advice=advice)
+    return changed
 
 
 def _find_files(

@@ -83,6 +83,7 @@ class AnnotatedRow:
     source_id: str | None
     height: int
     width: int
+    states_size: bool  # else it is that of the stored pixels
     content: pa.Buffer | None  # of the file
     objects: list[DetectedObject]
     reader: Reader
@@ -199,7 +200,8 @@ class AnnotatedRecords:
             source_id = None if source_id is None else str(source_id)
             objects = self._objects(values, reader)
             self.left_out.total += len(objects)
-            yield AnnotatedRow(row, name, source_id, height, width, content, objects, reader)
+            states_size = bool(values.get(_HEIGHT) and values.get(_WIDTH))
+            yield AnnotatedRow(row, name, source_id, height, width, states_size, content, objects, reader)
             self.count += 1
 
     def _size(self, values: Mapping[str, Any], content: pa.Buffer | None, reader: Reader) -> tuple[int, int]:

@@ -14,12 +14,14 @@ from typing import Any, ClassVar
 from xml.sax.saxutils import escape
 
 import numpy as np
+import pyarrow as pa
 
-from tfrecord_io.errors import printable, say
+from tfrecord_io.arrow.image_header import image_header
+from tfrecord_io.errors import DecodeError, printable, say
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS
 from tfrecord_io.options import unwrapped
 from tfrecord_io.options.write import ExportOptions
-from tfrecord_io.plugins.vision.annotated_images import OBJECT
+from tfrecord_io.plugins.vision.annotated_images import OBJECT, upright
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,
     AnnotatedRecords,
@@ -150,7 +152,7 @@ def _files(rows: AnnotatedRecords, target: _Target, folder: NewFolder) -> Iterat
     for row in rows:
         files = target.add(row)
         if row.content is not None:
-            files = [(f"{target.images}/{row.name}", row.content), *files]
+            files = [(f"{target.images}/{row.name}", target.image(row, row.content)), *files]
             folder.bytes += row.content.size
         for name, content in files:
             yield name, content, partial(row.error, feature="image/filename", advice=NUMBERS)
@@ -175,6 +177,10 @@ class _Target(ABC):
     @abstractmethod
     def add(self, row: AnnotatedRow) -> Files:
         """Take an image; returns the files of its annotations."""
+
+    def image(self, row: AnnotatedRow, content: pa.Buffer) -> Any:
+        """The file of an image."""
+        return content
 
     @abstractmethod
     def finish(self) -> None:
@@ -434,6 +440,24 @@ class _Yolo(_Target):
             else:
                 lines.append(" ".join([str(self._names.index(each, row)), *map(_text, words)]))
         return [(f"{LABELS}/{os.path.splitext(row.name)[0]}.txt", "".join(f"{line}\n" for line in lines).encode())]
+
+    def image(self, row: AnnotatedRow, content: pa.Buffer) -> Any:
+        """The file, without an orientation if the boxes are those of the stored pixels: YOLO turns photos."""
+        if not row.states_size:
+            return content
+        data, (path, record) = content.to_pybytes(), row.reader.origin(row.number)
+        try:
+            header = image_header(data, "")
+        except DecodeError:
+            return content  # nothing turns what is no image
+        size = row.height, row.width
+        if size == header.turned_size or size != (header.height, header.width):
+            return content
+        try:
+            return upright(data, header.orientation, path, "store the image without it")
+        except DecodeError as error:
+            error.record, error.feature = record, "image/encoded"
+            raise
 
     def _words(self, each: DetectedObject, row: AnnotatedRow) -> Sequence[float] | None:
         """The numbers of a line after the class; None if YOLO cannot hold them."""
