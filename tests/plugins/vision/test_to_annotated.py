@@ -10,6 +10,7 @@ import random
 import tempfile
 import threading
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,42 @@ def test_values_of_objects_that_are_none(tmp_path: Path, format: str, more: dict
         tfr.convert(path, tmp_path / "out", target_format=format)
     columns = [f"!{OBJECT}{name}" for name in more]
     tfr.convert(path, tmp_path / "out", target_format=format, columns=columns)
+
+
+@pytest.mark.parametrize("format", TARGETS)
+@pytest.mark.parametrize("missing", ["bbox/xmin", "bbox/ymax", "class/label", "class/text", "keypoint/x"])
+def test_missing_values_in_lists_are_not_zero(tmp_path: Path, format: str, missing: str) -> None:
+    """Tables with a schema have them; they were read as 0 and as empty text."""
+    points = ("keypoint/x", "keypoint/y") if missing == "keypoint/x" else ()
+    row = image("a.jpg", *[(0.0, 0.0, 0.5, 0.5)] * 2, **{f"{OBJECT}{name}": [0.5, 0.5] for name in points})
+    row[f"{OBJECT}{missing}"] = [None, row[f"{OBJECT}{missing}"][1]]
+    kinds = {float: pa.list_(pa.float32()), int: pa.list_(pa.int64()), str: pa.list_(pa.string())}
+    types = {name: kinds[type(value[1])] for name, value in row.items() if isinstance(value, list)}
+    table = pa.table({name: pa.array([value], types.get(name)) for name, value in row.items()})
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    convert = partial(tfr.convert, tmp_path / "a.tfrecord", tmp_path / "out", target_format=format)
+    if missing == "class/label":  # the name is enough
+        convert()
+        texts = read(tmp_path / "out", format)[f"{OBJECT}class/text"].to_pylist()
+        assert texts == [["class 1", "class 1"]]
+        return
+    reason = "has no name|has no class" if missing == "class/text" else "a value is missing in the list"
+    with pytest.raises(tfr.errors.EncodeError, match=reason) as caught:
+        convert()
+    assert (caught.value.record, caught.value.feature) == (0, f"{OBJECT}{missing}")
+
+
+def test_values_of_coco_that_some_objects_lack(tmp_path: Path) -> None:
+    boxes = [(0.0, 0.0, 0.5, 0.5)] * 2
+    row = image("a.jpg", *boxes, **{f"{OBJECT}score": [None, 0.5], f"{OBJECT}annotation_id": [None, 7]})
+    floats, integers = pa.list_(pa.float32()), pa.list_(pa.int64())
+    types = {f"{OBJECT}score": floats, f"{OBJECT}annotation_id": integers, f"{OBJECT}class/label": integers}
+    types |= {name: floats for name in row if "bbox" in name}
+    table = pa.table({name: pa.array([value], types.get(name)) for name, value in row.items()})
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "out", target_format="coco")
+    found = json.loads((tmp_path / "out" / "instances.json").read_text())["annotations"]
+    assert [(each["id"], each.get("score")) for each in found] == [(1, None), (7, 0.5)]
 
 
 def test_pycocotools_reads_it(tmp_path: Path) -> None:

@@ -136,7 +136,8 @@ class AnnotatedRecords:
             if not set(names) & set(used):
                 reason = f"there is no column '{names[-1]}', which annotated images have"
                 raise FeatureNotFoundError(reason, feature=names[-1], advice=f"it has: {', '.join(schema.names)}")
-        declared = {name: types[name] for name in used if types[name] is not None}
+        # Types that are as declared keep the missing values in lists, which an override does not know of.
+        declared = {name: types[name] for name in used if types[name] not in (None, schema.field(name).type)}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
         others = [name for name in chosen if name not in types and name not in _DERIVED]
@@ -228,8 +229,11 @@ class AnnotatedRecords:
             if len(value) != count:
                 text = f"{len(value)} values for {count} objects, whose number is that of 'bbox/xmin'"
                 raise _error(reader, self.count, text, f"{OBJECT}{name}")
+        for name in (*_BOX, *_POINTS):
+            if None in (columns if name in _BOX else points).get(name, ()):
+                raise _error(reader, self.count, "a value is missing in the list", f"{OBJECT}{name}")
         for name in (*_BOX, "area", "score"):
-            if not all(map(math.isfinite, columns.get(name, ()))):
+            if not all(value is None or math.isfinite(value) for value in columns.get(name, ())):
                 raise _error(reader, self.count, "a value is not finite", f"{OBJECT}{name}")
         each = self._points(points, count, reader)
         rows = zip(zip(*columns.values(), strict=True), zip(*map(columns.get, _BOX), strict=True), strict=True)
@@ -317,8 +321,10 @@ class ClassNames:
             return
         found: dict[Any, str | None] = {}
         for label, name in rows.classes():
-            found.setdefault(name if label is None else label, name)
-        ordered = sorted(found)
+            key = name if label is None else label
+            if key is not None and found.get(key) is None:  # of objects with neither, `text` raises the error
+                found[key] = name
+        ordered = sorted(found, key=lambda key: (isinstance(key, str), key))
         if unnamed := [label for label in ordered if found[label] is None]:
             raise rows.error(f"the label {unnamed[0]} has no name", _NAMES)
         self.numbered = [name for label in ordered if (name := found[label]) is not None]

@@ -273,9 +273,9 @@ class _Coco(_Target):
         return annotation
 
     def _annotation_id(self, each: DetectedObject, row: AnnotatedRow) -> int:
-        """The id of an annotation, or its number, where the records have none."""
-        if (id_ := each.get("annotation_id")) is None:
-            return self._count
+        """The id of an annotation, or its number, where it has none."""
+        given = each.get("annotation_id")
+        id_ = self._count if given is None else given
         if id_ in self._annotation_ids:
             advice = say("{columns='!image/object/annotation_id'} numbers the annotations")
             raise row.error(f"two annotations have the id {id_}", f"{OBJECT}annotation_id", advice)
