@@ -232,8 +232,11 @@ def test_what_voc_states_of_objects_comes_back(tmp_path: Path) -> None:
     ("format", "more", "reason"),
     [
         ("coco", {"annotation_id": [3, 3]}, "two annotations have the id 3"),
+        ("coco", {"is_crowd": [1, 2]}, "the value of object 1 is 2, expected 0 or 1"),
         ("coco", {"attributes": ["{", ""]}, "is not JSON"),
         ("coco", {"class/supercategory": ["a", "b"]}, "the label 1 has two supercategories"),
+        ("voc", {"difficult": [3, 0]}, "the value of object 0 is 3, expected 0 or 1"),
+        ("voc", {"occluded": [0, -1]}, "the value of object 1 is -1, expected 0 or 1"),
         ("voc", {"part": ["[", ""]}, "is not JSON"),
         ("voc", {"part": ["{}", ""]}, "a part of object 0 is not a name with a box"),
         ("voc", {"part": ['[{"name": "a", "bndbox": {"x": 1}}]', ""]}, "is not a name with a box"),

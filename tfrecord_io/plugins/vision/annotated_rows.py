@@ -96,6 +96,15 @@ class AnnotatedRow:
     def error(self, reason: str, feature: str | None = None, advice: str | None = None) -> EncodeError:
         return _error(self.reader, self.number, reason, feature, advice)
 
+    def flag(self, each: DetectedObject, name: str) -> int:
+        """A value that is 0 or 1, by default 0."""
+        value = each.get(name) or 0
+        if value not in (0, 1):
+            feature = f"{OBJECT}{name}"
+            advice = say("{columns=} leaves the column out", columns=f"!{feature}")
+            raise self.error(f"the value of object {each.number} is {value}, expected 0 or 1", feature, advice)
+        return int(value)
+
 
 def _error(reader: Reader, row: int, reason: str, feature: str | None, advice: str | None = None) -> EncodeError:
     path, record = reader.origin(row)

@@ -252,7 +252,7 @@ class _Coco(_Target):
         area = each.get("area")
         annotation: dict[str, Any] = {"id": self._annotation_id(each, row), "image_id": image, "category_id": category}
         annotation |= {"bbox": [x, y, width, height], "area": width * height if area is None else shortest(area)}
-        annotation["iscrowd"] = each.get("is_crowd") or 0
+        annotation["iscrowd"] = row.flag(each, "is_crowd")
         if (score := each.get("score")) is not None:
             annotation["score"] = shortest(score)
         if attributes := each.get("attributes"):
@@ -373,8 +373,8 @@ class _Voc(_Target):
                 f"<{side}>{pixels_of(value, row.width if side[0] == 'x' else row.height)}</{side}>"
                 for side, value in corners
             ]
-            flags = [f"<{flag}>{each.get(flag) or 0}</{flag}>" for flag in ("truncated", "difficult")]
-            flags += [] if each.get("occluded") is None else [f"<occluded>{each.get('occluded')}</occluded>"]
+            names = ("truncated", "difficult", *(() if each.get("occluded") is None else ("occluded",)))
+            flags = [f"<{flag}>{row.flag(each, flag)}</{flag}>" for flag in names]
             pose = _element("pose", view, row) if view else ""
             lines.append(
                 f"  <object>{name}{pose}{''.join(flags)}<bndbox>{''.join(box)}</bndbox>{_parts(each, row)}</object>"
