@@ -99,50 +99,37 @@ def option_help(help: str, metavar: str = "", *, example: str = "") -> dict[str,
     return {"help": help, "metavar": metavar, "example": example}
 
 
+def format_option(help: str, metavar: str = "", *, default: Any = None, example: str = "") -> Any:
+    """A field that is such an option."""
+    return field(default=default, metadata=option_help(help, metavar, example=example))
+
+
 @value_class(kw_only=True, slots=False)
 class FormatOptions(Options):
     """The keywords of `tfrecord_io.convert` that few formats of the core have, and what ``tfr convert --help`` says."""
 
-    column: str | None = field(
-        default=None, metadata=option_help("The column to write to a .npy file, instead of all.", "NAME")
+    column: str | None = format_option("The column to write to a .npy file, instead of all.", "NAME")
+    compressed: bool = format_option("Deflate the arrays of an .npz, HDF5 or NetCDF file.", default=False)
+    delimiter: str | None = format_option(
+        "Delimiter of CSV files; by default, a comma, in .tsv files a tab.", "CHARACTER"
     )
-    compressed: bool = field(default=False, metadata=option_help("Deflate the arrays of an .npz, HDF5 or NetCDF file."))
-    delimiter: str | None = field(
-        default=None,
-        metadata=option_help("Delimiter of CSV files; by default, a comma, in .tsv files a tab.", "CHARACTER"),
+    null_values: Sequence[str] | None = format_option(
+        "Text of CSV cells that are missing values; by default, empty cells; may be repeated.", "TEXT"
     )
-    null_values: Sequence[str] | None = field(
-        default=None,
-        metadata=option_help(
-            "Text of CSV cells that are missing values; by default, empty cells; may be repeated.", "TEXT"
-        ),
+    record_dim: str | None = format_option("The dimension of NetCDF, HDF5 or Zarr that counts the rows.", "NAME")
+    decode_cf: bool | None = format_option(
+        "Whether to decode packed values and times of NetCDF, HDF5 or Zarr; by default, they are decoded."
     )
-    record_dim: str | None = field(
-        default=None, metadata=option_help("The dimension of NetCDF, HDF5 or Zarr that counts the rows.", "NAME")
+    embed: Mapping[str, str] | None = format_option(
+        "Add a column with the content of the files whose paths or URLs are in COLUMN; may be repeated.",
+        "NEW=COLUMN",
+        example="image=image_uri",
     )
-    decode_cf: bool | None = field(
-        default=None,
-        metadata=option_help(
-            "Whether to decode packed values and times of NetCDF, HDF5 or Zarr; by default, they are decoded."
-        ),
+    embed_folder: Path | None = format_option(
+        "The folder that these paths are relative to; paths that leave it are errors.", "DIRECTORY"
     )
-    embed: Mapping[str, str] | None = field(
-        default=None,
-        metadata=option_help(
-            "Add a column with the content of the files whose paths or URLs are in COLUMN; may be repeated.",
-            "NEW=COLUMN",
-            example="image=image_uri",
-        ),
-    )
-    embed_folder: Path | None = field(
-        default=None,
-        metadata=option_help(
-            "The folder that these paths are relative to; paths that leave it are errors.", "DIRECTORY"
-        ),
-    )
-    missing_files: MissingFiles | None = field(
-        default=None,
-        metadata=option_help("Whether a file that does not exist is an error (the default) or a missing value."),
+    missing_files: MissingFiles | None = format_option(
+        "Whether a file that does not exist is an error (the default) or a missing value."
     )
 
 

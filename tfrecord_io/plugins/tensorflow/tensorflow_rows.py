@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from tfrecord_io.format.format_registry import READING, TFRECORD, Format, by_convert, option_help
+from tfrecord_io.format.format_registry import READING, TFRECORD, Format, by_convert, format_option
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.value_class import value_class
 
@@ -13,21 +11,12 @@ from tfrecord_io.value_class import value_class
 class TensorflowOptions(Options):
     """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
 
-    target_split: str | None = field(
-        default=None, metadata=option_help("The split of a TFDS dataset to write; by default, train.", "NAME")
+    target_split: str | None = format_option("The split of a TFDS dataset to write; by default, train.", "NAME")
+    group_size: int | None = format_option(
+        "Number of records of an ArrayRecord file that are compressed together; by default, 1.", "N"
     )
-    group_size: int | None = field(
-        default=None,
-        metadata=option_help(
-            "Number of records of an ArrayRecord file that are compressed together; by default, 1.", "N"
-        ),
-    )
-    record_compression: str | None = field(
-        default=None,
-        metadata=option_help(
-            "Compression within an ArrayRecord file: zstd (the default), brotli, snappy or uncompressed.",
-            "NAME[:LEVEL]",
-        ),
+    record_compression: str | None = format_option(
+        "Compression within an ArrayRecord file: zstd (the default), brotli, snappy or uncompressed.", "NAME[:LEVEL]"
     )
 
 

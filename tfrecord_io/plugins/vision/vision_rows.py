@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 
 from tfrecord_io.adapters.libraries import Adapter
 from tfrecord_io.errors import say
-from tfrecord_io.format.format_registry import ORDERED, Format, by_convert, option_help
+from tfrecord_io.format.format_registry import ORDERED, Format, by_convert, format_option
 from tfrecord_io.options.checked_options import Options
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
 from tfrecord_io.value_class import value_class
@@ -17,52 +16,31 @@ from tfrecord_io.value_class import value_class
 class VisionOptions(Options):
     """The keywords of `tfrecord_io.convert` that these formats have, and what ``tfr convert --help`` says of them."""
 
-    class_names: Sequence[str] | None = field(
-        default=None,
-        metadata=option_help(
-            "The classes of a folder of images, of Pascal VOC or YOLO, in the order of their labels.", "NAME,NAME..."
-        ),
+    class_names: Sequence[str] | None = format_option(
+        "The classes of a folder of images, of Pascal VOC or YOLO, in the order of their labels.", "NAME,NAME..."
     )
-    shuffle_seed: int | None = field(
-        default=None, metadata=option_help("Read the images in a random order, with this seed.", "N")
+    shuffle_seed: int | None = format_option("Read the images in a random order, with this seed.", "N")
+    fps: int | None = format_option("Frames per second of the episodes, for LeRobot.", "N")
+    task: str | None = format_option(
+        "The column with the tasks, for LeRobot; by default, language_instruction.", "NAME"
     )
-    fps: int | None = field(default=None, metadata=option_help("Frames per second of the episodes, for LeRobot.", "N"))
-    task: str | None = field(
-        default=None,
-        metadata=option_help("The column with the tasks, for LeRobot; by default, language_instruction.", "NAME"),
+    images: Path | None = format_option(
+        "The folder of the images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY"
     )
-    images: Path | None = field(
-        default=None,
-        metadata=option_help("The folder of the images of COCO, Pascal VOC or YOLO annotations.", "DIRECTORY"),
+    image_set: str | None = format_option("The image set of Pascal VOC or YOLO, such as train or val.", "NAME")
+    invalid_boxes: InvalidBoxes | None = format_option(
+        "What to do with boxes without area or beyond their image; by default, they are left out."
     )
-    image_set: str | None = field(
-        default=None, metadata=option_help("The image set of Pascal VOC or YOLO, such as train or val.", "NAME")
+    check_sizes: bool | None = format_option(
+        "Whether an image of another size than annotated is an error; by default, it is."
     )
-    invalid_boxes: InvalidBoxes | None = field(
-        default=None,
-        metadata=option_help(
-            "What to do with boxes without area or beyond their image; by default, they are left out."
-        ),
+    orient: bool | None = format_option(
+        "Whether boxes refer to images rotated by EXIF, or to stored pixels; by default, the annotated size tells."
     )
-    check_sizes: bool | None = field(
-        default=None,
-        metadata=option_help("Whether an image of another size than annotated is an error; by default, it is."),
+    masks: Masks | None = format_option(
+        "Read COCO masks or YOLO polygons, as JSON text or PNG images; by default, they are left out."
     )
-    orient: bool | None = field(
-        default=None,
-        metadata=option_help(
-            "Whether boxes refer to images rotated by EXIF, or to stored pixels; by default, the annotated size tells."
-        ),
-    )
-    masks: Masks | None = field(
-        default=None,
-        metadata=option_help(
-            "Read COCO masks or YOLO polygons, as JSON text or PNG images; by default, they are left out."
-        ),
-    )
-    filename: str | None = field(
-        default=None, metadata=option_help("The column with the names of the files that --files writes.", "COLUMN")
-    )
+    filename: str | None = format_option("The column with the names of the files that --files writes.", "COLUMN")
 
 
 _FILES = frozenset({"filters", "shuffle_seed", "threads"})
