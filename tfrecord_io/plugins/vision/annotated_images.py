@@ -69,7 +69,7 @@ class BoxRule:
                     expected = f"0 <= xmin < xmax <= {width} and 0 <= ymin < ymax <= {height}"
                     advice = say('{invalid_boxes="skip"} or "clip" accepts it')
                     raise DecodeError(reason, path=path, expected=expected, got=box, advice=advice)
-                placed = _clipped(box, height, width)
+                placed = max(box[0], 0.0), max(box[1], 0.0), min(box[2], float(width)), min(box[3], float(height))
                 if self.invalid == "skip" or not _is_inside(placed, height, width):
                     self.left_out += 1
                     self.first = self.first or f"{where} in '{path}'"
@@ -82,11 +82,6 @@ class BoxRule:
 def _is_inside(box: Sequence[float], height: int, width: int) -> bool:
     xmin, ymin, xmax, ymax = box
     return 0 <= xmin < xmax <= width and 0 <= ymin < ymax <= height
-
-
-def _clipped(box: Sequence[float], height: int, width: int) -> tuple[float, float, float, float]:
-    xmin, ymin, xmax, ymax = box
-    return max(xmin, 0.0), max(ymin, 0.0), min(xmax, float(width)), min(ymax, float(height))
 
 
 OBJECT = "image/object/"

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say, warn
-from tfrecord_io.file_formats.files_below import LeftOut
+from tfrecord_io.file_formats.files_below import LeftOut, check_class_names
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
 from tfrecord_io.plugins.vision.to_folder import file_suffix, schema_to_choose_from
@@ -286,10 +286,7 @@ class ClassNames:
     def __post_init__(self) -> None:
         if self.given is None:
             return
-        if isinstance(self.given, str) or not all(isinstance(name, str) for name in self.given):
-            raise TypeError(say("{class_names=}: expected a list of names", class_names=self.given))
-        if len(set(self.given)) < len(self.given):
-            raise ValueError(say("{class_names=} has a name twice"))
+        check_class_names(self.given)
         if "" in self.given:
             raise ValueError(say("{class_names=} has an empty name"))
 

@@ -168,7 +168,7 @@ def write_earth_engine(
     options = replace(WriteOptions.of_call(write_earth_engine, locals()), embed_schema=False)
     layout = _Layout.of_mixer(mixer, options.storage)
     for name, variable in dataset.data_vars.items():
-        layout.checked(str(name), variable)
+        layout.check(str(name), variable)
     dataset = layout.arranged(dataset)
     images = {str(name): variable for name, variable in dataset.data_vars.items()}
     fields = [pa.field(name, pa.list_(_value_type(image.dtype, name))) for name, image in images.items()]
@@ -302,14 +302,13 @@ class _Layout:
         channels = image.reshape(-1, self.height, self.per_row, self.width)
         return np.ascontiguousarray(channels.transpose(2, 0, 1, 3)).reshape(self.per_row, -1)
 
-    def checked(self, name: str, variable: Any) -> Any:
-        """A variable of the size of the image; EncodeError if it is another one."""
+    def check(self, name: str, variable: Any) -> None:
+        """EncodeError if a variable has not the size of the image."""
         if variable.dims[-2:] != ("y", "x") or variable.ndim > 3 or variable.shape[-2:] != self.shape:
             got = dict(zip(variable.dims, variable.shape, strict=True))
             reason = f"its dimensions are {got}, and those of the image y: {self.shape[0]}, x: {self.shape[1]}"
             advice = 'transpose it with dataset.transpose(..., "y", "x")'
             raise EncodeError(reason, feature=name, expected=self.shape, got=variable.shape, advice=advice)
-        return variable
 
 
 _MIXER_BYTES = 1 << 20
@@ -358,14 +357,8 @@ def _in_order(sources: Sequence[Source]) -> list[Source]:
 def _checked_channels(channels: Mapping[str, int] | None) -> Mapping[str, int]:
     given = {} if channels is None else channels
     if not isinstance(given, Mapping) or any(type(count) is not int or count < 1 for count in given.values()):
-        raise ValueError(
-            say(
-                "{channels=}: expected the number of values per pixel by band: {}'series': 3{}",
-                "{",
-                "}",
-                channels=channels,
-            )
-        )
+        expected = "the number of values per pixel by band: {'series': 3}"
+        raise ValueError(say("{channels=}: expected {}", expected, channels=channels))
     return given
 
 

@@ -125,16 +125,18 @@ def open_voc(
         The package pillow is not installed.
     """
     options = AnnotationOptions.of_call(open_voc, locals())
-    labels = _labels(class_names)
+    if class_names is not None:
+        check_class_names(class_names)
     folder = _find(os.fspath(path), options.storage)
     files, chosen = folder.files(), None
     if image_set is not None:
         chosen = folder.image_set(image_set, files)
-        files = files if labels is None else chosen
+        files = files if class_names is None else chosen
     annotated = _read(folder.fs, files, options.threads)
-    if labels is None:
+    names = class_names
+    if names is None:
         names = sorted({name for image in annotated for name, *_ in image.objects.values})
-        labels = {name: number for number, name in enumerate(names, start=1)}
+    labels = {name: number for number, name in enumerate(names, start=1)}
     if chosen is not None and files is not chosen:
         by_path = {image.path: image for image in annotated}
         annotated = [by_path[folder.fs.display_path(entry.name)] for entry in chosen]
@@ -245,13 +247,6 @@ def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataT
         path = printable(next(image.path for image in annotated if image.unread))
         warn(f"{path}: left out, as there is no column for it, here or in other annotations: {names}", UserWarning)
     return {name: type_ for (name, (type_, _)), is_chosen in zip(_OPTIONAL.items(), chosen, strict=True) if is_chosen}
-
-
-def _labels(class_names: Sequence[str] | None) -> dict[str, int] | None:
-    if class_names is None:
-        return None
-    check_class_names(class_names)
-    return {name: number for number, name in enumerate(class_names, start=1)}
 
 
 def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:

@@ -231,7 +231,8 @@ def _write_folder(
         for batch in reader:
             names = _write_files(batch, layout, folder, reader, threads)
             if writer is not None:
-                writer.write_batch(layout.table_batch(batch, names, table_schema))
+                columns_of_table = [pa.array(names, pa.string()), *map(batch.column, table_schema.names[1:])]
+                writer.write_batch(pa.RecordBatch.from_arrays(columns_of_table, schema=table_schema))
             layout.rows += len(batch)
         written = tuple(reader.schema.names)
     return WriteReport(os.fspath(target), layout.rows, folder.bytes, None, written, {})
@@ -283,10 +284,6 @@ class _Layout:
         """The columns of the table: the names of the files, and all that are not the files."""
         others = [field for field in schema if field.name not in (self.image, self.filename)]
         return pa.schema([pa.field(self.filename or self.name, pa.string()), *others])
-
-    def table_batch(self, batch: pa.RecordBatch, names: list[str | None], schema: pa.Schema) -> pa.RecordBatch:
-        columns = [pa.array(names, pa.string()), *(batch.column(name) for name in schema.names[1:])]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | None, table: str | None) -> _Layout:

@@ -51,7 +51,7 @@ _CODE = "tfrecord_io.plugins.vision."
 TAR = Format(
     *("tar", "WebDataset", "WebDataset archives: members that share a name form a sample"),
     suffixes=(".tar",),
-    plan=f"{_CODE}webdataset:webdataset_source",
+    plan=f"{_CODE}webdataset:Archives",
     writer=f"{_CODE}webdataset:TarWriter",
     instead="names of columns become suffixes, such as jpg and cls" & say("exclude others with {columns=}"),
     reads=ORDERED,

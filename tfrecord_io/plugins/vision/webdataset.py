@@ -40,11 +40,16 @@ _VALUE_BYTES = 64  # of an object, besides its content
 Sample = dict[str, Any]
 
 
-class _Archives:
-    """Archives: the samples of all in one pass, or of each by itself under one schema; see `TableSource`."""
+class Archives:
+    """Archives: the samples of all in one pass, or of each by itself under one schema; see `TableSource`.
 
-    def __init__(self, files: TableFiles) -> None:
-        self.files, self.sources = files, files.sources
+    A row for each, with the column ``__key__`` and one for each suffix. Integers: ``cls``, ``index``, ``id``; text:
+    ``txt``, ``text``, ``transcript``, ``json``; all others are bytes.
+    """
+
+    def __init__(self, paths: list[str], options: SourceOptions) -> None:
+        self.files = TableFiles.resolve(paths, (TAR,), options)
+        self.sources = self.files.sources
 
     @contextmanager
     def open(self) -> Iterator[pa.RecordBatchReader]:
@@ -79,14 +84,6 @@ class _Archives:
                 yield from _batches([], samples, schema)
 
         return TableSource(self.files, schema, batches)
-
-
-def webdataset_source(paths: list[str], options: SourceOptions) -> _Archives:
-    """The samples of archives: a row each, with the column ``__key__`` and one for each suffix.
-
-    Integers: ``cls``, ``index``, ``id``; text: ``txt``, ``text``, ``transcript``, ``json``; all others are bytes.
-    """
-    return _Archives(TableFiles.resolve(paths, (TAR,), options))
 
 
 def _all_samples(

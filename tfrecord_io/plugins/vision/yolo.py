@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from importlib.util import find_spec
 from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.arrow.image_pixels import pillow
@@ -156,7 +157,7 @@ class _Dataset(NamedTuple):
         if entry is None and name:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         source = f"{folder.rstrip('/') or '.'}/{name or DATA}"
-        has_yaml = entry is not None and (with_names or _yaml_is_installed() or bool(name))
+        has_yaml = entry is not None and (with_names or find_spec("yaml") is not None or bool(name))
         data = _load_yaml(fs, entry, source) if has_yaml and entry is not None else {}
         return cls(folder or ".", fs, plain, storage, data, source)
 
@@ -417,14 +418,6 @@ def _text(fs: FileSystem, entry: Entry, limit: int) -> str:
 
 
 # ---- data.yaml
-
-
-def _yaml_is_installed() -> bool:
-    try:
-        import yaml  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def _load_yaml(fs: FileSystem, entry: Entry, path: str) -> Mapping[str, Any]:
