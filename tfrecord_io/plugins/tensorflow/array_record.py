@@ -22,7 +22,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.format_of_path import format_of_source
 from tfrecord_io.lazy_dataset import dataset
-from tfrecord_io.options import MIB, FrameOptions, ReadOptions, StorageOptions
+from tfrecord_io.options import MIB, FrameOptions, ReadOptions
 from tfrecord_io.options.checked_options import TransferOptions, check_choice, check_integer, datasets_in
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.progress import ProgressMeter
@@ -266,12 +266,14 @@ def to_array_record(
             say("{} does not apply to ArrayRecord files, to which records are copied as they are", Keyword(keyword))
         )
     options = f"group_size:{group_size},{record_compression}"
+    # A dataset has the storage of its files itself.
+    of_files = {} if datasets_in(source) else storage_for(paths_of(source), storage.source).keywords
     sink = FrameSink(target, storage.target, mode=mode)
     try:
         folder = os.path.dirname(target) if is_local(os.fspath(target), storage.target) else None
         with (
             tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as made,
-            RecordReader(dataset(source, **keywords, **_storage_of(source, storage.source))) as records,
+            RecordReader(dataset(source, **keywords, **of_files)) as records,
             ProgressMeter(progress, None, "records") as meter,
         ):
             written = os.path.join(made, "records")
@@ -284,11 +286,6 @@ def to_array_record(
         raise
     sink.commit()
     return WriteReport(os.fspath(target), count, sink.bytes, name, ("record",), {})
-
-
-def _storage_of(source: Any, storage: StorageOptions) -> dict[str, Any]:
-    """The keywords of the storage of files, which a dataset has itself."""
-    return {} if datasets_in(source) else storage_for(paths_of(source), storage).keywords
 
 
 def _write(path: str, options: str, records: Iterable[bytes], meter: ProgressMeter, target: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -101,7 +101,7 @@ class ListBlock:
         columns = {RECORD: self.lists + first}
         if part != "context":
             columns[POSITION] = np.arange(self.rows) - self.lists.searchsorted(self.lists)
-        return number_features(columns)
+        return np.concatenate([_examples(name.encode(), values) for name, values in columns.items()], axis=1)
 
     def sizes(self, numbers: Array) -> Array:
         """The payload bytes of each row."""
@@ -126,16 +126,12 @@ class ListBlock:
             begin = end
 
 
-def number_features(columns: Mapping[str, Array]) -> Array:
-    """The Examples of rows of numbers that are not negative: uint8, all rows have the same number of bytes.
+def _examples(name: bytes, values: Array) -> Array:
+    """Examples of a feature with a number each, not negative: uint8 [rows, bytes], as all have the same size.
 
-    >>> number_features({"n": np.array([7])}).tobytes().hex(" ")
+    >>> _examples(b"n", np.array([7])).tobytes().hex(" ")
     '0a 0c 0a 0a 0a 01 6e 12 05 1a 03 0a 01 07'
     """
-    return np.concatenate([_examples(name.encode(), values) for name, values in columns.items()], axis=1)
-
-
-def _examples(name: bytes, values: Array) -> Array:
     numbers = _varints(values)
     head = b""
     for tag in (_VALUES, _INT64_LIST, _VALUE):

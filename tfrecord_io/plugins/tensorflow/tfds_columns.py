@@ -8,14 +8,14 @@ another; of sequences inside sequences ``x/ragged_flat_values`` and the lengths 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import empty_batch, int64_array, list_array, offsets_of
+from tfrecord_io.arrow.buffers import int64_array, list_array, offsets_of
 from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of
 from tfrecord_io.engine.contract import Array
@@ -263,7 +263,8 @@ class TfdsColumns:
                 return None
             advice = "rename it, or make it a list with a value for each step"
             raise SchemaError("a column of steps is a list", feature=name, got=str(type_), advice=advice)
-        if t.is_dictionary(item) and is_text(item.value_type):
+        has_names = name in self._class_names and t.is_integer(item) and not shape
+        if has_names or (t.is_dictionary(item) and is_text(item.value_type)):
             names = {each: number for number, each in enumerate(self._class_names.get(name, ()))}
             return LeafColumn(name, item, levels, (), "int64", None, names)
         if is_text(item) or is_bytes(item):
@@ -274,9 +275,6 @@ class TfdsColumns:
             return LeafColumn(name, item, levels, (), "string", image) if not shape else None
         if not (t.is_boolean(item) or is_number(item)) or t.is_decimal(item):
             return None
-        if name in self._class_names and t.is_integer(item) and not shape:
-            names = {each: number for number, each in enumerate(self._class_names[name])}
-            return LeafColumn(name, item, levels, (), "int64", None, names)
         if levels and None in shape:
             reason = "TFDS has no sequence of tensors of several shapes in TFRecord files"
             raise SchemaError(reason, feature=name, got=str(type_), advice="pad them to one shape")
@@ -284,10 +282,6 @@ class TfdsColumns:
         return LeafColumn(name, item, levels, shape, element or str(item.to_pandas_dtype()().dtype))
 
     # ---- data
-
-    def empty(self, schema: pa.Schema) -> pa.RecordBatch:
-        """The columns of no rows."""
-        return self.batch(empty_batch(schema), 0)
 
     def batch(self, batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
         """The columns of the leaves of a batch, whose first row has the number `row`."""
@@ -473,8 +467,3 @@ def _codes(leaf: LeafColumn, array: pa.Array) -> pa.Array:
             reason = f"the class {name!r} cannot be a line of a file of labels"
             raise EncodeError(reason, feature=leaf.name, got=name, advice="rename it")
     return pc.fill_null(pa.array(numbers, pa.int64()).take(array.indices), -1)
-
-
-def with_labels(leaf: LeafColumn, names: Sequence[str]) -> LeafColumn:
-    """A leaf whose classes begin with these."""
-    return replace(leaf, names={name: number for number, name in enumerate(names)})

@@ -260,7 +260,10 @@ class TfxSchemaReader:
             return Field(feature.name, pa.struct([(child.column, child.type) for child in children]))
         value = self._value_type(feature)
         if part == FEATURE_LIST:
-            return Field(feature.name, pa.list_(_step_type(feature, value)), part=part)
+            # By the second of value_counts: TFX's tools do not agree on what a value_count alone means.
+            steps = feature.value_counts.value_count
+            step = _counted(value, steps[1:]) if len(steps) == 2 else pa.list_(value)
+            return Field(feature.name, pa.list_(step), part=part)
         if feature.HasField("shape"):
             return _shaped(value, _sizes(feature.shape)).named(feature.name)
         counts = feature.value_counts.value_count or [feature.value_count]
@@ -383,12 +386,6 @@ def _counted(value: pa.DataType, counts: Sequence[Any]) -> pa.DataType:
     if count <= 0:
         return pa.null() if t.is_null(value) else pa.list_(value)
     return value if count == 1 else pa.list_(value, count)
-
-
-def _step_type(feature: Any, value: pa.DataType) -> pa.DataType:
-    """Steps are described by the second of value_counts: TFX's tools do not agree on what a value_count alone means."""
-    counts = feature.value_counts.value_count
-    return _counted(value, counts[1:]) if len(counts) == 2 else pa.list_(value)
 
 
 def _shaped(value: pa.DataType, shape: Shape) -> Field:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable, say
@@ -21,7 +22,7 @@ from tfrecord_io.options.checked_options import check_integer, check_mode
 from tfrecord_io.options.write import ExportOptions, WriteOptions
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
-from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns, with_labels
+from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.remedies import Caller, addressed_to
 from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
@@ -202,7 +203,7 @@ class _Version:
                 names = [line.strip() for line in _text(text, file).split("\n") if line.strip()]
                 if t.is_integer(leaf.type) and list(leaf.names or ()) != names:
                     raise SchemaError("other splits have other class names", feature=leaf.name, expected=names)
-                columns.leaves[number] = with_labels(leaf, names)
+                columns.leaves[number] = replace(leaf, names={name: at for at, name in enumerate(names)})
 
     def take_source(self, source: SourceFeatures, columns: TfdsColumns) -> None:
         """Take over what is in the files of the dataset that is copied."""
@@ -279,7 +280,7 @@ class _StoredColumns:
         self._columns, self._batches = columns, source.batches
         self._rows = 0
         self._numbers: dict[str, list[float]] = {}  # by column: how many values, their sum, the least and the greatest
-        self.schema = columns.empty(source.schema).schema
+        self.schema = columns.batch(empty_batch(source.schema), 0).schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The batches."""
