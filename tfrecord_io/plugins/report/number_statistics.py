@@ -190,7 +190,8 @@ def edges_of(*statistics: NumberStatistics) -> Array:
     assert high is not None
     most = max(len(each.kept) for each in present)
     bins = int(min(_MOST_BINS, max(_LEAST_BINS, 2 * np.cbrt(most))))
-    if _are_integers(low, high, [each.kept for each in present]):
+    is_exact = max(abs(low), abs(high)) < _EXACT_INTEGERS
+    if is_exact and all((each.kept == np.floor(each.kept)).all() for each in present):
         span = high - low + 1
         least = max(1, math.ceil(span / bins))
         width = min(
@@ -201,12 +202,6 @@ def edges_of(*statistics: NumberStatistics) -> Array:
         return np.array([low, high])
     halves = np.linspace(low / 2, high / 2, bins + 1)  # the range itself may overflow
     return np.unique((2 * halves).clip(low, high))
-
-
-def _are_integers(low: float, high: float, present: list[Array]) -> bool:
-    if max(abs(low), abs(high)) >= _EXACT_INTEGERS:
-        return False
-    return all(bool((values == np.floor(values)).all()) for values in present)
 
 
 def histogram(kept: Array, edges: Array) -> Histogram:

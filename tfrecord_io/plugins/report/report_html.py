@@ -170,7 +170,7 @@ def _is_listed(side: FeatureStatistics) -> bool:
     """Whether values are listed, and not drawn as a histogram."""
     if side.counts is None or not side.counts.counts:
         return False
-    return side.numbers is None or (side.counts.exact and side.counts.distinct <= _FEW)
+    return side.numbers is None or _has_few(side)
 
 
 def _chart(sides: Sides) -> str:
@@ -184,13 +184,13 @@ def _chart(sides: Sides) -> str:
         ("Values per record", [side.values_per_record for side in known]),
     ):
         varies = [part for part in parts if part is not None and part.minimum != part.maximum]
-        if varies and not (name[0] == "L" and all(map(_is_listed, known)) and _has_few(known)):
+        if varies and not (name[0] == "L" and all(_is_listed(side) and _has_few(side) for side in known)):
             return _histograms(parts, number, name)
     return ""
 
 
-def _has_few(known: Sequence[FeatureStatistics]) -> bool:
-    return all(side.counts is not None and side.counts.exact and side.counts.distinct <= _FEW for side in known)
+def _has_few(side: FeatureStatistics) -> bool:
+    return side.counts is not None and side.counts.exact and side.counts.distinct <= _FEW
 
 
 def _histograms(parts: Sequence[NumberStatistics | None], label: Label, title: str) -> str:
@@ -478,21 +478,16 @@ def _section(heading: str, note: str, content: str) -> str:
 
 
 def _top(title: str, datasets: Datasets) -> str:
+    kicker = element("p", "TFRecord report" if len(datasets) == 1 else "TFRecord report: two datasets", class_="kicker")
     if len(datasets) == 1:
         words = element("p", text(datasets[0].sampling.text, 400), class_="lead")
-        return element("header", _kicker("TFRecord report") + element("h1", text(title, 300)) + words) + _tiles(
-            datasets[0]
-        )
-    parts = [_kicker("TFRecord report: two datasets")]
+        return element("header", kicker + element("h1", text(title, 300)) + words) + _tiles(datasets[0])
+    parts = [kicker]
     for i, (name, dataset) in enumerate(zip(title.split("\n"), datasets, strict=True)):
         key = element("span", "", class_=f"key s{i}")
         heading = element("h1", key + element("span", f"{'AB'[i]}: {text(name, 300)}"))
         parts += [heading, element("p", text(dataset.sampling.text, 400), class_="lead"), _tiles(dataset)]
     return element("header", element("div", "".join(parts), class_="pair"))
-
-
-def _kicker(words: str) -> str:
-    return element("p", words, class_="kicker")
 
 
 def _tiles(dataset: DatasetStatistics) -> str:
@@ -629,20 +624,20 @@ def _notes(drift: FeatureDrift) -> str:
 def figures(gallery: Gallery) -> list[str]:
     """A figure for each sample."""
     show = _picture if gallery.kind == "image" else _player
-    return [_figure(sample, show(sample)) for sample in gallery.samples]
+    return [_figure(sample, show) for sample in gallery.samples]
 
 
-def _figure(sample: MediaSample, content: str) -> str:
+def _figure(sample: MediaSample, show: Callable[[MediaSample], str]) -> str:
     if sample.data is None:
         content = element("div", text(sample.problem or "no data", 300), class_="broken")
+    else:
+        content = show(sample)
     captions = [element("b", text(value, 80), title=printable(name)) for name, value in sample.captions]
     note = [element("span", text(sample.note, 120))] if sample.note else []
     return element("figure", element("div", content, class_="frame") + element("figcaption", "".join(captions + note)))
 
 
 def _picture(sample: MediaSample) -> str:
-    if sample.data is None:
-        return ""
     label = ", ".join(f"{value}" for _, value in sample.captions) or "image"
     kind = ' class="pixels"' if sample.pixelated else ""
     image = f'<img src="{_url(sample)}" alt="{text(label, 80)}"{kind}>'
@@ -661,7 +656,7 @@ def _drawn(boxes: tuple[Box, ...]) -> str:
 
 
 def _player(sample: MediaSample) -> str:
-    return "" if sample.data is None else f'<audio controls preload="metadata" src="{_url(sample)}"></audio>'
+    return f'<audio controls preload="metadata" src="{_url(sample)}"></audio>'
 
 
 def _url(sample: MediaSample) -> str:
