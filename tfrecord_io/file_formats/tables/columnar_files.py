@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -205,7 +205,7 @@ class _PatientSink(io.RawIOBase):
             raise self._error[0]
 
 
-class OrcWriter:
+class OrcWriter(AbstractContextManager["OrcWriter"]):
     """Writes batches as an ORC file that zstd compresses, as ``pyarrow.parquet.ParquetWriter`` writes Parquet."""
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
@@ -215,9 +215,6 @@ class OrcWriter:
         self._sink = _PatientSink(sink)
         self._writer = orc.ORCWriter(self._sink, compression="zstd")
         self._writer.write(empty_table(self._schema))  # a file without rows has columns, too
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._writer.close()

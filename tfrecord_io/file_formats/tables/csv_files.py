@@ -6,10 +6,10 @@ import codecs
 import io
 import re
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from itertools import chain
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -454,14 +454,11 @@ def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> _CsvWriter
     return _CsvWriter(csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter)))
 
 
-class _CsvWriter:
+class _CsvWriter(AbstractContextManager["_CsvWriter"]):
     """pyarrow's writer, without the times that it writes as text such as ``<value out of range: -1>``."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._writer.__exit__(*error)

@@ -9,8 +9,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Generator, Iterator, Set
-from contextlib import closing, contextmanager, suppress
-from typing import Any, Self
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -256,7 +256,7 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
         raise DecodeError(reason, path=path, record=row, expected="JSON lines", advice=advice) from error
 
 
-class JsonWriter:
+class JsonWriter(AbstractContextManager["JsonWriter"]):
     """Writes batches as JSON lines, as ``pyarrow.csv.CSVWriter`` writes CSV.
 
     Bytes are an object with the key "base64", NaN and infinities text, dates and times in ISO 8601.
@@ -264,9 +264,6 @@ class JsonWriter:
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
         self._sink = sink
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         pass

@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as LocalPath
@@ -203,7 +203,7 @@ def _counted(batches: Iterable[pa.RecordBatch], seen: list[int]) -> Iterator[pa.
         yield batch
 
 
-class _Frames:
+class _Frames(AbstractContextManager["_Frames"]):
     """Writes frames, and collects what is in ``meta/``; a context manager that closes the file."""
 
     def __init__(
@@ -219,9 +219,6 @@ class _Frames:
         self.rows = self.bytes = 0
         self._file = -1
         self._writer: Any = None
-
-    def __enter__(self) -> _Frames:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._writer is not None:

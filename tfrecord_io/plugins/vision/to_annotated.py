@@ -6,9 +6,9 @@ import json
 import math
 import os
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any, ClassVar
 from xml.sax.saxutils import escape
@@ -158,7 +158,7 @@ def _files(rows: AnnotatedRecords, target: _Target, folder: NewFolder) -> Iterat
             yield name, content, partial(row.error, feature="image/filename", advice=NUMBERS)
 
 
-class _Target(ABC):
+class _Target(AbstractContextManager["_Target"]):
     """A folder of annotated images being written; a context manager."""
 
     title: ClassVar[str]
@@ -167,9 +167,6 @@ class _Target(ABC):
 
     def __init__(self, rows: AnnotatedRecords, folder: NewFolder, options: ExportOptions) -> None:
         self._folder, self._names = folder, rows.names
-
-    def __enter__(self) -> _Target:
-        return self
 
     def __exit__(self, *error: object) -> None:
         return None

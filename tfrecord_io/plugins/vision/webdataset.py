@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import chain
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -202,7 +202,7 @@ def _size(sample: Sample) -> int:
     return sum(_VALUE_BYTES + len(value) if isinstance(value, bytes | str) else 8 for value in sample.values())
 
 
-class TarWriter:
+class TarWriter(AbstractContextManager["TarWriter"]):
     """Writes batches as samples, with a member for each value.
 
     The column ``__key__`` has the names of the samples; without it they are numbered.
@@ -214,9 +214,6 @@ class TarWriter:
                 raise pa.ArrowTypeError("no member of an archive")
         self._sink = sink
         self._rows, self._last = 0, ""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: object, *error: object) -> None:
         if kind is None:
