@@ -18,6 +18,7 @@ from tfrecord_io.cli.common_options import (
     indexed_columns,
     inspection,
     not_stdin,
+    number,
     options,
     read_from,
     write_modes,
@@ -31,9 +32,7 @@ from tfrecord_io.typing import FileMode
 
 
 @inspection("columns", "record_type", "compression", "on_error", "filters")
-@click.option(
-    "-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, metavar="N", help="Number of records."
-)
+@number("-n", "limit", default=5, help="Number of records.")
 def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Show the first records."""
     from tfrecord_io.api import read_table
@@ -48,9 +47,7 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 
 
 @inspection("columns", "record_type", "compression", "on_error", "filters")
-@click.option(
-    "-n", "count", type=click.IntRange(min=0), default=5, show_default=True, metavar="N", help="Number of records."
-)
+@number("-n", "count", default=5, help="Number of records.")
 def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> None:
     """Show the last records."""
     import pyarrow as pa
@@ -295,7 +292,7 @@ def clean(path: str, as_json: bool, **keywords: Any) -> None:
     "compression",
     "on_error",
     "filters",
-    click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="Number of records; by default, all."),
+    number("-n", "limit", help="Number of records; by default, all."),
     click.option("--short", is_flag=True, help="Abbreviate bytes and long lists."),
 )
 def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> None:

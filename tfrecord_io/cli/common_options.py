@@ -133,6 +133,12 @@ def duration(ctx: click.Context, option: click.Parameter, text: str) -> timedelt
     return timedelta(**{_TIME_UNITS[unit]: int(number)})
 
 
+def number(*names: str, least: int = 0, default: int | None = None, help: str) -> Callable[[Any], Any]:
+    """Declare an option with a whole number."""
+    type_, has_default = click.IntRange(min=least), default is not None
+    return click.option(*names, type=type_, default=default, show_default=has_default, metavar="N", help=help)
+
+
 class SourcesArgument(click.Argument):
     """The argument SOURCE..., before TARGET: the one path that is given is not that of the target."""
 

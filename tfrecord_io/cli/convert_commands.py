@@ -18,6 +18,7 @@ from tfrecord_io.cli.common_options import (
     file_modes,
     json_flag,
     messages,
+    number,
     options,
     pairs,
     read_from,
@@ -127,19 +128,14 @@ def _shown(format: Format) -> str:
 )
 @compression_option(help="NAMES; by default, from the name or content of the TFRecord file.")
 @write_modes
-@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
+@number("--shards", least=1, help="Number of TFRecord files to write.")
 @click.option(
     "--resume",
     is_flag=True,
     default=None,
     help="Write a shard for each file of SOURCE, and continue where the same command was stopped.",
 )
-@click.option(
-    "--max-shard-bytes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Maximum size of a TFRecord file, in uncompressed bytes.",
-)
+@number("--max-shard-bytes", least=1, help="Maximum size of a TFRecord file, in uncompressed bytes.")
 @click.option(
     "--embed-schema/--no-embed-schema",
     default=None,

@@ -20,6 +20,7 @@ from tfrecord_io.cli.common_options import (
     STDIN,
     file_modes,
     inspection,
+    number,
     options,
     plain_record_type,
     read_from,
@@ -90,15 +91,7 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     metavar="COLUMN",
     help="Match records by this column, and show which are changed, added or removed; may be repeated.",
 )
-@click.option(
-    "-n",
-    "limit",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Number of differing records to show.",
-)
+@number("-n", "limit", default=10, help="Number of differing records to show.")
 @options(
     "storage_options",
     storage("--a-option", "a_storage", "the storage of A"),

@@ -15,6 +15,7 @@ from tfrecord_io.cli.common_options import (
     compression_option,
     file_modes,
     modes,
+    number,
     options,
     read_from,
     sources,
@@ -63,7 +64,7 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
     ),
     click.option("--dry-run", is_flag=True, help="Write nothing; print what would be copied and removed."),
     click.option("--limit-rate", metavar="RATE", help="Maximum bytes per second, such as 100MB."),
-    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of files copied at a time."),
+    number("--threads", least=1, help="Number of files copied at a time."),
     "storage_options",
     "source_storage",
     "target_storage",
@@ -177,9 +178,7 @@ def _fractions(ctx: click.Context, option: click.Parameter, text: str | None) ->
     return dict(zip(names, numbers, strict=True)) if names else numbers
 
 
-_seed = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of the random numbers."
-)
+_seed = number("--seed", default=0, help="Seed of the random numbers.")
 
 
 def _copying(*own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
@@ -223,10 +222,7 @@ def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
     _copy(split_files, sources, target, as_json, keywords)
 
 
-@_copying(
-    _seed,
-    click.option("--memory-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes of records to keep in memory."),
-)
+@_copying(_seed, number("--memory-bytes", least=1, help="Bytes of records to keep in memory."))
 def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the records of files in a random order.
 
@@ -238,7 +234,7 @@ def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
 
 
 @_copying(
-    click.option("-n", "n", type=click.IntRange(min=0), metavar="N", help="Number of records."),
+    number("-n", "n", help="Number of records."),
     click.option("--fraction", type=float, metavar="PART", help="Fraction of the records, from 0 to 1."),
     _seed,
 )
@@ -257,7 +253,7 @@ def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
     click.option(
         "--keep", type=click.Choice(["first", "last"]), default="first", show_default=True, help="Which record to keep."
     ),
-    click.option("--memory-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes of keys to keep in memory."),
+    number("--memory-bytes", least=1, help="Bytes of keys to keep in memory."),
 )
 def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write one record for each key.

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import file_modes, options, read_from
+from tfrecord_io.cli.common_options import file_modes, number, options, read_from
 from tfrecord_io.errors import printable
 
 
@@ -15,15 +15,9 @@ from tfrecord_io.errors import printable
 @click.argument("paths", metavar="PATH... OUT.html", nargs=-1, required=True)
 @click.option("--compare", metavar="OTHER", help="Show another dataset beside this one, and how they differ.")
 @options("columns", "record_type", "compression", "on_error")
-@click.option(
-    "--sample-records", type=click.IntRange(min=1), metavar="N", help="Number of records to read; by default, 50000."
-)
-@click.option(
-    "--sample-bytes", type=click.IntRange(min=1), metavar="N", help="Number of bytes to read; by default, 67108864."
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Seed of the random sample."
-)
+@number("--sample-records", least=1, help="Number of records to read; by default, 50000.")
+@number("--sample-bytes", least=1, help="Number of bytes to read; by default, 67108864.")
+@number("--seed", default=0, help="Seed of the random sample.")
 @click.option("--verify", is_flag=True, help="Verify all files completely.")
 @file_modes
 @options("split", "allow_missing_shards", "storage_options", "json")
