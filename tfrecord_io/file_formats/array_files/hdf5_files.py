@@ -52,7 +52,7 @@ _ROWS = 16  # whose values of no fixed size are read at a time
 _CHUNK_BYTES = 1 << 20
 _SOFT_LINKS = 16  # which are followed one after the other, as HDF5 does
 SINGLE = "convert them one by one"
-_COPY = "copy it into the file" | say("exclude it with {columns=}")
+_COPY = "copy it into the file" | EXCLUDE
 _NONE = np.dtype(object)  # instead of a dtype that is not known
 _OTHER_FILE = "its values are in another file, which is not opened"
 
@@ -344,7 +344,7 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
         return True, lambda values: {name: fields[name][1](column) for name, column in fields_of(values).items()}
     if dtype.hasobject:
         kind = "references" if h5py.check_ref_dtype(dtype) else f"values of the type {dtype}"
-        raise EncodeError(f"{kind} cannot be stored in a TFRecord", advice=say("exclude it with {columns=}"))
+        raise EncodeError(f"{kind} cannot be stored in a TFRecord", advice=EXCLUDE)
     return False, lambda values: values
 
 
@@ -365,7 +365,7 @@ def to_hdf5(
     for name in export.names:
         if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
             reason = "its name cannot be that of a dataset"
-            raise EncodeError(reason, feature=name, advice="rename it" | say("exclude it with {columns=}"))
+            raise EncodeError(reason, feature=name, advice="rename it" | EXCLUDE)
 
     def write(temporary: BinaryIO) -> int:
         with h5py.File(temporary, "w", track_order=True) as file:
@@ -440,7 +440,5 @@ def refuse_nuls(name: str, rows: Array) -> None:
     """Raise EncodeError for the first row of text with a NUL, which ends text in HDF5."""
     for row, cells in enumerate(rows.reshape(len(rows), -1).tolist()):
         if any(isinstance(cell, str) and "\0" in cell for cell in cells):
-            advice = say("write it as bytes ({schema=})", schema=Written('{…: "binary"}')) | say(
-                "exclude it with {columns=}"
-            )
+            advice = say("write it as bytes ({schema=})", schema=Written('{…: "binary"}')) | EXCLUDE
             raise EncodeError("a text has a NUL, which HDF5 cannot store", feature=name, record=row, advice=advice)

@@ -18,10 +18,11 @@ import numpy as np
 
 from tfrecord_io.arrow.output.to_numpy import Ragged
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import DecodeError, EncodeError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, Values
 from tfrecord_io.file_formats.array_files.cf_conventions import Label, plain_attribute, stream_of_group
 from tfrecord_io.file_formats.array_files.stored_arrays import (
+    EXCLUDE,
     StoredArray,
     bytes_column,
     library_errors,
@@ -143,9 +144,7 @@ def _converted(values: Array) -> Values:
     first = next(iter(values.reshape(-1)), b"")
     if isinstance(first, bytes | str):
         return (text_column if isinstance(first, str) else bytes_column)(values)
-    raise EncodeError(
-        f"objects of the type {type(first).__name__} cannot be stored", advice=say("exclude it with {columns=}")
-    )
+    raise EncodeError(f"objects of the type {type(first).__name__} cannot be stored", advice=EXCLUDE)
 
 
 @contextmanager
@@ -266,7 +265,7 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
     for name in export.names:
         if (reason := refused(name)) is not None:
             reason = f"its name cannot be that of an array: {reason}"
-            raise EncodeError(reason, feature=name, advice="rename it" | say("exclude it with {columns=}"))
+            raise EncodeError(reason, feature=name, advice="rename it" | EXCLUDE)
     with new_folder(os.fspath(target).rstrip("/"), export.storage) as folder:
         store = _new_store()(folder)
         writer = _Writer(zarr.open_group(store, mode="w", zarr_format=2), export)
