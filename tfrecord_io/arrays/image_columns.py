@@ -63,14 +63,9 @@ class ImageColumns:
                 if isinstance(part, RowFault):
                     return
 
-    def _fitting(
-        self, table: pa.Table, first: int, passes: Callable[[RowFault], bool]
-    ) -> Iterator[pa.Table | RowFault]:
-        def make(begin: int, end: int) -> pa.Table | RowFault:
-            try:
-                return self.decoded(table.slice(begin, end - begin))
-            except RowFault as fault:
-                return fault
+    def _fitting(self, table: pa.Table, first: int, passes: Passes) -> Iterator[pa.Table | RowFault]:
+        def make(begin: int, end: int) -> pa.Table:
+            return self.decoded(table.slice(begin, end - begin))
 
         for _, _, part in fitting_parts(len(table), make, lambda fault: passes(fault.at(first + fault.row))):
             yield part.at(first + part.row) if isinstance(part, RowFault) else part

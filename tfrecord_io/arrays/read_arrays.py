@@ -172,12 +172,9 @@ def _fitting(
 ) -> tuple[RowFault | None, pa.Table]:
     """The rows that arrays can hold, and the fault of one that may not be left out."""
 
-    def make(begin: int, end: int) -> pa.Table | RowFault:
+    def make(begin: int, end: int) -> pa.Table:
         part = table.slice(begin, end - begin)
-        try:
-            _arrays(representation, part, row_bytes, limit)
-        except RowFault as fault:
-            return fault
+        _arrays(representation, part, row_bytes, limit)
         return part
 
     kept = [table.slice(0, 0)]
@@ -189,9 +186,7 @@ def _fitting(
 
 
 def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:
-    batches = table.to_batches()
-    if not batches:
-        batches = [empty_batch(table.schema)]
+    batches = table.to_batches() or [empty_batch(table.schema)]
     budget = ArrayBudget(limit, np.broadcast_to(np.float64(row_bytes), table.num_rows))
     return slice_columns(representation.represent(batches, budget), 0, table.num_rows)
 
@@ -253,12 +248,9 @@ def _fill(
     """Fill the arrays from row `begin` on; returns the number of rows, and the fault of the row that ends them."""
     done = 0
 
-    def make(first: int, end: int) -> int | RowFault:
-        try:
-            for column in representation.represent([batch.slice(first, end - first)]):
-                _fill_rows(column, out[column.name], begin + done)
-        except RowFault as fault:
-            return fault
+    def make(first: int, end: int) -> int:
+        for column in representation.represent([batch.slice(first, end - first)]):
+            _fill_rows(column, out[column.name], begin + done)
         return end - first
 
     for _, _, part in fitting_parts(len(batch), make, passes):

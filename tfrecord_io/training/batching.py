@@ -429,12 +429,9 @@ class Batching:
     def _fitting(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
         """The indices of the rows that arrays can hold, and the fault of one that may not be left out."""
 
-        def make(begin: int, end: int) -> Array | RowFault:
+        def make(begin: int, end: int) -> Array:
             places = np.arange(begin, end)
-            try:
-                self._columns(part.slice(begin, end), places, size)
-            except RowFault as fault:
-                return fault
+            self._columns(part.slice(begin, end), places, size)
             return places
 
         kept = [np.empty(0, np.int64)]

@@ -293,8 +293,8 @@ def fitting_parts(
     Parameters
     ----------
     make : callable
-        Makes a part of the rows [begin, end), or returns the fault of the first one that does not fit; its ``row`` is
-        counted from `begin`.
+        Makes a part of the rows [begin, end), or returns or raises the fault of the first one that does not fit; its
+        ``row`` is counted from `begin`.
     passes : callable
         Whether the row of a fault may be left out; its ``row`` is counted from the start of all rows.
 
@@ -307,7 +307,11 @@ def fitting_parts(
     begin, step = 0, max(rows, 1)
     while True:
         end = min(begin + step, rows)
-        part = make(begin, end)
+        part: T | RowFault
+        try:
+            part = make(begin, end)
+        except RowFault as raised:
+            part = raised.with_traceback(None)  # whose frames would keep the rows
         if not isinstance(part, RowFault):
             yield begin, end, part
             begin, step = end, 2 * step
