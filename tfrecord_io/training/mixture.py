@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, Self
 
@@ -231,14 +232,11 @@ class Mixture(RowSource):
     def batches(self) -> Generator[pa.RecordBatch]:
         """The rows of an epoch, those of each part in the order of its files."""
         schema = self.schema
-        rows = self.epochs(IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))
-        try:
+        with closing(self.epochs(IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))) as rows:
             for batch in rows:
                 columns = [column.cast(type_) for column, type_ in zip(batch.rows.columns, schema.types, strict=True)]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
             rows.raise_error()
-        finally:
-            rows.close()
 
     def to_table(self) -> pa.Table:
         """The rows of an epoch as a table; ValueError if it never ends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from itertools import starmap
@@ -168,14 +169,11 @@ class Windows(RowSource):
         options = IterOptions(batch_size=1, offset=limits.offset, limit=limits.limit)
         epochs = FileEpochs(own, options, 0)
         epochs.records = records
-        episodes = epochs.open(IteratorPosition(0, 0, 0))
-        try:
+        with closing(epochs.open(IteratorPosition(0, 0, 0))) as episodes:
             for batch in episodes:
                 found = self.form.counts(step_counts(batch.rows, [self.form.names[0]]))
                 np.add.at(windows, ends.searchsorted(batch.numbers, side="right"), found)
             episodes.raise_error()
-        finally:
-            episodes.close()
         return WindowCounts(tuple(records), tuple(windows.tolist()))
 
     def count_rows(self) -> int:
