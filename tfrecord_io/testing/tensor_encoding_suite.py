@@ -26,32 +26,8 @@ from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, tensor_field
 from tfrecord_io.tf_compat.example import encode_example
 from tfrecord_io.write.record_writer import RecordWriter
 
-PLAIN = [
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-]
-MARKED = [
-    "complex64",
-    "complex128",
-    "bfloat16",
-    "S1",
-    "S3",
-    "U1",
-    "U2",
-    "datetime64[M]",
-    "datetime64[D]",
-    "timedelta64[ps]",
-]
+PLAIN = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+MARKED = "complex64 complex128 bfloat16 S1 S3 U1 U2 datetime64[M] datetime64[D] timedelta64[ps]".split()
 TIMES = ["datetime64[s]", "datetime64[ns]", "timedelta64[ms]", "timedelta64[us]"]
 NAMES = PLAIN + MARKED + TIMES
 
@@ -71,12 +47,8 @@ def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, A
     dtype = dtype_of(name)
     count = int(np.prod(shape))
     if dtype.kind == "U":
-        return (
-            np.array([chr(c) for c in rng.integers(0, 0xD800, count * 2)], "U1")
-            .view(f"U{2}")[:count]
-            .astype(dtype)
-            .reshape(shape)
-        )
+        letters = np.array([chr(c) for c in rng.integers(0, 0xD800, count * 2)], "U1")
+        return letters.view("U2")[:count].astype(dtype).reshape(shape)
     raw = rng.integers(0, 256, count * dtype.itemsize, dtype=np.uint8)
     if dtype.kind == "b":
         raw %= 2
@@ -90,6 +62,11 @@ def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Element]:
     arrays = [None if cell is None else np.asarray(cell) for cell in cells]
     element, shape = shape_of_cells(arrays)
     return cells_to_tensors(arrays, element, shape), element
+
+
+def _table(cells: Sequence[Any], shape: tuple[int | None, ...]) -> pa.Table:
+    column, of = tensor_column(cells)
+    return pa.Table.from_arrays([column], schema=pa.schema([tensor_field("x", of, shape)]))
 
 
 SHAPES = [(), (3,), (0,), (2, 3), (2, 0, 3), (1, 2, 3)]
@@ -180,8 +157,7 @@ class TensorEncodingSuite(ABC):
     def test_a_dtype_that_it_does_not_store_is_refused(self, tmp_path: Path) -> None:
         for dtype in sorted(set(NAMES) - set(self.dtypes)):
             assert not self.encoding.stores(element(dtype))
-            column, of = tensor_column(list(values_of(dtype, (2, 2), 1)))
-            table = pa.Table.from_arrays([column], schema=pa.schema([tensor_field("x", of, (2,))]))
+            table = _table(list(values_of(dtype, (2, 2), 1)), (2,))
             with pytest.raises(EncodeError, match=f'"{self.name}" does not store {dtype}'.replace("[", r"\[")):
                 self.written(tmp_path / "a", table)
             assert not (tmp_path / "a").exists()
@@ -197,8 +173,7 @@ class TensorEncodingSuite(ABC):
     def test_every_dtype_comes_back(self, tmp_path: Path) -> None:
         for dtype in self.dtypes:
             array = self.values(dtype, (3, 2))
-            column, of = tensor_column(list(array))
-            table = pa.Table.from_arrays([column], schema=pa.schema([tensor_field("x", of, (2,))]))
+            table = _table(list(array), (2,))
             path = self.written(tmp_path / "a", table, mode="overwrite")
             assert read_arrays(path)["x"].tobytes() == array.tobytes()
 
@@ -212,8 +187,7 @@ class TensorEncodingSuite(ABC):
         rank = 2 if self.encoding.one_value_per_cell else 1  # lists store no more than the number of values
         sizes = (None, 1, None, 3, 0)
         cells = [None if size is None else np.ones((2, size)[-rank:], "i4") for size in sizes]
-        column, of = tensor_column([np.zeros((2, 1)[-rank:], "i4"), *cells])
-        table = pa.Table.from_arrays([column], schema=pa.schema([tensor_field("x", of, (None,) * rank)])).slice(1)
+        table = _table([np.zeros((2, 1)[-rank:], "i4"), *cells], (None,) * rank).slice(1)
         back = read_table(self.written(tmp_path / "a", table))
         found = read_tfrecord(tmp_path / "a")["x"]
         for got, expected in zip(found, cells, strict=True):
