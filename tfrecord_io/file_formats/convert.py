@@ -572,12 +572,10 @@ def _settings(reads: Format, writes: Format, sides: Sides, given: Mapping[str, A
         reason = "it would leave out all files after the first"
         raise ValueError(say("{on_error='stop'} cannot be used with {resume=True}: {}", reason))
     names = keywords.keys() - _WITHOUT_EFFECT
-    given = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
-    return {name: _schema_text(value) if name == "schema" else _text(value) for name, value in given.items()}
-
-
-def _schema_text(schema: Any) -> str:
-    return schema if isinstance(schema, str) else Schema.parse(schema).to_json(indent=None)
+    own = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
+    if not isinstance(schema := own.get("schema", ""), str):
+        own["schema"] = Schema.parse(schema).to_json(indent=None)
+    return {name: value if name == "schema" else _text(value) for name, value in own.items()}
 
 
 def _text(value: Any) -> str:

@@ -108,11 +108,10 @@ def to_npy(
         def write(data: Any) -> None:
             sink.write(Piece(data, 0))
 
-        if len(columns) == 1:
-            with _meter(scan, 2) as meter:
+        with _meter(scan, len(columns) + 1) as meter:
+            if len(columns) == 1:
                 rows = _write_array(write, scan, columns[0], meter)
-        else:
-            with _meter(scan, len(columns) + 1) as meter:
+            else:
                 rows = _write_structured(write, scan, columns, meter)
     except BaseException:
         sink.discard()
@@ -237,13 +236,8 @@ def _measured(scan: Scan, column: str, meter: ProgressMeter) -> tuple[np.dtype[A
             _check_shape(block, shape, column, reader, rows)
         if is_text_dtype(block.dtype):
             _refuse_last_nuls(block, rows, column, reader)
-            _refuse_padding(
-                block,
-                rows,
-                dtype.itemsize,
-                Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes),
-                column,
-            )
+            expansion = Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes)
+            _refuse_padding(block, rows, dtype.itemsize, expansion, column)
         dtype = np.promote_types(dtype, _stored_dtype(block))  # the widest dtype of text
         rows += len(block)
     return dtype, shape, rows
@@ -273,13 +267,9 @@ def _write_rows(
 
 def _stored_dtype(block: Array) -> np.dtype[Any]:
     """The dtype of an array in a file: of text, its longest value decides."""
-    return (
-        np.dtype(f"U{max(1, int(_text_lengths(block).max(initial=1)))}") if is_text_dtype(block.dtype) else block.dtype
-    )
-
-
-def _text_lengths(block: Array) -> Array:
-    return np.strings.str_len(block)
+    if not is_text_dtype(block.dtype):
+        return block.dtype
+    return np.dtype(f"U{int(np.strings.str_len(block).max(initial=1))}")
 
 
 def _refuse_last_nuls(block: Array, rows: int, column: str, reader: Reader) -> None:
@@ -295,7 +285,7 @@ def _refuse_last_nuls(block: Array, rows: int, column: str, reader: Reader) -> N
 
 def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, column: str) -> None:
     """Refuse text whose longest value makes all others too wide; the `rows` before it have `width` bytes each."""
-    lengths = _text_lengths(block).reshape(len(block), -1).max(axis=1, initial=1)
+    lengths = np.strings.str_len(block).reshape(len(block), -1).max(axis=1, initial=1)
     widths = np.maximum.accumulate(np.maximum(4.0 * lengths, width))
     sizes = widths * math.prod(block.shape[1:]) * (rows + np.arange(1, len(block) + 1))
     if not (sizes > expansion.room).any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -35,22 +35,7 @@ _REWRITE = "rewrite it: pyarrow.feather.write_feather(pyarrow.feather.read_table
 Opened = tuple[pa.Schema, int | None, Callable[[list[str] | None], Iterator[pa.RecordBatch]]]
 
 
-def parquet_source(paths: list[str], options: SourceOptions) -> TableSource:
-    """The rows of Parquet files with one schema, of which only the selected columns are read."""
-    return _source(paths, PARQUET, options, _parquet)
-
-
-def arrow_source(paths: list[str], options: SourceOptions) -> TableSource:
-    """The rows of Arrow IPC files, or of IPC streams, with one schema."""
-    return _source(paths, ARROW, options, _arrow)
-
-
-def orc_source(paths: list[str], options: SourceOptions) -> TableSource:
-    """The rows of ORC files with one schema, of which only the selected columns are read; a stripe is a batch."""
-    return _source(paths, ORC, options, _orc)
-
-
-def _source(paths: list[str], format: Format, options: SourceOptions, open: Callable[[Any], Opened]) -> TableSource:
+def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], options: SourceOptions) -> TableSource:
     """The rows of files with one schema, one file after the other; folders and globs in natural order."""
     files = TableFiles.resolve(paths, (format,), options)
     first = files.sources[0]
@@ -180,6 +165,12 @@ def _orc(file: Any) -> Opened:
         return (opened.read_stripe(i, names if by_name else None) for i in range(opened.nstripes))
 
     return opened.schema, opened.nrows, stripes
+
+
+# Of Parquet and ORC only the selected columns are read, of ORC a stripe is a batch; Arrow's may be IPC streams.
+parquet_source = partial(_source, PARQUET, _parquet)
+arrow_source = partial(_source, ARROW, _arrow)
+orc_source = partial(_source, ORC, _orc)
 
 
 class _PatientSink(io.RawIOBase):
