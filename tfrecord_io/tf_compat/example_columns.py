@@ -190,7 +190,11 @@ class RecordColumn(OpenPlainFile):
             lengths = np.diff(bounds)
             if valid is not None:
                 lengths[~valid] = 0
-            _refuse_long(lengths, row)
+            longest = int(lengths.argmax())
+            if lengths[longest] > MAX_RECORD_BYTES:
+                reason = f"a record of {lengths[longest]} bytes is over protobuf's limit of {MAX_RECORD_BYTES}"
+                got, expected = int(lengths[longest]), MAX_RECORD_BYTES
+                raise DecodeError(reason, record=row + longest, expected=expected, got=got)
             ends = self.size + np.cumsum(lengths + FRAME_BYTES)
             values = array.buffers()[2]
             data = typed_view(values, _BYTES, 0, 0 if values is None else values.size)
@@ -221,13 +225,6 @@ class RecordColumn(OpenPlainFile):
             starts, lengths = chunk.starts[row:last], chunk.lengths[row:last]
             done += self._engine.frame_window(chunk.data, starts, lengths, skip, buffer[done:])
         return done
-
-
-def _refuse_long(lengths: Array, row: int) -> None:
-    longest = int(lengths.argmax())
-    if lengths[longest] > MAX_RECORD_BYTES:
-        reason = f"a record of {lengths[longest]} bytes is over protobuf's limit of {MAX_RECORD_BYTES}"
-        raise DecodeError(reason, record=row + longest, expected=MAX_RECORD_BYTES, got=int(lengths[longest]))
 
 
 def _binary_arrays(records: Any) -> Iterator[pa.Array]:

@@ -118,7 +118,8 @@ class ColumnAccumulator:
             self._add_tensors(present)
             return
         if self.example is None or _is_empty(self.example):
-            self.example = _example(present)
+            first = python_values(plain(present.slice(0, EXAMPLE_ROWS)))
+            self.example = next((value for value in first if not _is_empty(value)), first[0])
         values = plain(present)
         if is_list_like(values.type):
             self._add_lengths(pc.list_value_length(values))
@@ -205,11 +206,6 @@ def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
     """Minimum and maximum of two such pairs."""
     low, high = others
     return (low, high) if ends[0] is None else (min(ends[0], low), max(ends[1], high))
-
-
-def _example(present: pa.Array) -> Any:
-    values = python_values(plain(present.slice(0, EXAMPLE_ROWS)))
-    return next((v for v in values if not _is_empty(v)), values[0])
 
 
 def _is_empty(value: Any) -> bool:
