@@ -36,7 +36,8 @@ from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageL
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
 
-_MISSING = say('read it with {read_arrays(missing="mask")}') | say("exclude the column with {columns=}")
+_EXCLUDE = say("exclude the column with {columns=}")
+_MISSING = say('read it with {read_arrays(missing="mask")}') | _EXCLUDE
 _RAGGED = "an array holds rows of one shape" & say("read it with {read_arrays(ragged=)}")
 
 _CHUNK_BYTES = 1 << 20
@@ -279,8 +280,7 @@ def _refuse_last_nuls(block: Array, rows: int, column: str, reader: Reader) -> N
     if ends.any():
         row = int(ends.reshape(len(block), -1).any(axis=1).argmax())
         reason = "a text ends in a NUL, which arrays of text of one width do not keep"
-        advice = say("exclude the column with {columns=}")
-        raise EncodeError(reason, feature=column, record=_record(reader, rows + row), advice=advice)
+        raise EncodeError(reason, feature=column, record=_record(reader, rows + row), advice=_EXCLUDE)
 
 
 def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, column: str) -> None:
@@ -294,7 +294,7 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
     size = int(sizes[row])
     reason = f"an array of {rows + row + 1} rows of text, each as wide as the longest of them, takes {size} bytes"
     reason = expansion.excess(reason)
-    advice = expansion.advice(size) | say("exclude the column with {columns=}")
+    advice = expansion.advice(size) | _EXCLUDE
     raise DecodeError(reason, feature=column, record=rows + row, expected=expansion.room, got=size, advice=advice)
 
 
@@ -324,12 +324,11 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
     if (missing := missing_step(array, field)) is not None:
         reason = "one of its steps has no value, which an array cannot represent"
-        advice = say("exclude the column with {columns=}")
-        raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=advice)
+        raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=_EXCLUDE)
     rows = to_rows(array, field)
     if rows.values.dtype.kind == "V":
         reason = f"the file format has no {rows.values.dtype}: NumPy would store it as bytes of no type"
-        raise EncodeError(reason, feature=column, advice=say("exclude the column with {columns=}"))
+        raise EncodeError(reason, feature=column, advice=_EXCLUDE)
     if group and (is_bytes(field.type) or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))):
         return rows if isinstance(rows, Ragged) else rows.values
     stacked = _stacked(rows, column, row)
@@ -439,8 +438,6 @@ def _stacked(rows: Rows, column: str, first: int) -> Array:
     if rows.values.dtype == object and not is_text_dtype(rows.values.dtype):
         reason = "bytes are objects in NumPy, which a .npy file stores as pickles"
         written = say("{}", Call(f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'))
-        advice = say("exclude the column with {columns=}") & say(
-            "NumPy's bytes of fixed width (S3) are restored of {}", written
-        )
+        advice = _EXCLUDE & say("NumPy's bytes of fixed width (S3) are restored of {}", written)
         raise EncodeError(reason, feature=column, advice=advice)
     return rows.values
