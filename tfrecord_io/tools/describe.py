@@ -196,10 +196,8 @@ class ColumnAccumulator:
 
     def _from_number(self, end: Any) -> Any:
         """One of `extremes` as a value of the column."""
-        type_ = self.ordered_type
-        if type_ is None or not pa.types.is_temporal(type_):
-            return end
-        return python_value(pa.array([end], pa.int32() if type_.bit_width == 32 else pa.int64()).view(type_)[0])
+        is_time = self.ordered_type is not None and pa.types.is_temporal(self.ordered_type)
+        return temporal_value(self.ordered_type, end) if is_time else end
 
 
 def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
@@ -231,15 +229,26 @@ def _with_kernels(values: pa.Array) -> pa.Array:
 
 def extremes(values: pa.Array) -> tuple[Any, Any]:
     """Minimum and maximum; of dates and times their numbers, as Arrow has no kernel for durations."""
-    ends = pc.min_max(_numbers(values))
+    ends = pc.min_max(without_times(values))
     return ends["min"].as_py(), ends["max"].as_py()
 
 
-def _numbers(values: pa.Array) -> pa.Array:
+def without_times(values: pa.Array) -> pa.Array:
     """Dates and times as integers; other values as they are."""
-    if not pa.types.is_temporal(values.type):
-        return values
-    return values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    return values.view(_integers(values.type)) if pa.types.is_temporal(values.type) else values
+
+
+def temporal_value(type_: pa.DataType, value: float) -> Any:
+    """The date or time of an integer, of which `without_times` has made it.
+
+    >>> temporal_value(pa.date32(), 366.0)
+    datetime.date(1971, 1, 2)
+    """
+    return python_value(pa.array([int(value)], _integers(type_)).view(type_)[0])
+
+
+def _integers(type_: pa.DataType) -> pa.DataType:
+    return pa.int32() if type_.bit_width == 32 else pa.int64()
 
 
 def is_ordered(type_: pa.DataType) -> bool:

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.arrow.output.to_python import python_value, python_values
+from tfrecord_io.arrow.output.to_python import python_values
 from tfrecord_io.arrow.tensor_values import flat_values
-from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics, numbers_of
+from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
-from tfrecord_io.tools.describe import ColumnAccumulator, ColumnSummary, is_ordered, plain
+from tfrecord_io.tools.describe import ColumnAccumulator, ColumnSummary, is_ordered, plain, without_times
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten
@@ -135,7 +135,9 @@ class FeatureAccumulator:
             lengths = pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values)
             self._lengths = self._added(self._lengths, lengths.to_numpy(zero_copy_only=False))
         elif is_ordered(values.type) and not pa.types.is_boolean(values.type):
-            self._numbers = self._added(self._numbers, numbers_of(values))
+            if pa.types.is_decimal(values.type):
+                values = values.cast(pa.float64(), safe=False)
+            self._numbers = self._added(self._numbers, without_times(values).to_numpy(zero_copy_only=False))
 
     def _added(self, accumulator: NumberAccumulator | None, values: Any) -> NumberAccumulator:
         accumulator = accumulator or NumberAccumulator(self._random)
@@ -167,16 +169,6 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
     if is_list_like(type_) or pa.types.is_dictionary(type_):
         return _value_type(type_.value_type)
     return type_
-
-
-def temporal_value(type_: pa.DataType, value: float) -> Any:
-    """The date or time of an integer, as `FeatureStatistics.numbers` has them.
-
-    >>> temporal_value(pa.date32(), 366.0)
-    datetime.date(1971, 1, 2)
-    """
-    integers = pa.int32() if type_.bit_width == 32 else pa.int64()
-    return python_value(pa.array([int(value)], integers).view(type_)[0])
 
 
 @dataclass(frozen=True, slots=True)

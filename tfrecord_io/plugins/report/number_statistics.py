@@ -167,15 +167,6 @@ class NumberAccumulator:
         )
 
 
-def numbers_of(values: pa.Array) -> Array:
-    """An array of numbers, dates or times without nulls as NumPy numbers; of times, their integers."""
-    if pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64(), safe=False)
-    elif pa.types.is_temporal(values.type):
-        values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
-    return np.asarray(values.to_numpy(zero_copy_only=False))
-
-
 def edges_of(*statistics: NumberStatistics) -> Array:
     """Edges of a histogram of all these numbers together, of which there is at least one: integers for integers.
 
