@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from tfrecord_io.read.explanation import FilePlan as FilePlan
     from tfrecord_io.read.explanation import FilterPlan as FilterPlan
     from tfrecord_io.read.random_access import RandomAccess as RandomAccess
+    from tfrecord_io.read.random_access import SelectedRecords as SelectedRecords
     from tfrecord_io.read.reader import Reader as Reader
     from tfrecord_io.read.report import ReadReport as ReadReport
-    from tfrecord_io.read.selected_records import SelectedRecords as SelectedRecords
     from tfrecord_io.schema.field import Field as Field
     from tfrecord_io.schema.inferred_schema import InferredSchema as InferredSchema
     from tfrecord_io.tools.delete import DeleteReport as DeleteReport
