@@ -34,15 +34,8 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
 
     A plain file, or a piece of one that begins and ends with records, is split where a run ends inside it, but not near
     its edge; file objects and files that are compressed, by `compression` or their name, stay whole. If the size of a
-    file is unknown, all files count as equally large.
+    file is unknown, all files count as equally large. ValueError if `n` is less than 1.
 
-    Raises
-    ------
-    ValueError
-        `n` is less than 1.
-
-    Examples
-    --------
     >>> import tfrecord_io as tfr
     >>> from tfrecord_io.storage.paths.resolve import resolve_inputs
     >>> _ = tfr.write_tfrecord({"x": list(range(100))}, "hundred.tfrecord", embed_schema=False)
@@ -85,12 +78,8 @@ def _is_splittable(source: Source, compression: str | None) -> bool:
 def aligned(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> tuple[Source, ...]:
     """The same with each byte range moved to record boundaries, and without those in which no record begins.
 
-    A file that turns out to be compressed belongs as a whole to its first range.
-
-    Raises
-    ------
-    CorruptRecordError
-        A file was changed since it was split, or its boundaries cannot be found.
+    A file that turns out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was
+    changed since it was split, or its boundaries cannot be found.
     """
     threads = _THREADS if any(source.remote for source in sources) else 1
     calls = (partial(_aligned, source, max_record_bytes) for source in sources if source.file_bytes is not None)

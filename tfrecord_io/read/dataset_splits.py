@@ -48,14 +48,9 @@ def resolve_sources(
     Those of a dataset, alone or in a list, have the records that are rows of it, and the schema that its files embed,
     unless they are to be `as_they_are`.
 
-    Raises
-    ------
-    FileNotFoundError
-        Nothing matched, there is no dataset of TFDS, or a file of the split is missing.
-    ValueError
-        The dataset has no such split, or not these rows; or it has several configurations.
-    SchemaError
-        Its ``dataset_info.json`` is damaged.
+    FileNotFoundError if nothing matched, there is no dataset of TFDS, or a file of the split is missing; ValueError if
+    the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
+    ``dataset_info.json`` is damaged.
     """
     split: Any = options.split
     storage = storage or options.storage

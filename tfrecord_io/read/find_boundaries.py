@@ -38,23 +38,12 @@ def find_boundaries(
     *,
     threads: int = 1,
 ) -> list[int]:
-    """Find the first record boundary at or after each position; the file's size where none is certain.
+    """Find the first record boundary at or after each position, an offset; the file's size where none is certain.
 
-    A compressed file has none but its first byte.
-
-    Parameters
-    ----------
-    positions : sequence of int
-        Offsets. The first byte of the file is a boundary, and so is its end.
-    max_record_bytes : int
-        Of one record: a header that states more is none.
-    threads : int
-        So many positions are searched from at a time, which is faster where reading is waiting.
-
-    Raises
-    ------
-    CorruptRecordError
-        So many false headers follow a position that the search was given up.
+    The first byte of the file is a boundary, and so is its end; a compressed file has no other. A header that states
+    more than `max_record_bytes` is none. With several `threads`, so many positions are searched from at a time, which
+    is faster where reading is waiting. CorruptRecordError if so many false headers follow a position that the search
+    was given up.
     """
 
     def find(position: int) -> int:

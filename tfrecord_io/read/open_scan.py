@@ -108,13 +108,7 @@ def _of_call(options: ReadOptions) -> dict[str, Any]:
 
 
 def skipped(scan: AnyScan, rows: int) -> AnyScan:
-    """Without the first rows, of which a filter must not have left out some.
-
-    Raises
-    ------
-    ValueError
-        The scan has a filter.
-    """
+    """Without the first rows; ValueError if the scan has a filter, which may have left out some of them."""
     if scan.row_filter is not None:
         raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
     limit, offset = scan.options.limit, scan.options.offset + rows
@@ -194,12 +188,8 @@ def plan_sources(sources: Sequence[Source], options: ReadOptions) -> Scan:
 def refreshed(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan:
     """The same columns and rows of the files that are there now; of `sources`, where they were looked up.
 
-    Raises
-    ------
-    ValueError
-        It is a part of what was opened.
-    FeatureNotFoundError
-        A column that is selected does not exist any more.
+    ValueError if it is a part of what was opened, FeatureNotFoundError if a column that is selected does not exist any
+    more.
     """
     if scan.origin is None:
         raise ValueError("only what was opened as a whole can be refreshed: call tfr.dataset(path) again")
@@ -230,12 +220,7 @@ class LiveScan:
     def current(self) -> Scan:
         """The scan of the files that are there now.
 
-        Raises
-        ------
-        SchemaError
-            A column has another type now.
-        FeatureNotFoundError
-            There is no such column any more.
+        SchemaError if a column has another type now, FeatureNotFoundError if there is no such column any more.
         """
         if self.scan.origin is None:  # parts of datasets, which stay as they are
             return self.scan

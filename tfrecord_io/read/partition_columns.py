@@ -55,10 +55,7 @@ class PartitionColumns:
     def declared(self, schema: Schema, sources: Sequence[Source]) -> tuple[PartitionColumns, Schema]:
         """These columns as a schema declares them, and the rest of the schema, for the features.
 
-        Raises
-        ------
-        SchemaError
-            A directory name is not a value of the declared type.
+        SchemaError if a directory name is not a value of the declared type.
         """
         names = self.names
         declared = {f.column: f.to_arrow() for f in schema if f.column in names and f.feature == f.column}
@@ -74,10 +71,7 @@ class PartitionColumns:
     ) -> tuple[PartitionColumns, dict[str, Any]]:
         """These columns with the types of ``schema_overrides=``, and what that declares of features.
 
-        Raises
-        ------
-        SchemaError
-            A directory name is not a value of the declared type.
+        SchemaError if a directory name is not a value of the declared type.
         """
         given = dict(overrides or {})
         own = {key: type_ for key, type_ in given.items() if any(matches(key, name) for name in self.names)}
@@ -113,10 +107,7 @@ class PartitionColumns:
     ) -> pa.RecordBatch:
         """`batch` with the partition columns that are in `schema`, in its order, and the column of file paths.
 
-        Parameters
-        ----------
-        sources : sequence of Source
-            Of each row, or one for all rows.
+        `sources` are those of each row, or the one of all rows.
         """
         fields = [field for field in self.fields if schema.get_field_index(field.name) >= 0]
         if not fields and path_column is None:

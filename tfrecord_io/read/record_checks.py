@@ -40,15 +40,9 @@ warn_of_schema = partial(warn, category=SchemaWarning)
 class AbsentColumns:
     """The declared columns that had no value so far, in one read of all its records.
 
-    Columns with a default, and those declared with ``required=False``, may be absent. A column with ``required=True``
-    that a record lacks is an error of the engine.
-
-    Parameters
-    ----------
-    columns : Schema
-        The declared columns that are read.
-    issue : callable
-        Takes the text of the warning.
+    `columns` are those that are read; `issue` takes the text of the warning. Columns with a default, and those declared
+    with ``required=False``, may be absent. A column with ``required=True`` that a record lacks is an error of the
+    engine.
     """
 
     def __init__(self, columns: Schema, issue: Callable[[str], object]) -> None:
@@ -183,13 +177,7 @@ class SidecarSchema:
     storage: StorageOptions
 
     def check(self, records: Mapping[str, int]) -> None:
-        """Compare the number of records read from each file, by path, with the description.
-
-        Raises
-        ------
-        CorruptRecordError
-            A file has more or fewer records.
-        """
+        """Raise CorruptRecordError where the number of records read from a file, by path, is not as described."""
         from tfrecord_io.schema.formats.tfds_info import check_length, shard_lengths
 
         lengths: dict[str, dict[str, int]] = {}
@@ -312,12 +300,7 @@ class RecordTypeVerdict:
     """Decides from the first records whether they are another message, where no sample was decoded to infer a schema.
 
     Of a whole read, which holds all rows anyway, these are all records of `_VERDICT_BYTES`; of others, those of the
-    first chunk.
-
-    Parameters
-    ----------
-    decided : bool
-        There is nothing to decide.
+    first chunk. `decided`: there is nothing to decide.
     """
 
     def __init__(self, sources: Sequence[Source], options: ReadOptions, *, whole: bool, decided: bool) -> None:

@@ -94,20 +94,11 @@ def plan_scan(
     The schema is the first of: ``schema=``, the embedded schema of the files, that of a sidecar file, the one inferred
     from the values, where bytes with companion features become tensors.
 
-    Parameters
-    ----------
-    path
-        As in `tfrecord_io.read_table`, or a list of `Source`.
-    whole, with_index, with_evidence
-        See `Scan`; the evidence for an inferred schema is kept in `Planned.inferred`.
-    only_sample : bool
-        The caller closes the plan: nothing behind the sample is read in advance.
-    embedded : EmbeddedSchema, optional
-        The embedded schema of the files, if known.
-    has_united : bool
-        `embedded` covers all files, if it is None they have none: it is not looked for.
-    keeps_conflicts : bool
-        A read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
+    `path` is as in `tfrecord_io.read_table`, or a list of `Source`. `whole` and `with_index`: see `Scan`.
+    `with_evidence`: the evidence for an inferred schema is kept in `Planned.inferred`. `only_sample`: the caller closes
+    the plan, nothing behind the sample is read in advance. `embedded` is the embedded schema of the files, if known;
+    if `has_united`, it covers all files, or they have none if it is None: it is not looked for. `keeps_conflicts`: a
+    read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
     sources = resolve_sources(path, options)
     if options.filters is not None and _declares(options):

@@ -43,25 +43,10 @@ class RowFilter:
 
     @classmethod
     def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:
-        """A filter on rows of a schema.
+        """A filter, as `condition_of` takes it, on rows of a schema, which has all columns that it may name.
 
-        Parameters
-        ----------
-        filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
-            Tuples ``(column, operator, value)`` as in pandas and pyarrow: a list of them is a conjunction, a list of
-            such lists a disjunction.
-        schema : pyarrow.Schema
-            All columns that the filter may name.
-
-        Raises
-        ------
-        FeatureNotFoundError
-            It names a column that is not in `schema`.
-        SchemaError
-            It does not apply to the types of the columns, or is not a condition. Text that is compared with a column of
-            dates or times is none.
-        TypeError, ValueError
-            `filters` is not a filter.
+        FeatureNotFoundError if it names another column; SchemaError if it does not apply to the types of the columns,
+        or is not a condition, as text is none that is compared with a column of dates or times.
         """
         condition = condition_of(filters)
         named, names = condition.columns, schema.names

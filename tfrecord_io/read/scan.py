@@ -112,10 +112,7 @@ class _Compiled:
 class Scan(Configured):
     """What is read, and under which schema; it holds no open file, thread or lock.
 
-    Raises
-    ------
-    SchemaError
-        A column cannot be read, or its name is used twice.
+    SchemaError if a column cannot be read, or its name is used twice.
     """
 
     sources: tuple[Source, ...]
@@ -292,11 +289,8 @@ class Scan(Configured):
     def over(self, sources: Iterable[Source] | None = None, **changes: Any) -> Self:
         """A scan of other files, or with other options, under the same schema; nothing is inferred or resolved again.
 
-        Parameters
-        ----------
-        **changes
-            Options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the size of
-            batches.
+        `changes` are options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the
+        size of batches.
         """
         options = self.options.changed(**changes) if changes else self.options
         if "columns" in changes:
@@ -389,11 +383,7 @@ class Scan(Configured):
         """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
         Large plain files are split into byte ranges, and `aligned` finds their records; compressed files stay whole.
-
-        Raises
-        ------
-        ValueError
-            `n` is less than 1, or the read has an `offset` or a `limit`.
+        ValueError if `n` is less than 1, or the read has an `offset` or a `limit`.
         """
         from tfrecord_io.read.byte_ranges import split_sources
 
@@ -419,10 +409,7 @@ class Scan(Configured):
     def aligned(self) -> Self:
         """The same with the records that begin in the byte ranges of `split`, which are found in the files.
 
-        Raises
-        ------
-        CorruptRecordError
-            A file was changed since it was split.
+        CorruptRecordError if a file was changed since it was split.
         """
         if all(source.file_bytes is None for source in self.sources):
             return self

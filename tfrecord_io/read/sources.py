@@ -54,12 +54,9 @@ def as_list(source: Any) -> Any:
 
 
 def whole_files(source: Any, verb: str) -> Any:
-    """The paths of a source, for a call that works on whole files.
+    """The paths of a source, for a call that works on whole files, which `verb` names.
 
-    Raises
-    ------
-    ValueError
-        It is a piece of a dataset, or a list with a dataset of a split; `verb` names the call.
+    ValueError if it is a piece of a dataset, or a list with a dataset of a split.
     """
     source = unwrapped(source)
     if isinstance(source, list | tuple):
@@ -90,11 +87,7 @@ def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any
 
     So what it reads is what it would read of the path. The same holds for a dataset that has one, if the call states
     more of how it is read, or its types are inferred and the read is `whole`, as they are those of all rows then.
-
-    Raises
-    ------
-    ValueError
-        The call states more of how it is read, and both select rows or columns, so that this is not one read.
+    ValueError if the call states more of how it is read, and both select rows or columns: this is not one read.
     """
     source = unwrapped(source)
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):

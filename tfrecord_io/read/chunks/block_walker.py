@@ -30,26 +30,11 @@ _BLOCKS_AHEAD = 16  # 64 MiB
 
 
 class RecordFile:
-    """One open file.
+    """One open file, or a piece of one, read in blocks of `block_bytes`.
 
-    Parameters
-    ----------
-    source : Source
-        A file, or a piece of one.
-    compression : str or None
-        "infer" detects it from the content.
-    max_decompression_ratio : float or None
-        As in `tfrecord_io.read_table`.
-    block_bytes : int
-        Size of the blocks.
-    ahead : bool
-        A thread reads the next block in advance.
-    recover : bool
-        Damaged compressed data is left out; see `gaps`.
-    asks : bool
-        With `recover`: each damage is an error, until `pass_damage` is called.
-    raw : Raw, optional
-        See `open_source`.
+    The compression "infer" is detected from the content. `ahead`: a thread reads the next block in advance. `recover`:
+    damaged compressed data is left out, see `gaps`; if it `asks`, each damage is an error until `pass_damage` is
+    called. `max_decompression_ratio` is that of `Limits`; for `raw` see `open_source`.
     """
 
     def __init__(
@@ -168,14 +153,8 @@ _NO_BYTES = np.empty(0, np.uint8)
 class BlockWalker:
     """Walks through files. The consumer of the records calls `advance` for what it consumed, and `fail` at an error.
 
-    Parameters
-    ----------
-    open_file : callable
-        Opens a source.
-    progress : ProgressMeter, optional
-        Advanced by the bytes of the files that were consumed, up to their sizes.
-    recover : callable, optional
-        Passes damage, where `on_error` allows it; see `tfrecord_io.read.chunks.recovery`.
+    `progress` is advanced by the bytes of the files that were consumed, up to their sizes; `recover` passes damage,
+    where `on_error` allows it: see `tfrecord_io.read.chunks.recovery`.
     """
 
     def __init__(
@@ -427,12 +406,8 @@ class BlockWalker:
     def intact_frames(self, max_records: int = -1) -> Iterator[Frames]:
         """The complete records of each block, whose checksums are right; the walk advances past them when it goes on.
 
-        At most `max_records` at a time.
-
-        Raises
-        ------
-        CorruptRecordError, TruncatedRecordError, CompressionError
-            The next record is damaged: those before it were yielded.
+        At most `max_records` at a time. CorruptRecordError, TruncatedRecordError or CompressionError if the next record
+        is damaged: those before it were yielded.
         """
         while self.load():
             error = self.error

@@ -427,14 +427,7 @@ class BatchLimit:
 
     A byte of a packed list is at most one integer, of eight bytes, so payloads are allowed in steps: an eighth of what
     the integers may still take, and after these were decoded an eighth of the rest. Where a batch ends depends on its
-    records alone.
-
-    Parameters
-    ----------
-    max_bytes : int
-        Of payloads.
-    max_integer_bytes : int or None
-        None: integers do not count.
+    records alone. `max_bytes` are those of payloads; without `max_integer_bytes`, integers do not count.
     """
 
     def __init__(self, decoder: Decoder, max_bytes: int, max_integer_bytes: int | None = None) -> None:

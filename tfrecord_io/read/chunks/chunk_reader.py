@@ -50,18 +50,10 @@ def reads_on(options: ReadOptions) -> bool:
 
 
 class ChunkReader:
-    """Decodes the records of files.
+    """Decodes the records of files; if the read starts again, with the `progress` and the `prefetcher` of before.
 
-    Parameters
-    ----------
-    prefetcher : SourcePrefetcher, optional
-        Of the sources, if some have been requested already.
-    progress : ProgressMeter, optional
-        If the read starts again.
-    ahead : bool
-        False: nothing behind the current block is read, as only a sample is decoded.
-    whole : bool
-        All rows are held at once.
+    Unless `ahead`, nothing behind the current block is read, as only a sample is decoded. `whole`: all rows are held at
+    once.
     """
 
     def __init__(
@@ -161,12 +153,7 @@ class ChunkReader:
     def peek(self) -> tuple[bool, SchemaRevision | None]:
         """Decode record 0 of the first file without consuming it.
 
-        Returns
-        -------
-        sequence : bool
-            Whether it is a SequenceExample.
-        revision : SchemaRevision or None
-            The embedded schema that it carries.
+        Returns whether it is a SequenceExample, and the embedded schema that it carries.
         """
         walker, decoder = self._walker, ChunkDecoder(first_record_settings(self._options), self.check)
         source = next(walker.next_sources(), None) if self._joins_small and not self._to_skip else None

@@ -149,10 +149,8 @@ def _count_file(
 ) -> int:
     """The number of records of a file that can be read, which has the number `file` in the order of reading.
 
-    Raises
-    ------
-    TFRecordError
-        At the first fault that `recover` does not pass; ``records_intact`` and ``offset`` show how far the walk got.
+    TFRecordError at the first fault that `recover` does not pass; ``records_intact`` and ``offset`` show how far the
+    walk got.
     """
     walker = BlockWalker.of_options(iter([source]), known.options, progress=progress, recover=recover)
     walker.number = file - 1

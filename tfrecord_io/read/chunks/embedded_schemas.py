@@ -83,16 +83,10 @@ class EmbeddedSchemaCheck:
             self._accepted[self.governing.content] = self.governing.schema
 
     def check(self, path: str, record: int, offset: int, content: bytes) -> SchemaError | SchemaRevision | None:
-        """Check the embedded schema that a record carries.
+        """Check the embedded schema that a record carries; None if the plan covers it.
 
-        Returns
-        -------
-        SchemaError
-            It contradicts the governing one, or that of the file's first record.
-        SchemaRevision
-            It has more columns than the governing one.
-        None
-            The plan covers it.
+        Returns a SchemaError if it contradicts the governing one, or that of the file's first record, a SchemaRevision
+        if it has more columns than the governing one.
         """
         if not self.obey:
             return None
@@ -253,10 +247,7 @@ def _has_first_record(source: Source) -> bool:
 def first_embedded(walker: BlockWalker) -> bytes | None:
     """The content of the embedded schema of the next record of a walk; None if it has none, or is not a message.
 
-    Raises
-    ------
-    TFRecordError, OSError
-        The record is damaged, or cannot be read.
+    TFRecordError or OSError if the record is damaged, or cannot be read.
     """
     frames = next(walker.intact_frames(1), None)
     return None if frames is None else embedded_content(walker.data[: frames.consumed])

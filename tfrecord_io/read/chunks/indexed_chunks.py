@@ -17,16 +17,8 @@ from tfrecord_io.storage.read.source import Source
 class IndexedChunks:
     """The chunks of files, in order: those with values are made of these, the others are decoded by a `ChunkReader`.
 
-    It reads as a `ChunkReader` does under ``on_error="raise"`` or ``"stop"``.
-
-    Parameters
-    ----------
-    files : sequence of PickedSource
-        Each with a source.
-    options : ReadOptions
-        An offset ends in the first file.
-    whole : bool
-        All rows are held at once.
+    It reads as a `ChunkReader` does under ``on_error="raise"`` or ``"stop"``. Each of the files has a source; an offset
+    in the options ends in the first one. `whole`: all rows are held at once.
     """
 
     recovery = None

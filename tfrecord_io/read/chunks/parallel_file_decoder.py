@@ -139,19 +139,10 @@ class FileDecoder(Segments[DecodedPart]):
     """Decodes the records of one plain file from a position on.
 
     It ends at the end of the file, or before a segment in which a fault, an embedded schema or a limit may end the
-    read; the caller reads on at `position`, in order, for the exact error.
-
-    Parameters
-    ----------
-    position : Position
-        The caller advances it behind each segment.
-    max_bytes : int
-        Payload bytes of a segment.
-    in_parts : bool
-        Small segments, whose rows are appended to batches.
-    joins : bool
-        The columns of all segments are copied to one array each. A file that is mostly long values is not split then:
-        one thread decodes it, as that takes less time than the copy.
+    read; the caller, who advances `position` behind each segment, reads on there, in order, for the exact error. A
+    segment has at most `max_bytes` of payloads; `in_parts`, they are small, and their rows are appended to batches. If
+    it `joins`, the columns of all segments are copied to one array each. A file that is mostly long values is not split
+    then: one thread decodes it, as that takes less time than the copy.
     """
 
     def __init__(

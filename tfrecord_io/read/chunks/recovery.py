@@ -173,12 +173,8 @@ class SkippedRegions(Sequence[SkippedRegion]):
 class Recovery:
     """Decides at each fault whether reading goes on, moves the walker there, and keeps account.
 
-    Parameters
-    ----------
-    on_error : "skip" or AskedOnce
-        The latter gets the error, with its ``region``, and returns True to go on.
-    sources : sequence of Source
-        The files by number, which a callable needs: pieces count their records from their begin.
+    `on_error` is "skip" or an `AskedOnce`, which gets the error, with its ``region``, and returns True to go on. It
+    needs the `sources`, the files by number: pieces count their records from their begin.
     """
 
     def __init__(self, on_error: object, sources: Sequence[Source] = ()) -> None:
@@ -288,21 +284,11 @@ _FIRST_STEP = 64  # rows that are tried after a fault; twice as many after each 
 def fitting_parts(
     rows: int, make: Callable[[int, int], T | RowFault], passes: Callable[[RowFault], bool]
 ) -> Iterator[tuple[int, int, T | RowFault]]:
-    """What can be made of all rows but those that have a fault, in parts.
+    """What can be made of all rows but those that have a fault, in parts: of each its first row, its end, and the part.
 
-    Parameters
-    ----------
-    make : callable
-        Makes a part of the rows [begin, end), or returns or raises the fault of the first one that does not fit; its
-        ``row`` is counted from `begin`.
-    passes : callable
-        Whether the row of a fault may be left out; its ``row`` is counted from the start of all rows.
-
-    Yields
-    ------
-    begin, end : int
-    part
-        A fault that may not be left out is the last one, after the rows before it.
+    `make` makes a part of the rows [begin, end), or returns or raises the fault of the first one that does not fit,
+    whose ``row`` is counted from `begin`. `passes` says whether the row of a fault, counted from the start of all rows,
+    may be left out: one that may not is the last part, after the rows before it.
     """
     begin, step = 0, max(rows, 1)
     while True:

@@ -20,18 +20,10 @@ _MOST_FILES = 16  # that are open in advance
 
 
 class SegmentedFiles(Closing):
-    """The segments of the files of a walker.
+    """The segments of the files of a walker, its `sources`; `make` makes the decoder of a file from a position on.
 
-    Parameters
-    ----------
-    sources : sequence of Source
-        Of the walker.
-    make : callable
-        Makes the decoder of a file from a position on.
-    decompress_ahead : bool
-        Compressed files are decompressed in advance, at the cost of memory.
-    joins_little : bool
-        Little plain files are left to the caller, who decodes several together.
+    `decompress_ahead`: compressed files are decompressed in advance, at the cost of memory. `joins_little`: little
+    plain files are left to the caller, who decodes several together.
     """
 
     def __init__(
@@ -155,14 +147,9 @@ def _may_be_ahead(source: Source) -> bool:
 
 
 class SegmentFeed:
-    """Appends the rows of segments to a decoder.
+    """Appends the rows of segments, those of a `file` in parts, which is the current one of `files`, to a decoder.
 
-    Parameters
-    ----------
-    file : FileDecoder
-        In parts; of the current file of the next two.
-    walker : BlockWalker
-        Its record is that of the position; once the segments are used up, it goes on there.
+    The record of the `walker` is that of the position; once the segments are used up, it goes on there.
     """
 
     def __init__(self, file: FileDecoder, files: SegmentedFiles, walker: BlockWalker) -> None:

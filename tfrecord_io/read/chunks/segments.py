@@ -55,11 +55,8 @@ def segment_pool(threads: int, most_ahead: int | None = None) -> Iterator[Worker
 class FileWindows:
     """Windows of a file, read into buffers that are used again.
 
-    Parameters
-    ----------
-    large : bool
-        Buffers are larger than the processor's cache: there is work to do for each that takes longer than that costs.
-        The engine fills them window by window; those of a file in memory are windows.
+    `large` buffers are larger than the processor's cache: there is work to do for each that takes longer than that
+    costs. The engine fills them window by window; those of a file in memory are windows.
     """
 
     def __init__(self, file: OpenPlainFile, *, large: bool = False) -> None:
@@ -230,16 +227,8 @@ class SegmentWork:
 class Segments(Closing, Generic[P]):
     """Iterates over the segments of a file as they are in it, each with the bound that it ends at or before.
 
-    Parameters
-    ----------
-    pool : WorkerPool or None
-        None: this thread alone works on them.
-    bounds : sequence of int
-        A record begins at the first of them.
-    max_record_bytes, whole
-        See `SegmentWork`.
-    most_record_bytes : int, optional
-        Larger records are not read ahead.
+    A record begins at the first of the `bounds`. Without a `pool`, this thread alone works on them; records of more
+    than `most_record_bytes` are not read ahead. For `max_record_bytes` and `whole` see `SegmentWork`.
     """
 
     def __init__(
@@ -342,16 +331,10 @@ class WalkedSegments(Segments[WalkedPart[StepT]]):
 
 
 class SegmentWalk(Generic[StepT]):
-    """Advances walkers over records of which nothing is kept, a segment at a time.
+    """Advances walkers over records of which nothing is kept, a segment at a time; `make_step` makes a step for each.
 
-    Parameters
-    ----------
-    make_step : callable
-        Makes a step for a segment.
-    accept : callable, optional
-        Takes the steps of segments without a fault, in order; False if the walker is to go on before that segment.
-    skips_payloads : bool
-        The step checks only headers: large payloads are not read.
+    `accept` takes the steps of segments without a fault, in order; False if the walker is to go on before that segment.
+    `skips_payloads`: the step checks only headers, so that large payloads are not read.
     """
 
     def __init__(
