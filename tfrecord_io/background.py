@@ -45,11 +45,8 @@ class BackgroundThread:
     Python code, in which Ctrl-C may be lost or leave a lock held. So it is no such object. Each wait here is for one
     lock, which Ctrl-C ends and leaves as it was.
 
-    Parameters
-    ----------
-    stop : callable
-        Makes `target` return soon; may be called from any thread, more than once. Neither it nor `args` may refer to
-        the object that owns the thread, which can be dropped without being closed.
+    `stop` makes `target` return soon, and may be called from any thread, more than once. Neither it nor `args` may
+    refer to the object that owns the thread, which can be dropped without being closed.
     """
 
     def __init__(self, target: Callable[..., None], args: tuple[Any, ...], stop: Callable[[], None], name: str) -> None:
@@ -87,12 +84,7 @@ class BackgroundThread:
     def take(self, items: SimpleQueue[T]) -> T:
         """The next item that the thread puts into a queue.
 
-        Raises
-        ------
-        NeverBegan
-            The thread does not run.
-        MemoryError
-            It has ended without an item, for lack of memory.
+        NeverBegan if the thread does not run, MemoryError if it has ended without an item, for lack of memory.
         """
         while not self._never_began:
             with suppress(Empty):
@@ -210,14 +202,8 @@ def _stop_one(tasks: Tasks) -> None:
 class WorkerPool:
     """Threads that make calls, started with the first ones; a context manager that waits for their end.
 
-    With fewer threads than wanted, or none, all results are the same: see `Task.result`.
-
-    Parameters
-    ----------
-    threads : int
-        At most.
-    most_ahead : int, optional
-        Of calls in `Ordered` that are made, or wait for their turn; by default two for each thread.
+    With fewer threads than wanted, or none, all results are the same: see `Task.result`. Of calls in `Ordered`, at most
+    `most_ahead` are made, or wait for their turn; by default two for each thread.
     """
 
     def __init__(self, threads: int, name: str = "worker", most_ahead: int | None = None) -> None:
@@ -261,14 +247,9 @@ class Ordered(Generic[T]):
     """Iterates over the results of calls in the order of the calls, some of which a pool makes in advance.
 
     The thread that iterates takes the calls from their source, which no other thread uses. An exception, of a call or
-    of the source, is raised in its turn. Closing cancels the calls that have not begun, and waits for none.
-
-    Parameters
-    ----------
-    pool : WorkerPool
-        Several of these may share one, and its room for calls ahead.
-    helps : bool
-        Where the next result is missing, this thread makes one of the calls ahead rather than wait.
+    of the source, is raised in its turn. Closing cancels the calls that have not begun, and waits for none. Several of
+    these may share a `pool`, and its room for calls ahead. If it `helps`, this thread makes one of the calls ahead
+    rather than wait where the next result is missing.
     """
 
     def __init__(self, calls: Iterable[Callable[[], T]], pool: WorkerPool, *, helps: bool = False) -> None:

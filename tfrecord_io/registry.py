@@ -91,10 +91,7 @@ class Point(NamedTuple):
     def load(self) -> Any:
         """The object; its module is imported.
 
-        Raises
-        ------
-        MissingDependencyError
-            It is of a plugin of this package that was removed from the installation.
+        MissingDependencyError if it is of a plugin of this package that was removed from the installation.
         """
         try:
             module, _, names = self.value.partition("[")[0].strip().partition(":")  # without extras
@@ -122,13 +119,7 @@ def other_points(group: str) -> list[Point]:
 
 
 def load_point(group: str, name: str) -> Any:
-    """What a point of this package has.
-
-    Raises
-    ------
-    MissingDependencyError
-        Its plugin was removed.
-    """
+    """What a point of this package has; MissingDependencyError if its plugin was removed."""
     return Point(name, OWN[group][name]).load()
 
 
