@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -241,6 +241,11 @@ def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
         for row in (column.first_row, column.list_row, column.binary_row)
     )
     return part
+
+
+def cut_columns(columns: Mapping[str, ColumnBuffers], begin: int, end: int) -> Mapping[str, ColumnBuffers]:
+    """Rows [begin, end) of columns, each as `cut`."""
+    return {name: cut(column, begin, end) for name, column in columns.items()}
 
 
 def _cut_values(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import column_mask, cut
+from tfrecord_io.arrow.buffers import column_mask, cut_columns
 from tfrecord_io.arrow.decode.inferred_column import (
     FoldedTensor,
     SeenColumns,
@@ -81,7 +81,7 @@ def contested_kinds(
 def _truncate(chunk: DecodedChunk, rows: int, error: Exception) -> None:
     """End the chunk with an error after some of its rows."""
     chunk.error, chunk.rows = error, rows
-    chunk.columns = {name: cut(column, 0, rows) for name, column in chunk.columns.items()}
+    chunk.columns = cut_columns(chunk.columns, 0, rows)
 
 
 def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], declares: Callable[[str], bool]) -> None:

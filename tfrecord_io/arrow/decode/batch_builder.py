@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import column_mask, cut
+from tfrecord_io.arrow.buffers import column_mask, cut_columns
 from tfrecord_io.arrow.casts import category_encode, integer_range, with_one_dictionary
 from tfrecord_io.arrow.decode.decode_plan import field_layout, field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.lists import Restore, absent, feature_list_array, without_empties
@@ -145,13 +145,13 @@ class BatchBuilder:
         expansion = expansion or Expansion()
         excess = self._excess(rows, expansion)
         if excess is not None:
-            columns, rows = _first_rows(columns, excess.row), excess.row
+            columns, rows = cut_columns(columns, 0, excess.row), excess.row
         expansion.take(rows * self._bytes_per_row)
         room = expansion.room
 
         def first_rows(columns: Columns, rows: int) -> Columns:
             expansion.room = room  # the columns are made again
-            return _first_rows(columns, rows)
+            return cut_columns(columns, 0, rows)
 
         made = self._made_by_engine(columns)
         if isinstance(made, pa.RecordBatch):
@@ -216,10 +216,6 @@ class BatchBuilder:
 def _row_bytes(field: Field) -> int:
     """The bytes that a row of the column takes at least, also without a value."""
     return null_bytes(field.type) + (0 if field.default is None else int(field.default_array().nbytes))
-
-
-def _first_rows(columns: Columns, rows: int) -> Columns:
-    return {name: cut(column, 0, rows) for name, column in columns.items()}
 
 
 def fitting_rows(

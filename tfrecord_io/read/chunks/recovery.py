@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar, overload
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import cut
+from tfrecord_io.arrow.buffers import cut_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.display import byte_size, counted
@@ -322,11 +322,6 @@ def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, 
     return recovery.accept(region, file, error)
 
 
-def columns_of(columns: Mapping[str, ColumnBuffers], begin: int, end: int) -> Mapping[str, ColumnBuffers]:
-    """The rows [begin, end) of columns."""
-    return {name: cut(column, begin, end) for name, column in columns.items()}
-
-
 def batch_or_fault(
     builder: AnyBatchBuilder,
     columns: Mapping[str, ColumnBuffers],
@@ -337,7 +332,7 @@ def batch_or_fault(
 ) -> pa.RecordBatch | RowFault:
     """A batch of the rows [begin, end) of columns that have `rows`, or the fault of one; then it takes no memory."""
     room = expansion.room
-    part = columns if (begin, end) == (0, rows) else columns_of(columns, begin, end)
+    part = columns if (begin, end) == (0, rows) else cut_columns(columns, begin, end)
     batch, fault = builder.batch(part, end - begin, expansion)
     if fault is None:
         return batch
@@ -361,7 +356,7 @@ def chunk_batches(
     rows, left_out = chunk.held, list[int]()
 
     def passes(fault: RowFault) -> bool:
-        row = columns_of(chunk.columns, fault.row, fault.row + 1)
+        row = cut_columns(chunk.columns, fault.row, fault.row + 1)
         if may_pass is not None and not fault.of_memory and not may_pass(row, 1)[0]:
             return True
         if not leave_out(recovery, fault, chunk.path, chunk.file, chunk.first_record + chunk.row(fault.row)):
