@@ -11,6 +11,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
+from tfrecord_io.arrow.output.to_numpy import list_lengths
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import flat_values
 from tfrecord_io.call_errors import check_keywords
@@ -138,10 +139,7 @@ def _lengths(column: pa.Array) -> Array:
         return np.where(shapes.is_valid().to_numpy(zero_copy_only=False), steps, 0).astype(np.int64)
     if not is_list_like(column.type):
         return np.zeros(len(column), np.int64)  # `step_values` refuses it
-    import pyarrow.compute as pc
-
-    counts: Array = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-    return counts.astype(np.int64)
+    return list_lengths(column)
 
 
 def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.RecordBatch:
