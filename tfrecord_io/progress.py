@@ -22,22 +22,11 @@ class ProgressMeter:
     A context manager. Several threads may advance it: the function is called by one at a time. Once it has raised an
     error, every further `advance` raises that error, and so does the end of the block, whatever became of it meanwhile.
 
-    Parameters
-    ----------
-    wanted : bool or callable
-        True: a bar on stderr, if that is a terminal.
-    total : int, optional
-        What `advance` will count to.
-    done : int, default 0
-        By earlier calls.
-
-    Attributes
-    ----------
-    delay : float
-        Seconds before the bar appears; of the whole process.
+    `wanted`: True is a bar on stderr, if that is a terminal. `total` is what `advance` will count to, and `done` what
+    earlier calls did of it.
     """
 
-    delay: ClassVar[float] = 0.0
+    delay: ClassVar[float] = 0.0  # seconds before the bar appears; of the whole process
 
     def __init__(self, wanted: ProgressLike, total: int | None, unit: Unit, done: int = 0) -> None:
         self._total, self._unit = total, unit

@@ -160,7 +160,9 @@ R = TypeVar("R", bound=Registered)
 class Registry(Generic[R]):
     """Rows of one class, by name, alias and suffix; iterates over those of this package, then those of others.
 
-    The name of a row whose plugin was removed is a `MissingDependencyError`.
+    The name of a row whose plugin was removed is a `MissingDependencyError`. `kind` is what a row is, for messages, and
+    `row_class` what one of another package has to be an instance of. `core` are the rows of this package, without those
+    of its plugins; or what returns them, called when a row is first looked up. `group` is that of the entry points.
 
     >>> from types import SimpleNamespace as Shape
     >>> round = Shape(name="circle", aliases=("round",), suffixes=(".o",))
@@ -170,17 +172,6 @@ class Registry(Generic[R]):
     >>> shapes["square"]
     Traceback (most recent call last):
     ValueError: unknown shape 'square'; expected 'circle'
-
-    Parameters
-    ----------
-    kind : str
-        What a row is, for messages: "compression".
-    row_class : type
-        What a row of another package has to be an instance of.
-    core : tuple of rows, or function
-        Those of this package, without those of its plugins; or what returns them, called when a row is first looked up.
-    group : str
-        Of the entry points: "tfrecord_io.compressions".
     """
 
     def __init__(

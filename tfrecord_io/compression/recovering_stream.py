@@ -28,21 +28,11 @@ _OVERLAP = 4  # bytes of the longest pattern
 
 @value_class
 class Gap:
-    """Bytes of a compressed file that are not read.
+    """Bytes of a compressed file that are not read."""
 
-    Attributes
-    ----------
-    begin, end : int
-        Offsets in the compressed file; `end` is that of the file where nothing behind the damage can be read.
-    offset : int
-        The uncompressed bytes that were read before.
-    reason : str
-    advice : str or None
-    """
-
-    begin: int
-    end: int
-    offset: int
+    begin: int  # in the compressed file
+    end: int  # that of the file where nothing behind the damage can be read
+    offset: int  # the uncompressed bytes that were read before
     reason: str
     advice: str | None = None
 

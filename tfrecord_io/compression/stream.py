@@ -57,13 +57,9 @@ def open_decompressed(
     `head` are the first bytes of the file, if they have been read from `raw` already. If the file ends before `size`,
     that is an error, as files may shrink and connections break. `max_ratio` is `Limits.decompression_ratio`.
 
-    Raises
-    ------
-    CompressionError
-        By ``readinto``: the data is truncated or damaged, or decompresses to more than `max_ratio` allows. ``.offset``
-        is in the uncompressed bytes; the message has both.
-    OSError
-        By ``readinto``: reading fails; the message has the offset in the file.
+    ``readinto`` raises CompressionError where the data is truncated or damaged, or decompresses to more than the ratio
+    allows: its ``.offset`` is in the uncompressed bytes, the message has both. Where reading fails, the message of the
+    OSError has the offset in the file.
     """
     stream = PlainStream(raw, path, head, size)
     return stream if codec is None else DecompressedStream(stream, codec, max_ratio)

@@ -575,16 +575,11 @@ class LazyColumns(Sequence[ColumnBuffers]):
     def arrow_arrays(self, forms: tuple[Array, Array], indices: Sequence[int]) -> tuple[object, int, list[int]]:
         """Make Arrow arrays of the columns at `indices` in these forms (`tfrecord_io.arrow.decode.batch_builder`).
 
-        Returns
-        -------
-        owner : object
-            Releases the arrays that were not imported; they are valid as long as it exists.
-        batch : int
-            Address of a ``struct ArrowArray`` of the C data interface, which has all of them as its children and is
-            freed as a whole: where all were made and none is large. Else 0.
-        addresses : list of int
-            Without a `batch`, the address of the array of each column; 0 where the column is absent (index −1) or its
-            rows are not plainly of the form.
+        Returns (owner, batch, addresses). The owner releases the arrays that were not imported, which are valid as long
+        as it exists. Where all were made and none is large, `batch` is the address of a ``struct ArrowArray`` of the C
+        data interface, which has all of them as its children and is freed as a whole. Else it is 0, and the addresses
+        are those of the array of each column; 0 where the column is absent (index −1) or its rows are not plainly of
+        the form.
         """
 
 

@@ -95,18 +95,13 @@ class _Step(NamedTuple):
 class FilteringDecoder:
     """A `tfrecord_io.engine.contract.Decoder` that leaves out rows which are known not to pass a filter.
 
-    All numbers of rows are of all records, so batches end where they would without the filter; the columns have the
-    rows `kept`. These are the rows that pass, and others, which depend on how it was fastest to decode: the caller
-    filters again.
+    Its plan does not "discover" unknown features. All numbers of rows are of all records, so batches end where they
+    would without the filter; the columns have the rows `kept`. These are the rows that pass, and others, which depend
+    on how it was fastest to decode: the caller filters again.
 
     The framing, the checksum and the features' names of each record are checked, and the columns of the filter. The
     other columns are checked in records that may pass only: where a record is faulty that was decoded in one go, the
     filter decides whether that counts. So the fault that is found does not depend on the way of decoding.
-
-    Parameters
-    ----------
-    plan : Plan
-        Its unknown features are not "discover"ed.
     """
 
     def __init__(self, engine: Engine, plan: Plan, prefilter: Prefilter) -> None:

@@ -161,23 +161,12 @@ def _bytes_of(array: Array) -> Array:
 def first_fit(lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[int]]:
     """Assign rows, in order, to the first of some bins that has room; one for which none has, begins new bins.
 
+    The `lengths`, int64 of shape [rows, columns], are at most the `capacity`, int64 of shape [columns], of each bin;
+    `bins` of them are filled side by side. Returns the bin of each row, as int64 of shape [rows], and the rows that
+    begin new bins, without the first row.
+
     >>> first_fit(np.array([[3], [2], [1], [4], [4]]), np.array([4]), 2)
     (array([0, 1, 0, 0, 1]), [3])
-
-    Parameters
-    ----------
-    lengths : int64 ndarray of shape [rows, columns]
-        At most the capacity of the column.
-    capacity : int64 ndarray of shape [columns]
-        Of each bin.
-    bins : int
-        Filled side by side.
-
-    Returns
-    -------
-    bin_of_row : int64 ndarray of shape [rows]
-    begins : list of int
-        The rows that begin new bins, without the first row.
     """
     bin_of_row = np.zeros(len(lengths), np.int64)
     if (kernel := _kernel()) is not None:
