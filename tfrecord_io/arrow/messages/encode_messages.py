@@ -325,7 +325,8 @@ class _Field:
                 pairs = list(zip(field.node.fields, (items.field(0), items.field(1)), strict=True))
                 for entry, content in pairs:
                     _refuse_nulls(content, field, f"a {entry.name}")
-                return [self._delimited(encode_messages(pairs, len(items), self._engine), offsets)]
+                entries = encode_messages(pairs, len(items), self._engine)
+                return [self._delimited(entries, len(items)).joined(offsets)]
             _refuse_nulls(items, field, "an element")
             if field.packed:
                 return self._packed(items, offsets)
@@ -370,7 +371,7 @@ class _Field:
         parts = encode_messages(_children(node, column), len(column), self._engine, mask)
         if field.is_group:
             return [self._group(parts, len(column), mask)]
-        return [self._delimited(parts, None, mask, rows=len(column))]
+        return [self._delimited(parts, len(column), mask)]
 
     def _with_sizes(self, content: Extents, mask: Array | None) -> list[Extents]:
         """Tags and lengths, and the content behind them."""
@@ -379,17 +380,13 @@ class _Field:
     def _header(self, lengths: Array) -> Extents:
         return Extents.adjacent(*_tagged(varint(self._field.number << 3 | LEN), lengths, _SIZE))
 
-    def _delimited(
-        self, parts: list[Extents], offsets: Array | None, mask: Array | None = None, rows: int | None = None
-    ) -> Extents:
-        """Messages with tag and length, at once; of lists, those of each row."""
-        count = int(offsets[-1]) if rows is None and offsets is not None else rows or 0
-        sizes = sum((part.lengths for part in parts), np.zeros(count, np.int64))
-        if count and sizes.max() > MAX_RECORD_BYTES:
+    def _delimited(self, parts: list[Extents], rows: int, mask: Array | None = None) -> Extents:
+        """Messages with tag and length, at once."""
+        sizes = sum((part.lengths for part in parts), np.zeros(rows, np.int64))
+        if rows and sizes.max() > MAX_RECORD_BYTES:
             reason = f"a message of more than {MAX_RECORD_BYTES} bytes, protobuf's limit"
             raise RowFault(int(sizes.argmax()), reason, feature=self._field.path, error=EncodeError)
-        every = self._at_once([self._header(sizes), *parts], count, mask)
-        return every if offsets is None else every.joined(offsets)
+        return self._at_once([self._header(sizes), *parts], rows, mask)
 
     def _group(self, parts: list[Extents], rows: int, mask: Array | None) -> Extents:
         number, none = self._field.number << 3, np.zeros(rows, np.int64)
@@ -408,10 +405,8 @@ class _Field:
 
     def _packed(self, items: pa.Array, offsets: Array) -> list[Extents]:
         assert self._field.scalar is not None
-        data, lengths = _tagged(b"", _bits(items, self._field), self._field.scalar)
-        bounds = offsets_of(lengths)
-        content = Extents(data, bounds[offsets[:-1]], bounds[offsets[1:]] - bounds[offsets[:-1]])
-        return self._with_sizes(content, np.diff(offsets) > 0)
+        numbers = Extents.adjacent(*_tagged(b"", _bits(items, self._field), self._field.scalar))
+        return self._with_sizes(numbers.joined(offsets), np.diff(offsets) > 0)
 
 
 _SIZE = Scalar("uint64", VARINT, pa.uint64(), np.uint64)
