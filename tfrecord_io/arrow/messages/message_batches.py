@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array, offsets_of, scatter, variable_width
+from tfrecord_io.arrow.buffers import bitmap_buffer, bitmap_of, list_array, offsets_of, scatter, variable_width
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, batch_of
 from tfrecord_io.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar, message_tree
 from tfrecord_io.arrow.messages.well_known import json_texts, time_numbers
@@ -185,8 +185,8 @@ class MessageReader:
             return _enum_names(numbers, field.enum.names, mask)
         if field.scalar.dtype is np.bool_:
             return pa.array(numbers, pa.bool_(), mask=mask)
-        nulls, validity = count - len(rows) if nullable else 0, None if mask is None else bitmap_of(~mask)
-        return fixed_width(field.scalar.type, count, nulls, validity, np.ascontiguousarray(numbers))
+        buffers = [bitmap_buffer(present if nullable else None), pa.py_buffer(np.ascontiguousarray(numbers))]
+        return pa.Array.from_buffers(field.scalar.type, count, buffers)
 
     def _content(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
         rows, starts, lengths = values
@@ -221,11 +221,9 @@ class MessageReader:
         if node.name in TIMES:
             seconds, nanos = children
             return time_numbers(node.name, field.path, seconds, nanos, mask)
-        bitmap = None if mask is None else pa.py_buffer(bitmap_of(mask))
-        nulls = 0 if mask is None else int(count - np.count_nonzero(mask))
         if node.is_wrapper:
             return children[0] if mask is None else children[0].take(pa.array(np.arange(count), mask=~mask))
-        return pa.Array.from_buffers(field.item_type, count, [bitmap], nulls, children=children)
+        return pa.Array.from_buffers(field.item_type, count, [bitmap_buffer(mask)], children=children)
 
     def _joined(self, parts: _Parts) -> list[bytes]:
         """The bytes of the message of each row."""

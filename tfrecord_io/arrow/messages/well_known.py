@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width
+from tfrecord_io.arrow.buffers import bitmap_buffer
 from tfrecord_io.arrow.messages.message_tree import TIMES
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
@@ -38,9 +38,8 @@ def time_numbers(name: str, path: str, seconds: pa.Array, nanos: pa.Array, mask:
         reason = f"{whole[row]} seconds are out of the range of 64 bits of nanoseconds, 1677 to 2262"
         advice = say("leave the column out with {columns=}") | say('read {record_type="bytes"}')
         raise RowFault(row, reason, feature=path, expected=name, got=int(whole[row]), advice=advice)
-    nulls = 0 if mask is None else int(len(mask) - np.count_nonzero(mask))
-    validity = None if mask is None else bitmap_of(mask)
-    return fixed_width(TIMES[name], len(whole), nulls, validity, whole * NANOS + rest)
+    buffers = [bitmap_buffer(mask), pa.py_buffer(whole * NANOS + rest)]
+    return pa.Array.from_buffers(TIMES[name], len(whole), buffers)
 
 
 def time_parts(name: str, array: pa.Array) -> tuple[Array, Array]:
