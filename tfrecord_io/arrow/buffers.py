@@ -111,6 +111,21 @@ def offset_view(array: pa.Array) -> Array:
     return typed_view(array.buffers()[1], dtype, array.offset, len(array) + 1)
 
 
+def bytes_values(array: pa.Array) -> tuple[Array, Array]:
+    """Values and value offsets, from 0, of text, binary and decimals."""
+    if t.is_decimal(array.type):
+        array = array.cast(pa.string())
+    data = array.buffers()[-1]
+    whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    if t.is_fixed_size_binary(array.type):
+        width = array.type.byte_width
+        offsets = np.arange(len(array) + 1, dtype=np.int64) * width
+        return whole[array.offset * width :][: offsets[-1]], offsets
+    offsets = offset_view(array)
+    begin, end = offsets[0], offsets[-1]
+    return whole[begin:end], offsets - begin if begin else offsets
+
+
 def typed_view(buffer: pa.Buffer | None, dtype: np.dtype, begin: int, count: int) -> Array:
     """Items [begin, begin + count) of a buffer of `dtype`."""
     if buffer is None or count == 0:

@@ -17,6 +17,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import (
     bitmap_buffer,
     bitmap_of,
+    bytes_values,
     fixed_width,
     number_view,
     offset_dtype,
@@ -332,12 +333,8 @@ def _keys(column: pa.Array) -> list[pa.Array]:
         values = values.drop_null()
         offsets = offsets_of(present)
     if not t.is_primitive(values.type):  # text, bytes, decimals
-        values = values.cast(pa.large_string() if t.is_decimal(values.type) else pa.large_binary())
-        ends = offset_view(values)
-        keys.append(_cells(np.diff(ends), offsets))
-        data = values.buffers()[2]
-        whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-        return [*keys, _cells(whole[ends[0] : ends[-1]], (ends - ends[0])[offsets])]
+        data, ends = bytes_values(values)
+        return [*keys, _cells(np.diff(ends), offsets), _cells(data, ends[offsets])]
     return [*keys, _cells(number_view(values), offsets)]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter
+from tfrecord_io.arrow.buffers import bitmap_of, bytes_values, list_array, offsets_of, scatter
 from tfrecord_io.arrow.casts import number_array
 from tfrecord_io.arrow.decode.encoded_cells import faults_of_rows
 from tfrecord_io.arrow.decode.lists import wrap
@@ -260,10 +260,8 @@ def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: 
 
 def _plain(stored: pa.Array, _: Array | None) -> tuple[Array, Array]:
     """The bytes as they are, without a copy."""
-    _, offsets_buffer, data = stored.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int32)[stored.offset : stored.offset + len(stored) + 1].astype(np.int64)
-    whole = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    return whole[offsets[0] : offsets[-1]], np.diff(offsets)
+    data, offsets = bytes_values(stored)
+    return data, np.diff(offsets).astype(np.int64)
 
 
 def _zlib(stored: pa.Array, expected: Array | None) -> tuple[Array, Array]:

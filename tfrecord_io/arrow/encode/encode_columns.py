@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, offsets_of, scatter, valid_mask
+from tfrecord_io.arrow.buffers import bitmap_of, bytes_values, fixed_width, offsets_of, scatter, valid_mask
 from tfrecord_io.arrow.casts import collide_as_float32
 from tfrecord_io.arrow.encode.encode_plan import (
     WritePlan,
-    bytes_values,
     float32_values,
     int64_values,
     number_cells,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of
+from tfrecord_io.arrow.buffers import number_view, offsets_of
 from tfrecord_io.arrow.casts import DAY
 from tfrecord_io.arrow.flatten import Rows
 from tfrecord_io.arrow.image_encoding import image_encodings, with_image_fields
@@ -302,21 +302,6 @@ def _refuse(bad: Array, numbers: Array, rows: Rows, reason: str, advice: str) ->
     if bad.any():
         slot = int(np.argmax(bad))
         raise rows.error(slot, reason, advice, got=numbers[slot].item())
-
-
-def bytes_values(array: pa.Array) -> tuple[Array, Array]:
-    """Values and value offsets, from 0, of text, binary and decimals."""
-    if t.is_decimal(array.type):
-        array = array.cast(pa.string())
-    data = array.buffers()[-1]
-    whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    if t.is_fixed_size_binary(array.type):
-        width = array.type.byte_width
-        offsets = np.arange(len(array) + 1, dtype=np.int64) * width
-        return whole[array.offset * width :][: offsets[-1]], offsets
-    offsets = offset_view(array)
-    begin, end = offsets[0], offsets[-1]
-    return whole[begin:end], offsets - begin if begin else offsets
 
 
 def refuse_invalid(array: pa.Array, data: Array, rows: Rows) -> None:
