@@ -63,7 +63,15 @@ class BatchSource:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.batches
 
+    def mapped(self, schema: pa.Schema, convert: Convert, row_base: int) -> BatchSource:
+        """The batches that `convert` makes of these, the first of which follows `row_base` rows."""
+        part = self.part
+        parts = None if part is None else lambda begin, end: convert(part(begin, end), row_base + begin)
+        return BatchSource(schema, convert(self.batches, row_base), self.rows, parts)
 
+
+Convert = Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
+"""Converts batches that follow so many rows."""
 Conform = Callable[[BatchSource, int], BatchSource]
 """Converts one table of the input, which follows so many rows, to the schema that all must have."""
 
@@ -127,7 +135,10 @@ def open_input(
             raise EncodeError(reason, feature=field.name, advice=PANDAS_ADVICE[name])
     if not all(field.nullable for field in source.schema):
         source = _without_missing(source, row_base)
-    return _with_images(source, encodings, row_base) if encodings and image_encodings(encodings) else source
+    if encodings and image_encodings(encodings):
+        schema = with_image_fields(source.schema, encodings)
+        source = source.mapped(schema, lambda batches, row: encoded_images(batches, schema, encodings, row), row_base)
+    return source
 
 
 def _without_missing(source: BatchSource, row_base: int) -> BatchSource:
@@ -144,21 +155,7 @@ def _without_missing(source: BatchSource, row_base: int) -> BatchSource:
             yield batch
             row += batch.num_rows
 
-    part = source.part
-    parts = None if part is None else lambda begin, end: checked(part(begin, end), row_base + begin)
-    return BatchSource(source.schema, checked(source.batches, row_base), source.rows, parts)
-
-
-def _with_images(source: BatchSource, encodings: Mapping[str, str] | None, row_base: int) -> BatchSource:
-    """The source with encoded images instead of arrays."""
-    schema, part = with_image_fields(source.schema, encodings), source.part
-
-    def encoded_part(begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        assert part is not None
-        return encoded_images(part(begin, end), schema, encodings, row_base + begin)
-
-    batches = encoded_images(source.batches, schema, encodings, row_base)
-    return BatchSource(schema, batches, source.rows, None if part is None else encoded_part)
+    return source.mapped(source.schema, checked, row_base)
 
 
 def _open_table(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
