@@ -68,7 +68,7 @@ class ChunkReader:
         whole: bool = False,
     ) -> None:
         self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
-        self._filtering: Callable[[], DecodeSettings] | None = None  # takes the place of these when first used
+        self._filtering: Callable[[], DecodeSettings] | None = None  # takes the place of these
         self.check = EmbeddedSchemaCheck(obey=False)  # it and the `settings` may be replaced between two chunks
         self._sources = sources
         self._options = options
@@ -105,9 +105,7 @@ class ChunkReader:
 
     @property
     def settings(self) -> DecodeSettings:
-        if self._filtering is not None:
-            self.settings = self._filtering()
-        return self._settings()
+        return (self._filtering or self._settings)()
 
     @settings.setter
     def settings(self, settings: DecodeSettings) -> None:
@@ -374,9 +372,7 @@ class ChunkReader:
         walker = self._walker
         if self._to_skip or not self._joins_small or walker.file is not None or self.files == len(self._sources):
             return None
-        settings = known.applied_to(self._settings())
-        if settings.prefilter is not None:  # it takes long for few records
-            settings = replace(settings, prefilter=None)
+        settings = known.applied_to(self._settings())  # by a prefilter, few records take long
         decoder = ChunkDecoder(settings, self.check)
         if known.names:
             decoder.engine_decoder.know(known.names)
