@@ -17,9 +17,7 @@ from tfrecord_io.schema.column_features import ENCODING_KEY, column_leaves, is_n
 from tfrecord_io.schema.embedded import EmbeddedSchema, has_dictionary, without_orders
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
-from tfrecord_io.schema.types import hashable, is_list_like, is_text_or_bytes, uncommon, value_type
-
-_MOST_DIGITS = ((pa.decimal32, 9), (pa.decimal64, 18), (pa.decimal128, 38), (pa.decimal256, 76))
+from tfrecord_io.schema.types import DIGITS, hashable, is_list_like, is_text_or_bytes, uncommon, value_type
 
 
 def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
@@ -321,5 +319,5 @@ def _common_decimal(x: pa.DataType, y: pa.DataType) -> pa.DataType | None:
     scale = max(x.scale, y.scale)
     digits = max(x.precision - x.scale, y.precision - y.scale) + scale
     width = max(x.bit_width, y.bit_width)
-    makers = [make for make, most in _MOST_DIGITS if digits <= most and make(1, 0).bit_width >= width]
-    return makers[0](digits, scale) if makers else None
+    widths = [bits for bits, most in DIGITS.items() if digits <= most and bits >= width]
+    return getattr(pa, f"decimal{widths[0]}")(digits, scale) if widths else None

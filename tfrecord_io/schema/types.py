@@ -118,7 +118,10 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     if t.is_floating(type):
         return Kind.FLOAT
     if t.is_decimal(type):
-        _check_decimal_scale(type, feature)
+        digits = DIGITS[type.bit_width]  # of other scales Arrow (26.0) writes no text, and crashes on reading one
+        if type.scale > digits or type.precision - type.scale > digits:
+            reason = f"numbers of {type} cannot be written as text"
+            raise UnsupportedType(feature, reason, "cast it to a scale from 0 to its precision")
         return Kind.BYTES
     if is_text_or_bytes(type):
         return Kind.BYTES
@@ -131,15 +134,7 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     raise UnsupportedType(feature, f"values of type {type} cannot be stored in a TFRecord", advice)
 
 
-_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # the most that a decimal has, by its width in bits
-
-
-def _check_decimal_scale(type: pa.DataType, feature: str) -> None:
-    """Refuse scales beyond which Arrow (26.0) writes no text for a number, and crashes on reading one."""
-    digits = _DIGITS[type.bit_width]
-    if type.scale > digits or type.precision - type.scale > digits:
-        reason = f"numbers of {type} cannot be written as text"
-        raise UnsupportedType(feature, reason, "cast it to a scale from 0 to its precision")
+DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # the most that a decimal has, by its width in bits
 
 
 # ---- predicates
