@@ -137,7 +137,8 @@ def _suggestion(
 
 def _features(field: Field) -> frozenset[str]:
     """The features that a column is read from, without companions."""
-    return plan_columns(Schema([field])).asked_for
+    plan = plan_columns(Schema([field]))
+    return frozenset(column.name for column in plan.columns) - plan.companions
 
 
 def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collection[str]) -> dict[str, set[str]]:

@@ -64,11 +64,6 @@ class CompiledPlan:
     ignored: frozenset[str]  # companions of raw leaves of structs, which are not columns themselves
     companions: frozenset[str] = frozenset()  # those in `columns` that are read only as companions of other columns
 
-    @property
-    def asked_for(self) -> frozenset[str]:
-        """The features that columns are read from."""
-        return frozenset(column.name for column in self.columns) - self.companions
-
 
 def plan_columns(
     schema: Schema | pa.Schema,

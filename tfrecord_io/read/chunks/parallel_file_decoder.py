@@ -199,12 +199,13 @@ class FileDecoder(Segments[DecodedPart]):
     def segments(self) -> Iterator[Segment[DecodedPart]]:
         """Decode the file: the segments as they are in it."""
         for segment, _ in self:
-            part = segment.part
+            part, (path, first) = segment.part, (self.position.path, self.position.record)
             chunk = part.chunk
-            chunk.first_record = self.position.record
-            is_read = segment.is_sound and self._known.allow(chunk, part.settings.plan) and self._schemas_agree(part)
-            if not is_read:
+            chunk.first_record = first
+            if not (segment.is_sound and self._known.allow(chunk, part.settings.plan)):
                 return
+            if any(self._check.check(path, first + row, at, content) is not None for row, at, content in part.embedded):
+                return  # the plan does not cover the schema
             self._known.add(chunk)
             yield segment
 
@@ -233,11 +234,6 @@ class FileDecoder(Segments[DecodedPart]):
         """See `Segments`."""
         record_type = self._known.applied_to(self._settings).plan.record_type
         return part.settings.plan.record_type is record_type and not part.chunk.full
-
-    def _schemas_agree(self, part: DecodedPart) -> bool:
-        """Check the embedded schemas; whether the plan covers them all."""
-        path, first = self.position.path, self.position.record
-        return all(self._check.check(path, first + row, at, content) is None for row, at, content in part.embedded)
 
 
 def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tuple[int, int, int]:
