@@ -51,25 +51,19 @@ def _from_int64(type_: pa.DataType) -> Cast:
     if type_ == pa.int64() or t.is_timestamp(type_) or t.is_duration(type_):
         return lambda count, nulls, validity, values, _: fixed_width(type_, count, nulls, validity, values)
     low, high = integer_range(type_)
-    narrow = _narrowing(type_)
+    is_bool = t.is_boolean(type_)
+    dtype = np.dtype(f"i{max(type_.bit_width // 8, 1)}")  # keeps the low bits, so it serves unsigned types as well
 
     def cast(count: int, nulls: int, validity: Array | None, values: Array, _: Array | None) -> pa.Array:
         if count and (values.min() < low or values.max() > high):
             raise _bad_value((values < low) | (values > high), values, type_)
         if type_ == pa.date64() and np.any(bad := values % DAY["ms"] != 0):
             raise _bad_value(bad, values, type_)
-        return fixed_width(type_, count, nulls, validity, narrow(values))
+        # to pack int64 as bits is many times slower
+        narrow = bitmap_of(values.astype(bool)) if is_bool else values.astype(dtype, copy=False)
+        return fixed_width(type_, count, nulls, validity, narrow)
 
     return cast
-
-
-def _narrowing(type_: pa.DataType) -> Callable[[Array], Array]:
-    if t.is_boolean(type_):
-        return lambda values: bitmap_of(values.astype(bool))  # packing int64 is many times slower
-    if type_.bit_width == 64:
-        return lambda values: values
-    dtype = np.dtype(f"i{type_.bit_width // 8}")  # keeps the low bits, so it serves unsigned types as well
-    return lambda values: values.astype(dtype)
 
 
 @cache

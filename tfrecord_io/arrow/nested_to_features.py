@@ -279,20 +279,14 @@ def loses(array: pa.Array) -> bool:
     if t.is_struct(type_):
         if any(loses(child) for child in (array.field(at) for at in range(type_.num_fields))):
             return True
-        return _hides_structs(array)
+        valid, written = valid_mask(array), _written(_Items(array))
+        return written is not None and bool((~written if valid is None else valid & ~written).any())
     if not is_list_like(type_):
         return False
     values, rows = cut_lists(array, Rows("", 0, len(array)))
     if t.is_null(type_.value_type):
         return array.null_count < len(array)
     return _has_nulls(_Items(values, rows.index))
-
-
-def _hides_structs(array: pa.StructArray) -> bool:
-    """Whether a struct is not null where all its fields are."""
-    valid, written = valid_mask(array), _written(_Items(array))
-    hidden = None if written is None else ~written if valid is None else valid & ~written
-    return hidden is not None and bool(hidden.any())
 
 
 def _plain(items: _Items) -> _Items:
