@@ -461,11 +461,8 @@ def _refused_item(name: str, rows: Any) -> EncodeError | None:
         reason = f"a list has NaN among values of the type {type(plain[0]).__name__}" if plain else "a list has NaN"
         return EncodeError(reason, record=row_of[nan], feature=name, advice="remove it, or make the whole row None")
     error = no_arrow_form(name, items)
-    error.reason = say("in the lists, {}", error.reason)
     error.record = None if error.record is None else row_of[error.record]
-    if error.record is None:
-        error.advice = "convert the values in the lists to one type"
-    return error
+    return _inside("lists", error)
 
 
 def _one_type(cells: list[Any]) -> str | None:
