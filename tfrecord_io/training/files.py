@@ -161,7 +161,7 @@ class FileEpochs(Epochs):
         self.sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
         by_range = counts is not None and self._filter is None
         self._residue, self._modulus = (0, 1) if by_file or by_range else (share.worker, share.workers)
-        self.deals = self._modulus > 1  # whether workers get every n-th row
+        self.takes_every_nth = self._modulus > 1  # whether workers get every n-th row
         self._permuted = options.shuffle_buffer > 0 and not window
         self._may_be_indexed = True
         # How many records each file has, if it is an error that one has another number.
