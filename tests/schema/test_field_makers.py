@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import tfrecord_io as tfr
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.schema.column_features import FEATURE_LIST
 from tfrecord_io.schema.column_selection import apply_overrides
@@ -280,6 +282,16 @@ def test_a_literal_name_wins_over_a_glob_and_the_first_glob_over_later_ones() ->
 def test_override_that_matches_nothing_raises(key: str) -> None:
     with pytest.raises(FeatureNotFoundError, match="box/x"):
         apply_overrides(INFERRED, {key: "int8"})
+
+
+@pytest.mark.parametrize("make", [list_, lambda type_: pa.list_(pa.type_for_alias(type_)), "list<{}>".format])
+def test_an_override_by_the_same_type_keeps_how_a_column_is_stored(make: Any, tmp_path: Path) -> None:
+    """Nulls in lists, for one, are in another feature, which a type does not name."""
+    lists = [[None, 1.0], [], None, [2.0, None]]
+    tfr.write_tfrecord(pa.table({"x": pa.array(lists, pa.list_(pa.float32()))}), tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord", schema_overrides={"x": make("float32")})
+    assert tfr.read_table(dataset)["x"].to_pylist() == lists
+    assert tfr.read_table(dataset, columns=["x"])["x"].to_pylist() == lists
 
 
 def test_overrides_keep_features_and_metadata() -> None:

@@ -15,6 +15,7 @@ from tfrecord_io.errors import FeatureNotFoundError, say
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_types import is_composed
 
 _GLOB = frozenset("*?[")
 
@@ -151,4 +152,6 @@ def _overridden(f: Field, overrides: Mapping[str, Any]) -> Field:
     if key is None:
         return f
     field = as_field(f.column, overrides[key])
+    if is_composed(f.encoding) and field == as_field(f.column, f.type):
+        return f  # the same type, which does not say that the column has several features
     return field if field.feature != f.column else replace(field, feature=f.feature)
