@@ -180,7 +180,7 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
         plain = column.cast(type_)
         is_part = pa.types.is_date(type_) or pa.types.is_time(type_)  # of a timestamp, whose rest Arrow (26.0) drops
         if is_part and pa.types.is_temporal(column.type) and plain.cast(column.type) != column:
-            raise pa.ArrowInvalid("a time is not midnight")
+            raise pa.ArrowInvalid("a time is not midnight" if pa.types.is_date(type_) else "the dates would be lost")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FeatureTypeError(f"{reason}: {error}", feature=name, advice=advice) from error
     if pa.types.is_float16(type_):  # Arrow (26.0) does not add them

@@ -189,10 +189,7 @@ def _check_state(state: Mapping[str, Any]) -> None:
     buffer = [*buffer, *held] if valid else []
     valid &= all(type(n) is int and n >= 0 for n in buffer)
     valid &= isinstance(files, dict) and isinstance(options, dict)
-    valid = (
-        valid
-        and len(set(buffer)) == len(buffer)
-        and set(files) - {_CHECKSUMS, _SELECTIONS} == {"count", "bytes", "digest"}
-    )
+    valid = valid and len(set(buffer)) == len(buffer)
+    valid = valid and set(files) - {_CHECKSUMS, _SELECTIONS} == {"count", "bytes", "digest"}
     if not valid or any(n >= state["next"] for n in buffer):
         raise ValueError("the state is damaged: pass the result of state()")

@@ -145,8 +145,7 @@ class AnnotatedRecords:
             if not set(names) & set(used):
                 reason = f"there is no column '{names[-1]}', which annotated images have"
                 raise FeatureNotFoundError(reason, feature=names[-1], advice=f"it has: {', '.join(schema.names)}")
-        # Types that are as declared keep the missing values in lists, which an override does not know of.
-        declared = {name: types[name] for name in used if types[name] not in (None, schema.field(name).type)}
+        declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
         others = [name for name in chosen if name not in types and name not in _DERIVED]
