@@ -482,6 +482,8 @@ class Run:
             if published := published_by(error):
                 call.state = "done"
                 call.is_durable = not any(isinstance(each, Unconfirmed) for each in published)
+                if actor is not None and actor.faults == faults and getattr(error, "errno", None) != errno.EBUSY:
+                    raise Finding(f"an error that is not documented, of {call.name}", self.calls) from error
             elif writer is not None and writer.effect in _NOT_TWICE and _is_refused(error):
                 call.state = "refused"
         if actor is not None and actor.dead:  # what its process made of a call that never returned
