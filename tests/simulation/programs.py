@@ -482,7 +482,9 @@ class Run:
             if published := published_by(error):
                 call.state = "done"
                 call.is_durable = not any(isinstance(each, Unconfirmed) for each in published)
-                if actor is not None and actor.faults == faults and getattr(error, "errno", None) != errno.EBUSY:
+                is_replaced = isinstance(error, tfr.errors.ReplacedError)  # before its indexes were made
+                is_documented = is_replaced or getattr(error, "errno", None) == errno.EBUSY
+                if actor is not None and actor.faults == faults and not is_documented:
                     raise Finding(f"an error that is not documented, of {call.name}", self.calls) from error
             elif writer is not None and writer.effect in _NOT_TWICE and _is_refused(error):
                 call.state = "refused"

@@ -21,6 +21,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a delete whose files are overwritten before it makes their indexes again": (
+        "azure grown append:2 ; index delete:3 | overwrite:4 @ 5>1 10>0 26>1"
+    ),
     "a shard of Azure that copy reads as a file, which the simulated store did not allow": (
         "azure fixed+retries write:1 ; delete:2 write_indexed:13 | create:25 | copy"
         " @ 3>1 10>2 12>0 14>2 15>1 16>2 18>0 25>2 34>0 36>2 37>0 54>2 55>0"

@@ -405,7 +405,8 @@ class _Deletion:
         options = replace(self._options, on_error="raise", progress=False)
         files = {source.path: source for source in resolve_sources(self._path, options)} if paths else {}
         for names, own in paths.items():  # a column may be in other files of the dataset only
-            index_columns([files[path] for path in own if path in files], names, options, is_optional=True)
+            if rewritten := [files[path] for path in own if path in files]:  # else another writer has replaced them
+                index_columns(rewritten, names, options, is_optional=True)
 
     def report(self) -> DeleteReport:
         """What was done, or would be."""
