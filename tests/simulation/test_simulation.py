@@ -21,6 +21,13 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a copy whose answer was lost, and whose shards are merged before the next request": (
+        "kms fixed ; copy_in:13 | compact clean @ 11!timeout+"
+    ),
+    "an index that its writer has yet to remove, of a shard that was replaced": (
+        "azure fixed write:3 ; convert verify | write_indexed:4 index | write_indexed:16"
+        " @ 22>1 27>2 32>1 67>2 82>1 87>2 88>0"
+    ),
     "a delete whose files are overwritten before it makes their indexes again": (
         "azure grown append:2 ; index delete:3 | overwrite:4 @ 5>1 10>0 26>1"
     ),

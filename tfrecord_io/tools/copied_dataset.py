@@ -289,6 +289,7 @@ class CopiedDataset(Publication):
             self._settle(old, new)
 
     def _published_by(self, manifest: Manifest | None) -> Manifest:
+        self._is_published = self._is_published or self._was_replaced(manifest)
         if self.plan.begins:
             if manifest is None or manifest.id != self._id:
                 raise self.overtaken_error()
@@ -297,6 +298,13 @@ class CopiedDataset(Publication):
         new = self._final(self._before)
         replaces = tuple(dict.fromkeys((*new.replaces, *self._left_in(manifest))))
         return replace(new, replaces=replaces, staged_before=self._staged_before(manifest, new))
+
+    def _was_replaced(self, manifest: Manifest | None) -> bool:
+        """Whether a manifest has replaced the copy: it was published, but the answer was lost."""
+        ids = {self._id, *map(id_in, self.plan.new())}
+        if (known := self._before) is not None:
+            ids = {id for id in ids if id != known.id and not known.has_shards_of(id)}
+        return manifest is not None and not ids.isdisjoint(manifest.replaced_ids)
 
     def _left_in(self, manifest: Manifest | None) -> tuple[str, ...]:
         """The files to be removed that a manifest states: a writer that was overtaken may have added its own."""
