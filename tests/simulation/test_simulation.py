@@ -21,6 +21,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a copy that is published by a request that fails, and whose shards are merged before the error is reported": (
+        "azure grown ; copy_in:1 | indexed:2 compact @ 13!slow+ 15>1"
+    ),
     "a copy whose answer was lost, and whose shards are merged before the next request": (
         "kms fixed ; copy_in:13 | compact clean @ 11!timeout+"
     ),

@@ -185,6 +185,7 @@ class CopiedDataset(Publication):
         shown = fs.display_path(directory)
         output = Output(shown, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
         super().__init__(output, place_of(fs, directory, stem), "overwrite")
+        self._copy_id = self._id
         if known is not None and known.complete and not planned.gone and planned.kept == len(known.files):
             self._id = known.id  # files are only added: readers that have begun go on
 
@@ -289,7 +290,8 @@ class CopiedDataset(Publication):
             self._settle(old, new)
 
     def _published_by(self, manifest: Manifest | None) -> Manifest:
-        self._is_published = self._is_published or self._was_replaced(manifest)
+        if manifest is not None and self._was_replaced(manifest):  # the answer was lost
+            self._is_published = True
         if self.plan.begins:
             if manifest is None or manifest.id != self._id:
                 raise self.overtaken_error()
@@ -297,14 +299,13 @@ class CopiedDataset(Publication):
             raise self.overtaken_error()
         new = self._final(self._before)
         replaces = tuple(dict.fromkeys((*new.replaces, *self._left_in(manifest))))
-        return replace(new, replaces=replaces, staged_before=self._staged_before(manifest, new))
+        ids = new.replaced_ids
+        if self._place.is_conditional:  # no name has the id by which a later manifest shows this copy
+            ids = (*ids, self._copy_id)
+        return replace(new, replaces=replaces, staged_before=self._staged_before(manifest, new), replaced_ids=ids)
 
-    def _was_replaced(self, manifest: Manifest | None) -> bool:
-        """Whether a manifest has replaced the copy: it was published, but the answer was lost."""
-        ids = {self._id, *map(id_in, self.plan.new())}
-        if (known := self._before) is not None:
-            ids = {id for id in ids if id != known.id and not known.has_shards_of(id)}
-        return manifest is not None and not ids.isdisjoint(manifest.replaced_ids)
+    def _was_replaced(self, manifest: Manifest) -> bool:
+        return self._copy_id in manifest.replaced_ids
 
     def _left_in(self, manifest: Manifest | None) -> tuple[str, ...]:
         """The files to be removed that a manifest states: a writer that was overtaken may have added its own."""
@@ -317,7 +318,10 @@ class CopiedDataset(Publication):
         The error after which nothing else is done says that the copy is published, if it is.
         """
         if error is not None and self._was_published(error):
-            self._remark_published(error)
+            is_there = True
+            with suppress(OSError):
+                is_there = self._published() is not None
+            self._remark_published(error, is_there=is_there)
         with suppress(OSError):  # the error before is the one to report
             numbered = [number for number in self.plan.moved if self.is_exclusive(number)]
             if numbered and (current := self._place.find()) is not None and current.id != self._id:

@@ -401,7 +401,8 @@ class Publication:
     def _note_whether_readable(self) -> None:
         """Look at the manifest after an error: on a disk while other writers are locked out."""
         with suppress(OSError):
-            self._is_readable = self._published() is not None
+            manifest = self._place.find()
+            self._is_readable = manifest is not None and (self._has_own(manifest) or self._was_replaced(manifest))
 
     def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
         """Log what was published: files that are not in the new manifest are removed."""
@@ -457,7 +458,7 @@ class Publication:
             new = self._grown(own.files, own.schema, manifest)
         else:
             is_own = manifest is not None and manifest.id == self._id
-            if manifest is not None and not is_own and self._id in manifest.replaced_ids:  # the answer was lost
+            if manifest is not None and not is_own and self._was_replaced(manifest):  # the answer was lost
                 self._is_published = True
                 raise self.overtaken_error()
             if not self._stages and not is_own:
@@ -663,10 +664,8 @@ class Publication:
                 is_there = self._try_to_withdraw()
                 if not any(map(self._is_numbered, self.left)):  # or another writer replaces the manifest now
                     break
-        if error is not None and is_there:
-            self._remark_published(error)
-        elif error is not None and was_there:
-            add_remark(error, _REPLACED)
+        if error is not None and (is_there or was_there):
+            self._remark_published(error, is_there=is_there)
 
     def _was_published(self, error: BaseException | None) -> bool:
         """Whether readers may have seen the manifest, which this error does not say yet."""
@@ -696,11 +695,13 @@ class Publication:
         self._remove_files(sorted(self._fences))
         return False
 
-    def _remark_published(self, error: BaseException) -> None:
-        """Let an error say that the manifest names what was written: rows that are added again are there twice."""
+    def _remark_published(self, error: BaseException, *, is_there: bool) -> None:
+        """Let an error say that the manifest names what was written, or did: rows added again would be there twice."""
         appends = self._mode == "append" and self._verb is None
-        if self._place.syncs and not self._is_published:
-            text: str = Unconfirmed("the new dataset can be read, but a loss of power may take it")
+        if not is_there:
+            text: str = _REPLACED
+        elif self._place.syncs and not self._is_published:
+            text = Unconfirmed("the new dataset can be read, but a loss of power may take it")
             text &= say("look for the rows before they are appended again") if appends else self._completion
         elif appends:
             text = Published("the rows are appended nevertheless, and can be read: do not append them again")
@@ -742,6 +743,10 @@ class Publication:
         """Whether a manifest has what this writer adds: one that it only began has its id, too, as have later ones."""
         is_named = manifest.id == self._id and manifest.complete and not (self._grows and self._has_shards)
         return is_named or (self._grows and manifest.has_shards_of(self._id))
+
+    def _was_replaced(self, manifest: Manifest) -> bool:
+        """Whether a manifest has replaced that of this writer, which was published then."""
+        return self._id in manifest.replaced_ids
 
     def _published(self) -> Manifest | None:
         """The manifest, if it is that of this writer."""
