@@ -21,6 +21,15 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a new directory that two writers which fail remove while another one begins": (
+        "disk grown ; convert dataset | index overwrite:1 | copy_in:2 append:4"
+        " @ 7>2 33>1 42>2 43!EIO 44>1 47>2 53>1 57>2 64>1 67>2 68!EIO+"
+    ),
+    "an index that is removed before its dataset is replaced, while it is copied": (
+        "disk fixed write_indexed:13 ; index index copy_in:25 | stream | split copy @ 29>2 105>0 151>2 197>0 229>2"
+        " 257>0 300>2 326>0 351>2 368>0 382>2 384>0 387>2 389>0 391>2 398>0 401>2 404>0 405>2 406>0 407>2 409>0 411>2"
+        " 413>0 414>2 415>0 421>2 423>0 424>2"
+    ),
     "a copy that is published by a request that fails, and whose shards are merged before the error is reported": (
         "azure grown ; copy_in:1 | indexed:2 compact @ 13!slow+ 15>1"
     ),

@@ -568,23 +568,31 @@ class _Copy:
 
     def _move_indexes(self, copied: _DatasetCopy) -> None:
         """Copy the indexes of a published dataset, which are those of the same version."""
-        indexes = self._indexes(copied)
-        if not indexes:
-            return
-        try:
-            self._move_files(indexes, records=False)
-        except FileNotFoundError:  # who replaces a dataset removes them
+        if indexes := self._indexes(copied):
+            self._move_files(indexes, records=False, found=copied.found)
             copied.found.version.check_unchanged()
-            raise
-        copied.found.version.check_unchanged()
 
     def _indexes(self, copied: _DatasetCopy) -> list[tuple[str, Source]]:
         return copied.found.indexes(copied.plan.wanted.paths, copied.plan.new(), self.listing)
 
-    def _move_files(self, files: Sequence[tuple[str, Source]], *, records: bool) -> None:
+    def _move_files(
+        self, files: Sequence[tuple[str, Source]], *, records: bool, found: FoundDataset | None = None
+    ) -> None:
+        """Copy files; those of a dataset that was `found` are its indexes."""
+        move = self._move_file if found is None else partial(self._move_index, found)
         stores = [FsspecFileSystem(source.remote[0]) for _, source in files[:1] if source.remote is not None]
         share = self._share([source.size or SMALL_BYTES + 1 for _, source in files], stores)
-        self._together((partial(self._move_file, *each, records, share) for each in files), share)
+        self._together((partial(move, *each, records, share) for each in files), share)
+
+    def _move_index(self, found: FoundDataset, name: str, source: Source, records: bool, share: _Share) -> _Done | None:
+        """Copy an index; None if it was removed, by a writer that is about to replace the dataset or the index."""
+        try:
+            return self._move_file(name, source, records, share)
+        except FileNotFoundError:
+            found.version.check_unchanged()
+            if found.fs.entry(source.path if source.remote is None else source.remote[1], is_file=True) is not None:
+                raise  # what is missing is of the target
+            return None
 
     def _move_file(self, name: str, source: Source, records: bool, share: _Share) -> _Done:
         path = self.directory + name
@@ -631,16 +639,17 @@ class _Copy:
         (make_room or partial(self.fs.remove, target))()
         return None
 
-    def _together(self, calls: Iterable[Callable[[], _Done]], share: _Share) -> None:
+    def _together(self, calls: Iterable[Callable[[], _Done | None]], share: _Share) -> None:
         """Make calls on several threads, and count the requests that they make again."""
 
-        def counted_call(call: Callable[[], _Done]) -> _Done:
+        def counted_call(call: Callable[[], _Done | None]) -> _Done | None:
             with counting_retries(self._count):
                 return call()
 
         stop = self.traffic.stopped.set
         for done in ordered((partial(counted_call, call) for call in calls), share.threads, "copy", stop):
-            self._moved.add(*done)
+            if done is not None:
+                self._moved.add(*done)
 
     def _count(self, made: int) -> None:
         with self._lock:

@@ -6,8 +6,10 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TypeVar
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.errors import Unconfirmed, say
@@ -21,6 +23,8 @@ from tfrecord_io.storage.write.place import Place
 _OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
 _SYNC_STEP = 2 << 20  # bytes that are stored while more are written, so that the sync at the end has little to do
 _READABLE = Unconfirmed("the complete file can be read, but a loss of power may take it")
+
+T = TypeVar("T")
 
 
 def open_local(
@@ -199,6 +203,7 @@ def _missing_directories(directory: str) -> list[str]:
     return missing
 
 
+_MOST_REMOVALS = 8  # of a directory in which a writer begins
 _NAMED = "the complete file has its name"  # which does not say whether the rows are published
 
 
@@ -253,11 +258,15 @@ class LocalPlace(Place):
         return None
 
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
-        try:
-            return self._opened(name, staged, models)
-        except FileNotFoundError:  # a writer that failed removed the directory that it had made
+        return self._in_directory(partial(self._opened, name, staged, models))
+
+    def _in_directory(self, call: Callable[[], T]) -> T:
+        """Make a call again if writers that failed have removed the directory, which they had made."""
+        for _ in range(_MOST_REMOVALS):
+            with suppress(FileNotFoundError):
+                return call()
             self.create()
-            return self._opened(name, staged, models)
+        return call()
 
     def _opened(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
         path, model = self.directory + name, self.model(models)
@@ -269,11 +278,7 @@ class LocalPlace(Place):
         return open_local(path, exclusive=False, model=model, after=_NAMED)
 
     def move(self, staged: str, name: str, *, size: int | None = None, version: str | None = None) -> bool:
-        try:
-            self._rename(staged, name)
-        except FileNotFoundError:
-            if not os.path.exists(self.directory + name):
-                self._rename(staged, name)  # a writer that failed removed the folder that it had made
+        self._in_directory(partial(self._rename, staged, name))
         self._changed.add(os.path.dirname(self.directory + name))
         return True
 
@@ -282,7 +287,10 @@ class LocalPlace(Place):
             self.create(name)
         try:
             system.current.replace(f"{self.directory}{staged}", self.directory + name)
-        except OSError as error:  # names both
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and os.path.exists(self.directory + name):
+                return  # it was moved before
+            # The error of the system names both.
             raise OSError(error.errno, error.strerror, self.directory + name) from error
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
