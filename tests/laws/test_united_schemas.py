@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
+import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -296,6 +298,30 @@ def _append(write: Any, first: dict[str, Any], second: dict[str, Any], folder: P
     for options in (first, second):
         write(f"{folder}/ds/", mode="append", evolve=True, **options)
     return tfr.read_table(f"{folder}/ds")
+
+
+CELLS = [7, [1, 2], [1, None], [[1], []]]  # a value, a list, and what several features hold
+
+
+@pytest.mark.parametrize("options", [{}, {"float64": "raw"}], ids=["list", "raw"])
+@pytest.mark.parametrize(("of_integers", "of_floats"), [*itertools.product(CELLS, repeat=2)], ids=str)
+def test_the_type_that_the_error_advises_reads_both_files(
+    tmp_path: Path, of_integers: object, of_floats: object, options: dict[str, Any]
+) -> None:
+    integers = pa.array([of_integers])
+    floats = pa.array([of_floats]).cast(_type_of_floats(pa.array([of_floats]).type))
+    paths = [tmp_path / "1", tmp_path / "2"]
+    for path, array in zip(paths, (integers, floats), strict=True):
+        tfr.write_tfrecord({"x": array}, path, **options)
+    with pytest.raises(tfr.errors.SchemaError, match="its type is") as caught:
+        tfr.read_table(paths)
+    advised = re.search(r"schema_overrides=({.*?})", str(caught.value))
+    if advised:
+        assert tfr.read_table(tfr.dataset(paths, schema_overrides=ast.literal_eval(advised[1]))).num_rows == 2
+
+
+def _type_of_floats(type_: pa.DataType) -> pa.DataType:
+    return pa.list_(_type_of_floats(type_.value_type)) if pa.types.is_list(type_) else pa.float64()
 
 
 def test_the_error_for_one_type_in_two_forms_says_so(tmp_path: Path) -> None:

@@ -61,8 +61,9 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
     name = other.name
     types = [value_type(f.type) for f in (before, other)]
     advice = say("leave it out by {columns=}", columns=["*", f"!{name}"]) | "read the files separately"
-    if any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
-        wide = "list<float64>" if is_list_like(before.type) else "float64"
+    are_values = _encoding(before) is None and _encoding(other) is None
+    if are_values and any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
+        wide = "list<float64>" if is_list_like(before.type) or is_list_like(other.type) else "float64"
         advice = say("declare a type for both with {schema_overrides=}", schema_overrides={name: wide}) | advice
     where = printable(a.origin(name)), printable(b.origin(name))
     reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
