@@ -32,6 +32,13 @@ def test_the_warning_names_the_option(run, doubles: Path, tmp_path: Path) -> Non
     assert "--float64 raw keeps its bits" in shown.stderr
 
 
+def test_the_error_about_arrays_of_other_lengths_names_the_option(run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(3), y=np.arange(2))
+    shown = run("convert", tmp_path / "a.npz", tmp_path / "a.tfrecord")
+    assert shown.exit_code == 1
+    assert shown.stderr.rstrip().endswith("must have the same length; exclude it with --columns")
+
+
 def test_a_file_is_replaced_by_default_and_a_dataset_of_shards_is_not(run, doubles: Path, tmp_path: Path) -> None:
     for target, exit_code in (("d.tfrecord", 0), ("d@2", 3)):
         command = ["convert", "--columns", "n", doubles, tmp_path / target]
