@@ -222,6 +222,8 @@ def test_unknown_words_are_answered_with_the_valid_ones() -> None:
         scalar("int64", part="sequence")
     with pytest.raises(SchemaError, match=r"^empty='nul': expected None or 'null'$"):
         scalar("int64", empty="nul")
+    with pytest.raises(SchemaError, match=r"^'gzip' is not a tensor encoding; valid names: list, raw, "):
+        tensor("uint8", (3,), encoding="gzip")
 
 
 def test_one_default_applies_to_all_values() -> None:

@@ -271,13 +271,13 @@ class Field:
         if not TENSOR_ENCODINGS.has(self.encoding):
             names = TENSOR_ENCODINGS.names()
             reason = f"{self.encoding!r} is not a tensor encoding; valid names: {', '.join(names)}"
-            raise SchemaError(reason, feature=self.feature, expected=names, got=self.encoding)
+            raise SchemaError(reason, feature=self.feature or None, expected=names, got=self.encoding)
         if self.required and t.is_null(self.type):
-            raise SchemaError("a column of nulls cannot be required", feature=self.feature)
+            raise SchemaError("a column of nulls cannot be required", feature=self.feature or None)
         try:
             refuse_deep(self.feature, self.type)
         except UnsupportedType as error:
-            raise SchemaError(error.reason, feature=self.feature, advice=error.advice) from error
+            raise SchemaError(error.reason, feature=self.feature or None, advice=error.advice) from error
         self._set_part()
         if self.empty not in (None, NULL) or (self.empty and self.part == FEATURE_LIST):
             expected = f"None or {NULL!r}" if self.part == CONTEXT else "None for a feature list"
