@@ -174,7 +174,7 @@ def test_a_warning_that_is_an_error_is_one_line_and_publishes_nothing(tmp_path: 
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (1, "")
     assert re.fullmatch(
-        r"tfr: float64 values were rounded to float32 in 'x' \(1 values\); .*--float64.*\n", result.stderr
+        r"tfr: float64 values were rounded to float32 in 'x' \(1 value\); .*--float64.*\n", result.stderr
     )
     assert target.read_bytes() == before
 

@@ -20,7 +20,7 @@ from tfrecord_io.arrow.flatten import Rows
 from tfrecord_io.arrow.image_encoding import image_encodings, with_image_fields
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import TensorValues
-from tfrecord_io.display import and_more
+from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, say, warn
 from tfrecord_io.format.dtypes import element_of
@@ -86,7 +86,8 @@ class Rounding:
         """Issue the one PrecisionWarning of a write, if a value was rounded."""
         if not self.counts:
             return
-        named = [f"'{printable(name)}' ({count} values)" for name, count in self.counts.most_common(_NAMES_IN_WARNING)]
+        most = self.counts.most_common(_NAMES_IN_WARNING)
+        named = [f"'{printable(name)}' ({counted(count, 'value')})" for name, count in most]
         text = ", ".join(named) + and_more(len(self.counts) - len(named), "column")
         advice = say('{float64="raw"} keeps the bits') | say('{float64="round"} accepts the rounding silently')
         if self._halves:
