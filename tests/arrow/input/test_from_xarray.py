@@ -102,6 +102,8 @@ def test_variables_of_other_dimensions_are_refused_by_name(tmp_path: Path) -> No
 def test_data_arrays(tmp_path: Path) -> None:
     path, array = tmp_path / "a.tfrecord", DATA["t2m"]
     np.testing.assert_array_equal(read(array, path)["t2m"], array)
+    for coordinate in ("time", "station"):  # of which xarray makes no Dataset
+        np.testing.assert_array_equal(read(DATA[coordinate], path)[coordinate], DATA[coordinate])
     found = read({"label": [1, 2, 3], "x": array, "y": array.isel(lat=0, drop=True)}, path)
     assert list(found.variables) == ["time", "lat", "station", "label", "x", "y"]
     np.testing.assert_array_equal(found["y"], array[:, 0])
@@ -147,7 +149,9 @@ def test_several_datasets_and_levels_of_an_index(tmp_path: Path) -> None:
     parts = [DATA.isel(time=[0]), DATA.isel(time=[1, 2])]
     assert read(parts, path, record_dim="time").equals(read(DATA, path))
     frame = pd.DataFrame({"n": [1, 2]}, pd.MultiIndex.from_tuples([("a", 0), ("b", 1)], names=["k", "i"]))
-    assert list(tfr.read_table(write(frame.to_xarray().stack(row=("k", "i")), path)).column_names) == ["k", "i", "n"]
+    stacked = frame.to_xarray().stack(row=("k", "i"))
+    assert list(tfr.read_table(write(stacked, path)).column_names) == ["k", "i", "n"]
+    assert list(tfr.read_table(write(stacked["row"], path)).column_names) == ["k", "i"]
 
 
 def write(data: Any, path: Path) -> Path:

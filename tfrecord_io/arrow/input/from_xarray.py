@@ -117,7 +117,7 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
     if isinstance(data, xarray.DataArray):
         if data.name is None:
             raise TypeError(say("an xarray.DataArray without a name: pass {array.to_dataset(name='x')}"))
-        data = data.to_dataset()
+        data = {data.name: data}  # to_dataset() refuses an array that is a coordinate
     plain: dict[Any, Any] = {}
     if isinstance(data, xarray.Dataset):
         dataset, given = data, tuple(data.data_vars)
@@ -134,6 +134,7 @@ def labelled_rows(data: Any, record_dim: str | None) -> LabelledColumns | None:
         return None
     levels = [dim for dim in dataset.dims if dim in dataset.indexes and dataset.indexes[dim].nlevels > 1]
     dataset = dataset.reset_index(levels) if levels else dataset  # of which the levels are coordinates, too
+    given = tuple(name for name in given if name not in levels)
     names = dict.fromkeys([*(name for name in dataset.coords if name not in given), *given])
     return LabelledColumns(dataset, plain, names, record_dim)
 
