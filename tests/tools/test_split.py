@@ -130,6 +130,15 @@ def test_readers_of_the_directory_find_all_parts(tmp_path: Path) -> None:
     assert sorted(tfr.read_table(tmp_path / "b")["n"].to_pylist()) == [*range(len(values))]
 
 
+@pytest.mark.parametrize("values", [[None, *range(200)], [*range(200), None]])
+def test_a_missing_value_does_not_count_as_one_of_200(tmp_path: Path, values: list[int | None]) -> None:
+    tfr.write_tfrecord({"n": values}, tmp_path / "a")
+    assert len(tfr.split(tmp_path / "a", tmp_path / "b", by="n")) == 201
+    tfr.write_tfrecord({"n": [*values, 200]}, tmp_path / "a")
+    with pytest.raises(ValueError, match="more than 200 distinct values"):
+        tfr.split(tmp_path / "a", tmp_path / "c", by="n")
+
+
 def test_columns_that_cannot_split(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": list(range(300)), "f": [0.5] * 300, "s": ["a"] * 300}, tmp_path / "a")
     with pytest.raises(ValueError, match="more than 200 distinct values"):

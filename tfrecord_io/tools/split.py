@@ -239,7 +239,8 @@ def split(
     ------
     ValueError
         None or several of the ways to split are given, a column `by` has more than 200 distinct values, or a name in
-        `fractions` is empty, has a slash or backslash, or begins with ``.``.
+        `fractions` is empty or that of a shard, has a slash or backslash, or begins with ``.`` or ``_``; there are 1 to
+        200 of them.
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged; nothing is written.
     FeatureNotFoundError

@@ -137,17 +137,17 @@ def _each_key(
 
 
 def value_labels(copied: CopiedRecords, by: str) -> tuple[list[Any], Array]:
-    """The distinct values of a column, and for each record the number of its value.
+    """The distinct values of a column, None for missing ones, and for each record the number of its value.
 
     Raises
     ------
     ValueError
-        There are more than `MOST_PARTS`.
+        There are more than `MOST_PARTS` without None.
     """
     numbers: dict[Any, int] = {}
 
     def number(value: Any) -> int:
-        if len(numbers) == MOST_PARTS and value not in numbers:
+        if value is not None and value not in numbers and len(numbers) - (None in numbers) == MOST_PARTS:
             raise ValueError(say("{by=}: the column has more than {} distinct values", MOST_PARTS, by=by))
         return numbers.setdefault(value, len(numbers))
 
