@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from itertools import pairwise
 from types import SimpleNamespace
@@ -36,6 +37,12 @@ def ranges(value: object) -> list[tuple[str, int, int]]:
 )
 def test_meaning(text: str, expected: list[tuple[str, int, int]]) -> None:
     assert ranges(text) == expected
+
+
+@pytest.mark.parametrize("text", ["train[:104]", "train[-7shard:]", "test[5:3]", "none[:1]"])
+def test_an_error_states_the_slice_as_it_was_passed(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"split='{text}'")):
+        ranges(text)
 
 
 def test_a_read_instruction_of_tfds_is_read_by_its_attributes() -> None:

@@ -65,18 +65,18 @@ class SplitSlice:
             return round(bound * count / 100.0)
         if count < _REMAINDER_ROWS:
             reason = f"the rounding pct1_dropremainder needs at least {_REMAINDER_ROWS} rows"
-            raise ValueError(say("{split=}: {}, and the split has {}", reason, count, split=self))
+            raise ValueError(say("{split=}: {}, and the split has {}", reason, count, split=str(self)))
         return math.trunc(bound * (count // 100))
 
     def _ordered(self, begin: int | None, end: int | None, count: int, unit: str) -> tuple[int, int]:
         for bound in (begin, end):
             if bound is not None and abs(bound) > count:
                 text = "{split=}: {} is out of range, as '{}' has {} {}"
-                raise ValueError(say(text, f"{bound:,}", self.name, f"{count:,}", unit, split=self))
+                raise ValueError(say(text, f"{bound:,}", self.name, f"{count:,}", unit, split=str(self)))
         first = 0 if begin is None else begin + count if begin < 0 else begin
         last = count if end is None else end + count if end < 0 else end
         if first > last:
-            reason = say("{split=}: it ends before it begins", split=self)
+            reason = say("{split=}: it ends before it begins", split=str(self))
             raise ValueError(reason & f"'{self.name}' has {count:,} {unit}")
         return first, last
 

@@ -110,7 +110,9 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
                 source = source_of(fs, entry)
                 sources.append(source if rows == (0, length) else _piece(source, *rows, length))
     if not sources:
-        raise ValueError(say("{split=} has no rows: '{}' lists {}", printable(info.path), _listed(info), split=split))
+        raise ValueError(
+            say("{split=} has no rows: '{}' lists {}", printable(info.path), _listed(info), split=str(split))
+        )
     return sources
 
 
