@@ -138,6 +138,17 @@ def test_calls_have_their_own_keywords_and_few_of_reading() -> None:
         assert daily == [keyword for keyword in _DAILY if keyword in daily], name
 
 
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the documentation is not installed")
+def test_a_docstring_describes_the_parameters_of_its_function() -> None:
+    reference = runpy.run_path(str(REFERENCE))
+    for name, item in ((name, reference["item_of"](name)) for name in reference["FULL"]):
+        section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", inspect.getdoc(item) or "", re.M | re.S)
+        if inspect.isfunction(item) and section is not None:
+            heads = [line.split(" : ")[0] for line in section[1].splitlines() if re.match(r"[\w*]", line)]
+            described = [word.strip(" *") for word in ",".join(heads).split(",") if word.strip()]
+            assert sorted(described) == sorted(inspect.signature(item).parameters), name
+
+
 @pytest.mark.parametrize("call", [tfr.convert, tfr.iter_arrays])
 def test_the_help_of_a_call_can_be_read_at_once(call: Any) -> None:
     assert len(pydoc.render_doc(call).splitlines()) <= 100

@@ -430,8 +430,8 @@ def open_writer(
         exception ends it.
     schema, record_type, column_encoding, float64, nan_to_null, index, compression, shards, max_shard_bytes, write_index
         As in `write_tfrecord`.
-    mode, evolve, partition_by, embed_schema, threads, storage_options, filesystem
-        As in `write_tfrecord`; so is `progress`.
+    mode, evolve, partition_by, embed_schema, threads, storage_options, filesystem, progress
+        As in `write_tfrecord`.
 
     Returns
     -------

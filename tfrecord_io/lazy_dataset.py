@@ -689,7 +689,9 @@ def mix(
     SchemaError
         The datasets have different columns, or the source column; `balance` is not a column of classes.
     FeatureNotFoundError
-        `balance` is not a column, or a row has no value in it.
+        `balance` is not a column.
+    DecodeError
+        A row has no value in the column `balance`.
     TypeError, ValueError
         The value of a keyword is invalid.
     """

@@ -80,8 +80,8 @@ def register_duckdb(
         As in `read_tfrecord`; a `dataset` has more reading options.
     name : str, optional
         The name of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
-    storage_options : dict, optional
-        Options for fsspec, as in pandas.
+    storage_options : dict or filesystem, optional
+        Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.
 
     Raises
     ------

@@ -43,8 +43,8 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     ----------
     source : str, PathLike, Dataset, or list of those
         As in `read_tfrecord`; a `dataset` has more reading options.
-    storage_options : dict, optional
-        Options for fsspec, as in pandas.
+    storage_options : dict or filesystem, optional
+        Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.
 
     Returns
     -------

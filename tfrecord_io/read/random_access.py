@@ -699,7 +699,7 @@ def open_random(
     key : str, optional
         A column of text, bytes or integers by which `RandomAccess.lookup` finds records; it need not be one of
         `columns`. This call reads the keys from the column index of each file (``tfr index --columns``, `build_index`)
-        or, if there is none, from all records, and holds them in memory: about 17 bytes for each, besides its own
+        or, if there is none, from all records, and holds them in memory: about 18 bytes for each, besides its own
         bytes. A record whose key is null is not found.
     keep : "first", optional
         Find the first of several records with the same key. By default, a key that occurs more than once is an error.

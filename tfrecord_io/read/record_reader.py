@@ -38,8 +38,8 @@ class RecordReader(ConsumedOnce[bytes]):
         "stop" ends at the first damage with a StoppedEarlyWarning. "skip" continues after it: see ``report`` for what
         was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its
         ``region``, and returns True to continue after it, or False to raise it.
-    storage_options : dict, optional
-        Options for fsspec, as in pandas.
+    storage_options : dict or filesystem, optional
+        Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.
 
     Attributes
     ----------

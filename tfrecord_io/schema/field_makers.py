@@ -203,9 +203,10 @@ def tensor(
         An array of that shape; if all dimensions are known also one value for every element.
     required, feature, empty
         As in `scalar`.
-    encoding : {"wire", "raw", "list", "tensor_proto"}
+    encoding : {"wire", "raw", "list", "tensor_proto", "npy"}
         "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; "raw"
-        and "list" accept one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes.
+        and "list" accept one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes; "npy": what
+        ``numpy.save`` writes.
     """
     axes = as_shape(shape)
     value = _element(dtype)

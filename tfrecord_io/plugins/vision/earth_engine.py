@@ -148,7 +148,7 @@ def write_earth_engine(
         The TFRecord file: ``predictions.tfrecord.gz``. It is uploaded together with the mixer file.
     mixer : str, PathLike or dict
         The mixer file of the export that the predictions were made of, or its content.
-    compression, float64, mode, threads, storage_options, filesystem, progress
+    compression, float64, mode, threads, storage_options, progress
         As in `write_tfrecord`.
 
     Returns
