@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.column_features import ENCODING_KEY, PART_KEY
+from tfrecord_io.schema.embedded import field_bytes, pack
+from tfrecord_io.schema.field import SHAPE_KEY
 
 NUMBERS = [example(x=int64s(1)), example(x=int64s(2)), example(x=floats(0.5))]
 MIXED = [example(x=value) for value in (int64s(2), int64s(1), int64s(1), blobs(b"a"), blobs(b"b"))]
@@ -255,3 +260,97 @@ def test_a_scalar_type_for_a_feature_list_is_named(engine: str, tmp_path: Path) 
     ):
         tfr.read_table(tfr.dataset(path, schema_overrides={"x": tfr.scalar("int64")}))
     assert tfr.read_table(tfr.dataset(path, schema_overrides={"x": "list<int64>"}))["x"].to_pylist() == [None, [1]]
+
+
+# ---- columns that are stored as several features
+
+LISTS = [[1.0, None, 3.0], None, [], [None]]
+OTHER_LISTS = [pa.list_(pa.float64()), pa.large_list(pa.float32()), tfr.list_("float16"), "list<float>"]
+
+
+def lists_written(path: Path, lists: list[Any] = LISTS) -> Path:
+    tfr.write_tfrecord(pa.table({"x": pa.array(lists, pa.list_(pa.float32()))}), path)
+    return path
+
+
+@pytest.mark.parametrize("keyword", ["schema", "schema_overrides"])
+@pytest.mark.parametrize("type_", OTHER_LISTS)
+@pytest.mark.parametrize("name", ["x.tfrecord", "x@3"])
+def test_a_declared_type_of_lists_keeps_their_nulls(
+    engine: str, tmp_path: Path, name: str, type_: Any, keyword: str
+) -> None:
+    """They are in another feature, which a type does not name; the embedded schema does."""
+    dataset = tfr.dataset(lists_written(tmp_path / name), **{keyword: {"x": type_}})
+    assert tfr.read_table(dataset)["x"].to_pylist() == LISTS
+    assert [x for batch in tfr.open_reader(dataset, batch_size=1) for x in batch["x"].to_pylist()] == LISTS
+    assert tfr.read_table(dataset, columns=["x"], filters=pc.field("x").is_valid())["x"].to_pylist() == [
+        x for x in LISTS if x is not None
+    ]
+    with tfr.open_random(dataset) as records:
+        assert records.select(pc.field("x").is_valid()).to_table()["x"].null_count == 0
+        assert records.select(pc.scalar(True)).to_table()["x"].to_pylist() == LISTS
+
+
+def test_declared_lists_of_a_stream_that_cannot_seek_keep_their_nulls(tmp_path: Path) -> None:
+    content = lists_written(tmp_path / "x.tfrecord").read_bytes()
+    read_end, write_end = os.pipe()
+    os.write(write_end, content)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as file:
+        assert tfr.read_table(file, schema={"x": "list<float>"})["x"].to_pylist() == LISTS
+
+
+def test_nulls_of_declared_lists_in_a_later_file_are_read_or_an_error(engine: str, tmp_path: Path) -> None:
+    files = [lists_written(tmp_path / "a", [[1.0]]), lists_written(tmp_path / "b")]
+    assert tfr.read_table(files, schema={"x": "list<float>"})["x"].to_pylist() == [[1.0], *LISTS]
+    with tfr.open_reader(tfr.dataset(files, schema={"x": "list<float>"})) as reader:
+        with pytest.raises(SchemaError, match="encoding='nested'") as error:
+            list(reader)
+        assert (error.value.feature, error.value.path, error.value.record) == ("x", str(files[1]), 0)
+    declared = {"x": tfr.list_("float32", encoding="nested")}
+    with tfr.open_reader(tfr.dataset(files, schema=declared)) as reader:
+        assert [x for batch in reader for x in batch["x"].to_pylist()] == [[1.0], *LISTS]
+
+
+@pytest.mark.parametrize("keyword", ["schema", "schema_overrides"])
+@pytest.mark.parametrize("type_", ["float32", tfr.tensor("float32", (None,)), tfr.tensor("float32", ())])
+def test_a_declared_type_that_cannot_have_the_nulls_of_lists_is_refused(
+    tmp_path: Path, type_: Any, keyword: str
+) -> None:
+    dataset = tfr.dataset(lists_written(tmp_path / "x", [[None]]), **{keyword: {"x": type_}})
+    with pytest.raises(SchemaError, match=r"x.* positions of nulls.* declare list<item: float>"):
+        tfr.read_table(dataset)
+
+
+@pytest.mark.parametrize("metadata", [{SHAPE_KEY: b"["}, {ENCODING_KEY: b"nested", PART_KEY: b"?"}])
+def test_a_damaged_embedded_schema_is_no_matter_for_declared_lists(
+    tmp_path: Path, metadata: dict[bytes, bytes]
+) -> None:
+    content = pack(pa.schema([pa.field("x", pa.list_(pa.float32()), metadata=metadata)]))
+    path = written(tmp_path / "a", [field_bytes(content) + example(x=floats(0.5))])
+    assert tfr.read_table(path, schema={"x": "list<float>"})["x"].to_pylist() == [[0.5]]
+
+
+def test_features_of_lists_with_nulls_can_be_declared_as_columns_of_their_own(tmp_path: Path) -> None:
+    """As TensorFlow reads them."""
+    schema = {"x": "list<float>", "x/null_positions": "list<int64>"}
+    dataset = tfr.dataset(lists_written(tmp_path / "x"), schema=schema)
+    rows = tfr.read_table(dataset).to_pydict()
+    assert rows == {"x": [[1.0, 0.0, 3.0], None, [], [0.0]], "x/null_positions": [[1], None, None, [0]]}
+    assert tfr.read_table(dataset, columns=["x"])["x"].to_pylist() == rows["x"]
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "declared"),
+    [
+        ([[[1, None], None], None, []], pa.list_(pa.list_(pa.int64())), pa.list_(pa.list_(pa.int8()))),
+        ([{"a": None}, None, {"a": 1}], pa.struct({"a": pa.int64()}), pa.struct({"a": pa.int8()})),
+        ([[{"a": 1}, None], None], pa.list_(pa.struct({"a": pa.int64()})), pa.list_(pa.struct({"a": pa.int8()}))),
+    ],
+)
+def test_a_declared_type_of_nested_values_keeps_how_they_are_stored(
+    tmp_path: Path, values: list[Any], type_: pa.DataType, declared: pa.DataType
+) -> None:
+    tfr.write_tfrecord(pa.table({"x": pa.array(values, type_)}), tmp_path / "x")
+    table = tfr.read_table(tmp_path / "x", schema={"x": declared})
+    assert (table["x"].to_pylist(), table["x"].type) == (values, declared)

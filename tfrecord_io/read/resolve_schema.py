@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import cache, partial
@@ -51,7 +51,7 @@ from tfrecord_io.read.record_checks import (
 )
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.remedies import Caller, Keyword
-from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, is_overridden
+from tfrecord_io.schema.column_selection import Projection, apply_overrides, as_stored, is_glob, is_overridden
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
@@ -298,7 +298,8 @@ class _Planner:
         if not isinstance(revision, SchemaRevision):  # an error about a feature of a file that has none
             return self.plan(reader.restarted(), replace(assumptions, unites=True))
         revision.warn_if_late()
-        planned = self.plan(reader.restarted(), replace(assumptions, embedded=self._united(revision.embedded)))
+        embedded = revision.embedded if revision.declared else self._united(revision.embedded)
+        planned = self.plan(reader.restarted(), replace(assumptions, embedded=embedded))
         planned.scan.refuse_conflicts()
         return planned
 
@@ -309,6 +310,8 @@ class _Planner:
             return self._messages(reader, message)
         if options.record_type == "bytes":
             return self._payloads(reader)
+        if _declares(options):
+            return self._declared(reader, assumptions)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
         is_stated = uses_embedded and schemas_are_stated(self.sources)  # also columns that no file has yet
         if assumptions.embedded is None and is_stated:  # no file is opened for it
@@ -326,10 +329,6 @@ class _Planner:
                 embedded = self._united(embedded, begin=1)
             assumptions = replace(assumptions, embedded=embedded)
         record_type = assumptions.record_type
-        if not uses_embedded and not self._infers:
-            partitions, schema = self._partitions.declared(Schema.parse(options.schema), self.sources)
-            resolved = ResolvedSchema(self._overridden(schema), "schema=", record_type)
-            return self._planned(reader, resolved, partitions=partitions)
         embedded = assumptions.embedded or (schema_of_empty(self.sources) if uses_embedded else None)
         if embedded is not None and assumptions.unites:
             return self._with_foreign_features(reader, assumptions, embedded)
@@ -349,6 +348,34 @@ class _Planner:
             if not is_any_known and (options.offset or not reader.bytes):
                 error.advice = "no record was read, so no name is known" & say("pass {schema=}")
             raise
+
+    def _declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
+        """The plan for ``schema=``, whose columns are read as they are stored, where an embedded schema says how."""
+        partitions, schema = self._partitions.declared(Schema.parse(self.options.schema), self.sources)
+        schema = self._overridden(schema)
+        if assumptions.embedded is not None:
+            schema = as_stored(schema, Schema.parse(assumptions.embedded.schema), self._projection)
+        for verdict in self._stored_otherwise(reader, schema):
+            schema = as_stored(schema, Schema.parse(verdict.embedded.schema))
+        resolved = ResolvedSchema(schema, "schema=", assumptions.record_type)
+        return self._planned(reader, resolved, partitions=partitions)
+
+    def _stored_otherwise(self, reader: ChunkReader, declared: Schema) -> Iterator[SchemaRevision]:
+        """What manifests, or else the first record, say of declared columns that are stored as several features."""
+        if all(f.is_common for f in declared):  # which are only checked where the records are read
+            return
+        check = reader.check = EmbeddedSchemaCheck(False, None, declared, self._projection)
+        if not schemas_are_stated(self.sources):
+            if (revision := reader.peek()[1]) is not None:
+                yield revision
+            return
+        for content, path in dict(first_contents(self.sources, self.options)).items():
+            verdict = check.check(path, 0, 0, content)
+            if isinstance(verdict, SchemaError):
+                verdict.record = verdict.offset = None
+                raise verdict
+            if verdict is not None:
+                yield verdict
 
     def _payloads(self, reader: ChunkReader) -> Planned:
         """The plan to read records as bytes: nothing is parsed, and no schema is looked for."""

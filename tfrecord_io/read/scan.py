@@ -221,8 +221,11 @@ class Scan(Configured):
 
     @property
     def embedded_check(self) -> EmbeddedSchemaCheck:
-        """A check of embedded schemas against the governing one."""
-        return EmbeddedSchemaCheck(self.options.schema is None, self.resolved.embedded)
+        """A check of embedded schemas against the governing one; of how they say that declared columns are stored."""
+        resolved, options = self.resolved, self.options
+        if resolved.source == "schema=":
+            return EmbeddedSchemaCheck(False, None, resolved.schema, Projection(options.columns))
+        return EmbeddedSchemaCheck(options.schema is None, resolved.embedded)
 
     @property
     def gathers_categories(self) -> bool:

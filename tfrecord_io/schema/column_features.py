@@ -55,6 +55,7 @@ from tfrecord_io.value_class import value_class
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
 PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample that holds a list column
 FEATURE_LIST = "feature_list"
+NULL_POSITIONS = "/null_positions"  # ends the name of the feature of the positions of nulls
 LIST = "list"  # the values themselves
 RAW = "raw"  # the values' bytes, C order, little-endian, with companion features
 BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST where it has numbers
@@ -495,7 +496,7 @@ def _node(
 
 
 def _nulls(stem: str) -> Stored:
-    return Stored(f"{stem}/null_positions", pa.list_(pa.int64()))
+    return Stored(f"{stem}{NULL_POSITIONS}", pa.list_(pa.int64()))
 
 
 def column_leaves(field: pa.Field, *, in_steps: bool = False) -> list[Leaf]:

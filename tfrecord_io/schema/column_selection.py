@@ -1,21 +1,23 @@
-"""Selection of columns by name, glob and ``!name``, where a literal name wins over a pattern; and type overrides."""
+"""Selection of columns by name, glob and ``!name``, where a literal name wins over a pattern; and declared types."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from tfrecord_io.display import name_advice
-from tfrecord_io.errors import FeatureNotFoundError, say
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.column_features import LIST, NULL_POSITIONS, column_leaves
+from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import is_composed
+from tfrecord_io.schema.tensor_types import NESTED, is_composed
+from tfrecord_io.schema.types import UnsupportedType
 
 _GLOB = frozenset("*?[")
 
@@ -141,7 +143,7 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
     for key in overrides:
         if not _matches_any(key, schema.names):
             raise _no_match("schema_overrides", key, "column", schema.names, feature=key)
-    return Schema((_overridden(f, overrides) for f in schema), schema.metadata)
+    return as_stored(Schema((_overridden(f, overrides) for f in schema), schema.metadata), schema)
 
 
 def _overridden(f: Field, overrides: Mapping[str, Any]) -> Field:
@@ -152,6 +154,52 @@ def _overridden(f: Field, overrides: Mapping[str, Any]) -> Field:
     if key is None:
         return f
     field = as_field(f.column, overrides[key])
-    if is_composed(f.encoding) and field == as_field(f.column, f.type):
-        return f  # the same type, which does not say that the column has several features
     return field if field.feature != f.column else replace(field, feature=f.feature)
+
+
+def as_stored(declared: Schema, stored: Schema, selects: Callable[[str], bool] = lambda _: True) -> Schema:
+    """The declared schema, with the selected columns read from as many features as they are stored as.
+
+    A type does not say that a column of `stored`, an embedded schema, has several features; that of lists with nulls
+    is also that of a plain list. A column whose features are declared as columns of their own is read from one.
+    SchemaError if a column would be read without the positions of its nulls.
+    """
+    forms = {f.feature: f for f in stored.fields if is_composed(f.encoding)} if stored.plain is None else {}
+    if not forms:
+        return declared
+    claimed = {f.feature for f in declared.fields}
+    found = [
+        _as_stored(f, forms[f.feature], claimed) if f.feature in forms and selects(f.column) else f
+        for f in declared.fields
+    ]
+    return Schema(found, declared.metadata)
+
+
+def _as_stored(f: Field, stored: Field, claimed: set[str]) -> Field:
+    features = _features(stored)
+    if is_composed(f.encoding) or COMPOSITE_KEY in f.metadata or features & (claimed - {f.feature}):
+        return f
+    is_plain = f.encoding == LIST and f.part == default_part(f.type, LIST)
+    if is_plain and f.type == stored.type:  # but for the encodings of its parts
+        return replace(f, type=stored.type, encoding=stored.encoding, part=CONTEXT)
+    if stored.encoding != NESTED:
+        return f
+    nested = replace(f, encoding=NESTED, part=CONTEXT) if is_plain else f
+    own = _features(nested)
+    if not own <= features:
+        nested, own = f, _features(f)
+    unread = (name for name in sorted(features - own) if name.endswith(NULL_POSITIONS))
+    lost = next((name for name in unread if name.removesuffix(NULL_POSITIONS) in own), None)
+    if lost is None:
+        return nested
+    reason = f"it is stored as {stored.type_name} with positions of nulls, which {f.type_name} cannot have"
+    advice = say("declare {}", stored.type_name) | f"declare the feature '{lost}' as a column, too"
+    raise SchemaError(reason, feature=f.feature, expected=f.type_name, got=stored.type_name, advice=advice)
+
+
+def _features(f: Field) -> set[str]:
+    """The names of the features that a column is read from; none if it is in no Example."""
+    try:
+        return {leaf.feature for leaf in column_leaves(replace(f, column=f.feature).to_arrow())}
+    except UnsupportedType:
+        return set()

@@ -291,7 +291,7 @@ class Field:
 
     def _set_part(self) -> None:
         if self.part is None:
-            object.__setattr__(self, "part", _default_part(self.type, self.encoding))
+            object.__setattr__(self, "part", default_part(self.type, self.encoding))
         if self.part not in PARTS:
             reason: str = say("unknown {part=}", part=self.part) & f"valid names: {', '.join(map(repr, PARTS))}"
             raise SchemaError(reason, feature=self.feature or None, expected=PARTS, got=self.part)
@@ -446,7 +446,7 @@ class Field:
             return pa.field(self.column, self.type, nullable=not self.required, metadata=metadata or None)
         if self.encoding != LIST:
             metadata[ENCODING_KEY] = self.encoding.encode()
-        if self.part != _default_part(self.type, self.encoding):
+        if self.part != default_part(self.type, self.encoding):
             metadata[PART_KEY] = self.part.encode()
         if self.shape != shape_of(self.value, self.metadata):
             metadata[SHAPE_KEY] = json_text(self.shape).encode()
@@ -462,7 +462,7 @@ class Field:
         return None if self.shape is None else size_of(self.shape)
 
 
-def _default_part(type_: pa.DataType, encoding: str) -> str:
+def default_part(type_: pa.DataType, encoding: str) -> str:
     if is_composed(encoding) or not is_list_like(type_):
         return CONTEXT
     return FEATURE_LIST if is_list_like(type_.value_type) or is_any_tensor(type_.value_type) else CONTEXT

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeGuard
 
@@ -23,6 +23,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.options import ReadOptions, leaves_out
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
+from tfrecord_io.schema.column_selection import as_stored
 from tfrecord_io.schema.embedded import (
     Embedded,
     EmbeddedSchema,
@@ -32,6 +33,8 @@ from tfrecord_io.schema.embedded import (
     unpack,
 )
 from tfrecord_io.schema.pandas_metadata import stored_index
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_types import is_composed
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.value_class import value_class
@@ -47,16 +50,18 @@ class SchemaRevision:
     path: str
     record: int
     offset: int
+    declared: bool = False  # whether it only has the columns of a declared schema that are stored as several features
 
     def late_error(self) -> SchemaError:
         """The error if rows were already delivered under the plan."""
-        return SchemaError(
-            "its embedded schema has more columns or other types than the schema that was fixed when reading began",
-            path=self.path,
-            record=self.record,
-            offset=self.offset,
-            advice=say("pass {schema=} with all columns") | "read everything at once with read_table",
-        )
+        at_once = "read everything at once with read_table"
+        error = partial(SchemaError, path=self.path, record=self.record, offset=self.offset)
+        if self.declared:
+            reason = "its embedded schema says that the column is stored as several features, unlike in files before"
+            advice = say("declare it with {encoding=}", encoding="nested") | at_once
+            return error(reason, feature=self.embedded.schema.names[-1], advice=advice)
+        reason = "its embedded schema has more columns or other types than the schema that was fixed when reading began"
+        return error(reason, advice=say("pass {schema=} with all columns") | at_once)
 
     def warn_if_late(self) -> None:
         """Warn if the embedded schema is used although the file's first record does not carry it."""
@@ -69,10 +74,13 @@ class SchemaRevision:
 class EmbeddedSchemaCheck:
     """Checks the embedded schemas that decoders find; shared by threads."""
 
-    obey: bool  # False: a schema was declared or inference requested; embedded schemas are ignored
+    obey: bool  # False: a schema was declared or inference requested; types and columns are not those that are embedded
     governing: EmbeddedSchema | None = None  # the one that the plan was made from
+    declared: Schema | None = None  # some of whose columns may be stored as several features
+    selects: Callable[[str], bool] = lambda _: True  # which of them are read
     _accepted: dict[bytes, pa.Schema] = field(default_factory=dict)  # by content
     _unreadable: set[bytes] = field(default_factory=set)
+    _as_declared: set[bytes] = field(default_factory=set)  # which say of no declared column that it is stored otherwise
     _by_path: dict[str, pa.Schema] = field(default_factory=dict)  # what each file's record 0 carries
     _paths: set[str] = field(default_factory=set)  # of the files that carry a readable schema
     _index_differs: bool = False
@@ -89,7 +97,7 @@ class EmbeddedSchemaCheck:
         if it has more columns than the governing one.
         """
         if not self.obey:
-            return None
+            return self._stored_otherwise(path, record, offset, content)
         with self._lock:
             schema = self._accepted.get(content)
             if schema is None or (record > 0 and self._by_path.get(path, schema) is not schema):
@@ -139,6 +147,30 @@ class EmbeddedSchemaCheck:
             origin = printable(self.governing.origin(error.feature or ""))
             reason = f"this file has no embedded schema, so that of {origin} applies"
             error.advice = reason if error.advice is None else say("{}: {}", reason, error.advice)
+
+    def _stored_otherwise(
+        self, path: str, record: int, offset: int, content: bytes
+    ) -> SchemaError | SchemaRevision | None:
+        """Check how declared columns are stored; a revision has only those that are stored as several features."""
+        with self._lock:
+            if self.declared is None or content in self._as_declared:
+                return None
+            try:
+                stored = Schema.parse(unpack(content).schema)
+            except (EmbeddedSchemaUnreadable, SchemaError):  # what is declared is read without it
+                stored = Schema()
+            try:
+                found = as_stored(self.declared, stored, self.selects)
+            except SchemaError as error:
+                error.path, error.record, error.offset = path, record, offset
+                return error
+            if found == self.declared:
+                self._as_declared.add(content)
+                return None
+        known = set(self.declared)
+        composed = sorted((f for f in found if is_composed(f.encoding)), key=lambda f: f not in known)
+        schema = pa.schema([replace(f, column=f.feature).to_arrow() for f in composed])
+        return SchemaRevision(EmbeddedSchema(schema, {}, path), path, record, offset, declared=True)
 
     def _unpack(self, path: str, record: int, content: bytes) -> Embedded | None:
         try:
