@@ -209,11 +209,10 @@ def test_epochs_none_continues_without_end(tmp_path: Path) -> None:
         assert next(again)["x"].tolist() == following
 
 
-@pytest.mark.parametrize("keywords", [{}, {"drop_last": True, "batch_size": 5}])
-def test_epochs_without_a_batch_do_not_go_on_forever(tmp_path: Path, keywords: dict[str, Any]) -> None:
-    path = written(tmp_path / "a.tfrecord", [example(x=int64s(1))] if keywords else [])
-    assert values(path, **{"batch_size": 1, "epochs": None, **keywords}) == []
-    assert values(path, **{"batch_size": 1, "epochs": None, "shuffle_buffer": 3, **keywords}) == []
+def test_epochs_without_records_do_not_go_on_forever(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [])
+    assert values(path, batch_size=1, epochs=None) == []
+    assert values(path, batch_size=1, epochs=None, shuffle_buffer=3) == []
 
 
 def test_a_seed_is_drawn_and_shown(tmp_path: Path) -> None:
@@ -515,6 +514,32 @@ def test_no_records_give_no_batches(tmp_path: Path) -> None:
     written(path, [b"", b""])
     with pytest.raises(ValueError, match="no column to read"):
         tfr.iter_arrays(path, batch_size=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"worker": (3, 4)}, "worker 3 of 4 has no record.*worker="),
+        ({"worker": (1, 2), "drop_last": True}, "of the 1 record of worker 1 of 2; pass drop_last=False.*batch_size="),
+        ({"pack": {"x": 16}, "drop_last": True, "shuffle_buffer": 9}, "no whole batch can be made of the 3 records"),
+    ],
+)
+def test_endless_epochs_without_a_batch_are_an_error(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    """They ended as if they had been delivered."""
+    tfr.write_tfrecord({"x": [[1, 1], [2], [3]]}, tmp_path / "a")
+    assert not list(tfr.iter_arrays(tmp_path / "a", batch_size=2, **options))
+    with pytest.raises(ValueError, match=f"epochs=None: .*{message}"):
+        next(tfr.iter_arrays(tmp_path / "a", batch_size=2, epochs=None, **options))
+
+
+def test_endless_epochs_go_on_where_only_the_first_has_no_batch(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [[1] * 3, [2] * 3, [3] * 5, [4] * 5]}, tmp_path / "a")
+    options: dict[str, Any] = {"batch_size": 3, "pack": {"x": 8}, "drop_last": True, "shuffle_buffer": 9, "seed": 4}
+    assert not list(tfr.iter_arrays(tmp_path / "a", **options))
+    expected = list(tfr.iter_arrays(tmp_path / "a", **options, epochs=9))
+    found = tfr.iter_arrays(tmp_path / "a", **options, epochs=None)
+    assert len(expected) > 1
+    assert [next(found)["x"].tolist() for _ in expected] == [batch["x"].tolist() for batch in expected]
 
 
 def threads_now() -> set[str]:

@@ -19,8 +19,10 @@ from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.representation import BatchForm, ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.arrow.output.to_numpy import leaf_arrays, leaf_fields, list_lengths
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.numpy_output import first_fit
+from tfrecord_io.errors import say
 from tfrecord_io.options import MIB, leaves_out
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.recovery import fitting_parts
@@ -143,6 +145,7 @@ def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
 _REFILL, _MOST_REFILL, _REFILL_BYTES = 4, 4, 16 * MIB
 _IMAGES = 64  # rows decoded at a time
 _READY = 2  # batches of rows that are read ahead
+_WITHOUT_BATCHES = 10  # epochs from the first one on, after which none is expected
 _PIECE_BYTES = 8 * MIB  # copied at a time: less than caches hold, in memory that is used again
 
 
@@ -263,12 +266,17 @@ class Batching:
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
 
     def chunks(self, position: IteratorPosition) -> Generator[ArrayChunk]:
-        """All chunks from a position on."""
+        """All chunks from a position on.
+
+        ValueError if the epochs never end, and records of this worker are in no batch.
+        """
+        has_had = position.epoch > 0 or position.delivered > 0  # batches, in this epoch or one before it
         while self._options.epochs is None or position.epoch < self._options.epochs:
-            count = 0
+            count = drawn_rows = 0
             self.reader = rows = self.epochs.open(position)
             with closing(rows), closing(self._drawn(rows, position)) as parts:
                 for drawn in parts:
+                    drawn_rows += len(drawn)
                     for chunk in self._represented(rows, drawn):
                         count += chunk.rows if chunk.kept is None else len(chunk.kept)
                         yield chunk
@@ -276,15 +284,34 @@ class Batching:
                             return
             for report in rows.reports():
                 report.skipped.warn(self.epochs.damage.append)
-            if rows.failed or not (count or position.delivered or self._may_follow(rows, position.epoch)):
+            if rows.failed:
+                return
+            has_had = has_had or count > 0
+            if not (count or position.delivered or self._may_follow(rows, position.epoch, has_had)):
+                if self._options.epochs is None and not drawn_rows:  # else rows were left out, of which it warns
+                    self._refuse_endless(rows)
                 return
             position = IteratorPosition(position.epoch + 1, 0, 0)
 
-    def _may_follow(self, rows: EpochReader, epoch: int) -> bool:
+    def _may_follow(self, rows: EpochReader, epoch: int, has_had: bool) -> bool:
         """Whether epochs after one without batches may have some: in another order of the files."""
-        is_bounded = self._options.epochs is not None or epoch > 0  # before it, an epoch had batches
+        is_bounded = self._options.epochs is not None or has_had or epoch + 1 < _WITHOUT_BATCHES
         makes_others = self.epochs.varies or (self._options.arranges and rows.count > 0)
         return makes_others and self._buffer_size > 0 and is_bounded
+
+    def _refuse_endless(self, rows: EpochReader) -> None:
+        """Raise ValueError if this worker waits for batches that no epoch has; not where there is no record at all."""
+        worker, workers = self._options.worker or (0, 1)
+        whose = f" of worker {worker} of {workers}" if workers > 1 else ""
+        if rows.count:
+            reason = f"no whole batch can be made of the {counted(rows.count, 'record')}{whose}"
+            advice = say("pass {drop_last=False}") | say("a smaller {batch_size=}")
+        elif workers > 1:
+            reason = f"worker {worker} of {workers} has no record, and would never have a batch"
+            advice = say("pass a {worker=} of fewer parts")
+        else:
+            return
+        raise ValueError(say("{epochs=}: {}", reason, epochs=None) & advice)
 
     def _drawn(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
