@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types as t
 
 KEY = b"attributes"
 DIMENSIONS = b"dimensions"
+TYPE = "tfrecord_io.type"  # attribute of times that NumPy has as another type: the name of theirs
 RECORD = "record"  # the dimension of the rows, in what is made of columns
 
 
@@ -62,6 +64,11 @@ def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], size
         ]
     sizes.update(zip(names, shape, strict=True))
     return names
+
+
+def is_other_time(type_: pa.DataType) -> bool:
+    """Whether NumPy has values of this type as those of another one: without a zone, or as durations."""
+    return bool(t.is_time(type_) or (t.is_timestamp(type_) and type_.tz is not None))
 
 
 def _with_json(field: pa.Field, key: bytes, value: Any) -> pa.Field:

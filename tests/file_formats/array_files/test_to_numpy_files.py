@@ -6,12 +6,14 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import tfrecord_io as tfr
+from tfrecord_io.errors import DecodeError, SchemaWarning
 
 dtypes = st.one_of(
     nps.boolean_dtypes(),
@@ -207,3 +209,50 @@ def test_arrays_stay_inside_an_archive(tmp_path: Path, name: str) -> None:
     assert caught.value.feature == name
     assert not (tmp_path / "x.npz").exists()
     assert tfr.formats.write_npz(tmp_path / "x.tfrecord", tmp_path / "x.npz", columns=["y"]).columns == ("y",)
+
+
+DAY = [0, 86_399_000]
+OTHER_TIMES = [
+    *(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in ("UTC", "Europe/Berlin", "+02:30")),
+    *(pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
+]
+
+
+@pytest.mark.parametrize("suffix", ["h5", "zarr", "nc"])
+def test_zones_and_times_of_day_come_back_of_formats_with_attributes(tmp_path: Path, suffix: str) -> None:
+    table = pa.table({str(type_): pa.array(DAY, pa.int64()).cast(_storage(type_)).cast(type_) for type_ in OTHER_TIMES})
+    table = table.rename_columns([f"x{at}" for at in range(len(OTHER_TIMES))])
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / f"b.{suffix}")
+    tfr.convert(tmp_path / f"b.{suffix}", tmp_path / "c.tfrecord")
+    found = tfr.read_table(tmp_path / "c.tfrecord")
+    assert found.select(table.column_names).cast(table.schema).equals(table)
+    assert [found[name].type for name in table.column_names] == OTHER_TIMES
+
+
+def _storage(type_: pa.DataType) -> pa.DataType:
+    return pa.int32() if pa.types.is_time32(type_) else pa.int64()
+
+
+@pytest.mark.parametrize("target", ["b.npy", "b.npz", "b.h5", "b.zarr", "b.nc"])
+def test_times_that_come_back_as_others_are_a_warning(tmp_path: Path, target: str) -> None:
+    """In lists also where formats have attributes."""
+    day = pa.FixedSizeListArray.from_arrays(pa.array(DAY, pa.time64("us")), 1)
+    tfr.write_tfrecord({"x": day}, tmp_path / "a.tfrecord")
+    with pytest.warns(SchemaWarning, match=r"column 'x': NumPy has no time64\[us\].* durations"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / target)
+    zoned = pa.FixedSizeListArray.from_arrays(pa.array(DAY, pa.timestamp("s", "UTC")), 1)
+    tfr.write_tfrecord({"x": zoned}, tmp_path / "a.tfrecord", mode="overwrite")
+    with pytest.warns(SchemaWarning, match=r"column 'x': NumPy has no timestamp\[s, tz=UTC\].* without a zone"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / f"2{target}")
+
+
+@pytest.mark.parametrize("stated", ["int8", "list<time64[us]>", "timestamp[us]", "time64[us]", "?", ""])
+def test_a_stated_type_that_its_times_do_not_have_is_an_error(tmp_path: Path, stated: str) -> None:
+    zarr = pytest.importorskip("zarr")
+    tfr.write_tfrecord({"x": pa.array([1], pa.timestamp("us", "UTC"))}, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b.zarr")
+    zarr.open_group(tmp_path / "b.zarr", use_consolidated=False)["x"].attrs["tfrecord_io.type"] = stated
+    zarr.consolidate_metadata(tmp_path / "b.zarr")
+    with pytest.raises(DecodeError, match="x"):
+        tfr.convert(tmp_path / "b.zarr", tmp_path / "c.tfrecord")

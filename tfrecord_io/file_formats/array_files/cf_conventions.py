@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.input.from_xarray import record_dimension
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, SchemaError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, Project, needed_arrays, stream_of
 from tfrecord_io.file_formats.array_files.stored_arrays import (
     EXCLUDE,
@@ -26,6 +27,8 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
     library_errors,
     text_column,
 )
+from tfrecord_io.schema.array_attributes import TYPE, is_other_time
+from tfrecord_io.schema.type_names import as_arrow_type
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 FILLS = ("_FillValue", "missing_value")
@@ -78,11 +81,37 @@ def stream_of_group(
         labels = {**labels, **{name: replace(labels[name], dims=(labels[name].dims or ())[:-1]) for name in texts}}
     arrays = placed({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
     for name, array in arrays.items():
+        stated = labels[name].attributes.pop(TYPE, None)
         if decode_cf:
-            arrays[name] = decoded(name, array, labels)
+            array = decoded(name, array, labels)
         else:
             array.attributes = labels[name].attributes
+        arrays[name] = array if stated is None else _typed(array, str(stated))
     return stream_of(arrays, files, 1, advice=EXCLUDE)
+
+
+def _typed(array: StoredArray, stated: str) -> StoredArray:
+    """An array of times with the type that it was written of, if these are decoded."""
+    empty = array.empty()
+    if not isinstance(empty, np.ndarray) or empty.dtype.kind not in "mM" or empty.ndim > 1:
+        return array
+    try:
+        type_ = as_arrow_type(stated)
+    except (SchemaError, TypeError):
+        type_ = pa.null()
+    is_time = pa.types.is_time(type_)
+    if not is_other_time(type_) or is_time != (empty.dtype.kind == "m"):
+        reason = f"its attribute '{TYPE}' is '{printable(stated)}', and its values are {empty.dtype}"
+        raise DecodeError(reason, path=array.path, expected="times of day, or with a zone", got=stated)
+    steps = [pa.timestamp(type_.unit)] if not is_time else [pa.duration(type_.unit), pa.int64()]
+    if is_time and type_.bit_width == 32:
+        steps.append(pa.int32())
+
+    def convert(values: Array) -> pa.Array:
+        with library_errors(array.path):
+            return reduce(pa.Array.cast, [*steps, type_], pa.array(array.convert(values)))
+
+    return replace(array, convert=convert)
 
 
 def plain_attribute(value: Any) -> Any:

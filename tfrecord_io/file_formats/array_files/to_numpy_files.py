@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -16,7 +16,7 @@ from tfrecord_io.arrow.buffers import empty_batch, numpy_dtype
 from tfrecord_io.arrow.output.to_numpy import Ragged, Rows, is_plain, leaf_arrays, leaf_fields, missing_step, to_rows
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, say
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, say, warn
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.format.dtypes import header, is_text_dtype
 from tfrecord_io.options import StorageOptions, unwrapped
@@ -27,8 +27,15 @@ from tfrecord_io.read.open_scan import open_scan, scan_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.remedies import Call
-from tfrecord_io.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
-from tfrecord_io.schema.types import is_bytes
+from tfrecord_io.schema.array_attributes import (
+    RECORD,
+    TYPE,
+    attributes_of,
+    dimension_names,
+    dimensions_of,
+    is_other_time,
+)
+from tfrecord_io.schema.types import is_bytes, types_within
 from tfrecord_io.storage.paths.safe_names import leads_out
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
@@ -103,6 +110,7 @@ def to_npy(
         advice = "the files have no column: they hold no records and no schema"
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     columns = tuple(names) if column is None else (column,)
+    _warn_of_times(field for field in leaf_fields(scan.schema) if field.name in columns)
     sink = FrameSink(target, storage, mode=mode)
     try:
 
@@ -165,9 +173,11 @@ def to_npz(
 ) -> WriteReport:
     """`write_npz` with all keywords of reading."""
     scan, storage = _scan(source, keywords)
-    names = [field.name for field in leaf_fields(scan.schema)]
+    fields = leaf_fields(scan.schema)
+    names = [field.name for field in fields]
     for name in names:
         _check_member(name)
+    _warn_of_times(fields)
     rows = 0
     with _meter(scan, 2 * len(names)) as meter, open_output(target, storage, mode=mode) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
@@ -176,6 +186,15 @@ def to_npz(
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     rows = _write_array(member.write, scan, name, meter)
         return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
+
+
+def _warn_of_times(fields: Iterable[pa.Field]) -> None:
+    """Warn of columns whose times become others that are read back as such."""
+    for field in fields:
+        if (found := next(filter(is_other_time, types_within(field.type)), None)) is not None:
+            become = "durations" if pa.types.is_time(found) else "times in UTC without a zone"
+            text = f"column '{printable(field.name)}': NumPy has no {found}, so that these values become {become}"
+            warn(text, SchemaWarning)
 
 
 def _check_member(name: str) -> None:
@@ -354,7 +373,9 @@ class Export:
         self._scan, self.storage = _scan(source, keywords)
         fields = leaf_fields(self._scan.schema)
         self.names = tuple(field.name for field in fields)
-        self.attributes = {field.name: attributes_of(field) for field in fields}
+        types = {field.name: {TYPE: str(field.type)} for field in fields if is_other_time(field.type)}
+        self.attributes = {field.name: attributes_of(field) | types.get(field.name, {}) for field in fields}
+        _warn_of_times(field for field in fields if field.name not in types)
         self._stated = {field.name: dimensions_of(field) for field in fields}
         self._sizes: dict[str, int] = {}
         outer = {name.rpartition("/")[0] for name in self.names}
