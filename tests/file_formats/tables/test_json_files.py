@@ -306,6 +306,20 @@ def test_milliseconds_are_read_as_they_are_written(tmp_path: Path, column: pa.Ar
     assert tfr.read_table(tmp_path / "b.tfrecord").equals(table)
 
 
+@given(st.integers(-62 * 10**9, 250 * 10**9), st.sampled_from(["Europe/Amsterdam", "Asia/Kolkata", "+05:30", "UTC"]))
+def test_times_of_each_offset_are_read_as_they_are_written(
+    tmp_path_factory: pytest.TempPathFactory, seconds: int, zone: str
+) -> None:
+    """Before zones, offsets had seconds, which ISO 8601 does not."""
+    folder = tmp_path_factory.mktemp("json")
+    type_ = pa.timestamp("s", zone)
+    table = pa.table({"x": pa.array([seconds], type_), "list": pa.array([[seconds]], pa.list_(type_))})
+    tfr.write_tfrecord(table, folder / "a.tfrecord")
+    tfr.convert(folder / "a.tfrecord", folder / "a.jsonl")
+    tfr.convert(folder / "a.jsonl", folder / "b.tfrecord", schema=table.schema)
+    assert tfr.read_table(folder / "b.tfrecord").equals(table)
+
+
 @pytest.mark.parametrize(
     ("type_", "text", "reason"),
     [

@@ -8,6 +8,7 @@ time zone may be unknown to it. What pyarrow cannot convert for one of these rea
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import math
 from collections.abc import Callable
@@ -135,7 +136,7 @@ def _items(values: pa.Array) -> Any:
 
 
 def json_value(value: Any) -> Any:
-    """Convert a value to what JSON supports: bytes to base64, NaN and infinities to text.
+    """Convert a value to what JSON supports: bytes to base64, NaN and infinities to text, times to ISO 8601.
 
     >>> json_value([b"\\xff", float("nan"), 1])
     [{'base64': '/w=='}, 'NaN', 1]
@@ -152,6 +153,9 @@ def json_value(value: Any) -> Any:
         return {str(k): json_value(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [json_value(v) for v in value]
+    offset = value.utcoffset() if isinstance(value, dt.datetime) else None
+    if offset is not None and offset.seconds % 60:  # of local mean time, before zones; ISO 8601 has whole minutes
+        value = value.astimezone(dt.UTC)
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
