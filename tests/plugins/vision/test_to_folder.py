@@ -128,6 +128,14 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, names: list[str]) -> 
     assert os.listdir(tmp_path) == ["a.tfrecord"]
 
 
+def test_the_name_of_a_row_without_an_image_is_in_the_table(tmp_path: Path) -> None:
+    data = {"image/encoded": [b"\xff\xd8\xff", None, None], "image/filename": ["a.jpg", "b.jpg", None], "n": [1, 2, 3]}
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    tfr.formats.write_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
+    assert (tmp_path / "out" / "metadata.csv").read_text() == '"image/filename","n"\n"a.jpg",1\n"b.jpg",2\n,3\n'
+    assert sorted(os.listdir(tmp_path / "out")) == ["a.jpg", "metadata.csv"]
+
+
 def test_the_folder_must_be_new_or_empty(tmp_path: Path) -> None:
     tfr.write_tfrecord({"image": [b"\xff\xd8\xff", None]}, tmp_path / "a.tfrecord")
     (tmp_path / "out").mkdir()

@@ -322,7 +322,7 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
 def _write_files(
     batch: pa.RecordBatch, layout: _Layout, folder: NewFolder, reader: Reader, threads: int
 ) -> list[str | None]:
-    """Write the files of a batch; returns the names of all rows, None where a row has no file."""
+    """Write the files of a batch; returns the names of all rows, of one without a file only if it states one."""
     images = batch.column(layout.image)
     given = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
     names: list[str | None] = []
@@ -331,7 +331,7 @@ def _write_files(
         for row, (scalar, name) in enumerate(zip(images, given, strict=True)):
             content = scalar.as_buffer()
             if content is None:
-                names.append(None)
+                names.append(name)
                 continue
             at = layout.rows + row
             if name is None:
