@@ -287,6 +287,26 @@ def test_values_of_coco_that_some_objects_lack(tmp_path: Path) -> None:
     assert [(each["id"], each.get("score")) for each in found] == [(1, None), (7, 0.5)]
 
 
+@pytest.mark.parametrize(("box", "side"), [((0.5, 0.25, 0.25, 0.5), "xmax"), ((0.25, 0.5, 0.5, 0.25), "ymax")])
+def test_coco_refuses_boxes_that_end_before_they_begin(tmp_path: Path, box: tuple[float, ...], side: str) -> None:
+    """They got a negative area."""
+    path = write(tmp_path, image("a.jpg"), image("b.jpg", (0.0, 0.0, 0.5, 0.5), box))
+    with pytest.raises(
+        tfr.errors.EncodeError, match=r"object 1 of image 'b\.jpg' ends before it begins.* pixels"
+    ) as caught:
+        tfr.convert(path, tmp_path / "out", target_format="coco")
+    assert (caught.value.record, caught.value.feature) == (1, f"{OBJECT}bbox/{side}")
+
+
+def test_an_object_of_coco_without_a_mask_has_none_again(tmp_path: Path) -> None:
+    box = (0.1, 0.1, 0.75, 0.9)
+    masks = [png(np.zeros((HEIGHT, WIDTH), "uint8")), png(draw([[0, 0, 10, 0, 10, 20]], HEIGHT, WIDTH))]
+    path = write(tmp_path, image("a.jpg", box, box, **{f"{OBJECT}mask": masks}))
+    tfr.convert(path, tmp_path / "out", target_format="coco")
+    found = json.loads((tmp_path / "out" / "instances.json").read_text())["annotations"]
+    assert ["segmentation" in each for each in found] == [False, True]
+
+
 def test_pycocotools_reads_it(tmp_path: Path) -> None:
     coco = pytest.importorskip("pycocotools.coco")
     polygon = [[4.5, 2, 30, 2, 30.25, 15, 7, 18]]

@@ -246,6 +246,9 @@ class _Coco(_Target):
         category = self._names.category(each, row)
         x, width = _length(each.xmin, each.xmax, row.width)
         y, height = _length(each.ymin, each.ymax, row.height)
+        if width < 0 or height < 0:
+            text = f"the box of object {each.number} of {row.text} ends before it begins: it is {width}×{height} pixels"
+            raise row.error(text, f"{OBJECT}bbox/{'xmax' if width < 0 else 'ymax'}")
         area = each.get("area")
         annotation: dict[str, Any] = {"id": self._annotation_id(each, row), "image_id": image, "category_id": category}
         annotation |= {"bbox": [x, y, width, height], "area": width * height if area is None else shortest(area)}
@@ -321,7 +324,8 @@ def _segmentation(each: DetectedObject, row: AnnotatedRow) -> Any:
             check_segmentation(segmentation, row.height, row.width)
             return segmentation
         if (png := each.get("mask")) is not None:
-            return encode_mask(mask_of_png(png, row.height, row.width))
+            mask = mask_of_png(png, row.height, row.width)
+            return encode_mask(mask) if mask.any() else None  # a list of images has one for each object
     except (ValueError, RecursionError) as error:
         feature = "image/object/segmentation" if each.get("segmentation") is not None else "image/object/mask"
         raise row.error(f"the mask of object {each.number} cannot be used: {printable(error, 120)}", feature) from None
