@@ -165,11 +165,12 @@ class TFRecordError(Exception):
         records_intact: int | None = None,
         advice: str | None = None,
         of_memory: bool = False,
+        of_argument: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.of_memory = of_memory
-        self.of_argument = False
+        self.of_argument = of_argument
         self.path = path
         self.record = record
         self.offset = offset

@@ -63,6 +63,25 @@ def test_an_unknown_column_is_a_usage_error(run, data: Path) -> None:
     assert "nonsense" in shown.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments", [["split", "a", "parts", "--by"], ["dedupe", "a", "b", "--by"], ["index", "a", "-c"]]
+)
+def test_a_column_of_lists_instead_of_single_values_is_a_usage_error(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tfr.write_tfrecord({"x": [[1, 2], [3]]}, "a")
+    shown = run(*arguments, "x")
+    assert (shown.exit_code, "single" in shown.stderr) == (2, True), shown.stderr
+
+
+def test_a_file_of_text_has_no_key_because_it_is_none_of_records(run, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("hello, this is not a TFRecord file\n" * 10)
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "b")
+    for files in ("ab", "ba"):
+        assert "not TFRecord" in run("diff", "--key", "x", *(tmp_path / name for name in files)).stderr
+
+
 def test_a_type_or_condition_that_makes_no_sense_is_a_usage_error(run, tmp_path: Path) -> None:
     tfr.write_tfrecord({"id": [1], "raw": [b"x"]}, tmp_path / "a.tfrecord")
     for condition in ("id == abc", "raw > 1"):

@@ -219,7 +219,7 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
     for field in schema:
         if not is_indexable(field):
             reason = f"a column index has columns of single values, not of {logical_name(field.type, field.metadata)}"
-            raise SchemaError(reason, feature=field.name)
+            raise SchemaError(reason, feature=field.name, of_argument=True)
     return schema
 
 

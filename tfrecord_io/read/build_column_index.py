@@ -81,7 +81,7 @@ def index_columns(
         constant = [name for name in scan.schema.names if name not in schema.names]
         if constant:
             reason = "its values are those of directory names, so that files are left out by them without an index"
-            raise SchemaError(reason, feature=constant[0], advice=say("leave it out of {columns=}"))
+            raise SchemaError(reason, feature=constant[0], advice=say("leave it out of {columns=}"), of_argument=True)
         records = RandomAccess(files, scan)
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
             build = partial(_build_one, records, files, schema=schema, meter=meter, is_just_written=is_just_written)

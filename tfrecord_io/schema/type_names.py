@@ -263,6 +263,4 @@ def _unknown(name: str) -> SchemaError:
     use = f"{question} Use" if question else "use"
     fields = Call("" if question else ", or a field such as tfr.image() or tfr.tensor('uint8', (28, 28))", "")
     advice = say("{} names like 'int32', 'string', 'list<float32>', 'timestamp[us]'{}", use, fields)
-    error = SchemaError(f"unknown type {name!r}", got=name, advice=advice)
-    error.of_argument = True
-    return error
+    return SchemaError(f"unknown type {name!r}", got=name, advice=advice, of_argument=True)

@@ -210,7 +210,10 @@ def diff(
         columns = [name for name in first.schema.names if name in second.schema.names]
         for name in names:
             if name not in columns:
-                without = next(path for path, reader in ((a, first), (b, second)) if name not in reader.schema.names)
+                sides_of = ((a, first), (b, second))
+                without, reader = next((path, each) for path, each in sides_of if name not in each.schema.names)
+                if not reader.schema.names:
+                    next(iter(reader), None)  # raises why: it is no TFRecord file
                 reason = say("{} has no such column, which {key=} needs", printable(str(without)))
                 raise FeatureNotFoundError(reason, feature=name)
         if not any_order and not names:

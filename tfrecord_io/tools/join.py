@@ -171,7 +171,8 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
-        raise FeatureTypeError(say("its type is {}, and {on=} needs a column of single values", type_), feature=name)
+        reason = say("its type is {}, and {on=} needs a column of single values", type_)
+        raise FeatureTypeError(reason, feature=name, of_argument=True)
     reason = f"its type is {type_} in the records, and {column.type} in the table"
     advice = say("convert the column of the table") | _OF_NO_RECORD
     if _kind(column.type) != _kind(type_) and not pa.types.is_null(column.type):  # "02" is not 2

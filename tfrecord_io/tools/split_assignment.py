@@ -132,7 +132,7 @@ def _each_key(
                     Keyword(keyword),
                     listed("or", *kinds),
                 )
-                raise FeatureTypeError(reason, feature=field.name)
+                raise FeatureTypeError(reason, feature=field.name, of_argument=True)
         return [use([batch.column(name) for name in columns]) for batch in batches]
 
 
