@@ -262,14 +262,14 @@ def test_the_documentation_has_every_format() -> None:
 # ---- a format of another package
 
 PIPES = """
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
-from tfrecord_io.format.format_registry import Format, option_help
+from tfrecord_io.format.format_registry import Format, format_option
 
 @dataclass
 class Options:
-    comment: str | None = field(default=None, metadata=option_help("What lines begin with that are left out.", "TEXT"))
+    comment: str | None = format_option("What lines begin with that are left out.", "TEXT")
 
 def read(path, *, comment=None, storage_options=None):
     with open(path) as file:

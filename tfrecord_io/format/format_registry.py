@@ -56,7 +56,7 @@ class Format:
     write: Code | None = None
     reads: frozenset[str] = frozenset({"filters"})  # keywords of `tfrecord_io.convert` for such a source,
     writes: frozenset[str] = frozenset({"mode"})  # for such a target
-    options: type[Any] | None = None  # a dataclass of keywords that are options of ``tfr convert``: `option_help`
+    options: type[Any] | None = None  # a dataclass of keywords that are options of ``tfr convert``: `format_option`
     needs: Mapping[str, str] = field(default_factory=dict)  # keywords without which it is not read, and what they are
     named: Mapping[str, Any] = field(default_factory=dict)  # for targets, and named sources
     compressed: bool = False  # whole files may be compressed, with a second suffix: ``x.npy.gz``
@@ -94,14 +94,9 @@ def load(code: Code) -> Any:
     return resolve_name(code) if isinstance(code, str) else code
 
 
-def option_help(help: str, metavar: str = "", *, example: str = "") -> dict[str, str]:
-    """The metadata of a field that is an option of ``tfr convert``; `example` is one of pairs, ``NAME=VALUE``."""
-    return {"help": help, "metavar": metavar, "example": example}
-
-
 def format_option(help: str, metavar: str = "", *, default: Any = None, example: str = "") -> Any:
-    """A field that is such an option."""
-    return field(default=default, metadata=option_help(help, metavar, example=example))
+    """A field of a dataclass that is an option of ``tfr convert``; `example` is one of pairs, ``NAME=VALUE``."""
+    return field(default=default, metadata={"help": help, "metavar": metavar, "example": example})
 
 
 @value_class(kw_only=True, slots=False)
