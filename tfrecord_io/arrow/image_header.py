@@ -16,11 +16,12 @@ from tfrecord_io.arrow.image_pixels import (
     IMAGE_FORMATS,
     KNOWN_FORMATS,
     ORIENTATION,
-    QUARTER_TURNED,
     bits_of,
+    is_turned,
     orientation_of,
     pillow,
     tiff_form,
+    turned_size,
 )
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.foreign_files import looks_like
@@ -53,7 +54,11 @@ class ImageHeader:
     @property
     def turned_size(self) -> tuple[int, int]:
         """The height and width of the picture that the orientation makes of it."""
-        return (self.width, self.height) if self.orientation in QUARTER_TURNED else (self.height, self.width)
+        return turned_size((self.height, self.width), self.orientation)
+
+    def is_turned(self, stated: tuple[int | None, int | None]) -> bool | None:
+        """Whether a stated height and width are those of that picture; see `image_pixels.is_turned`."""
+        return is_turned(stated, (self.height, self.width), self.orientation)
 
 
 def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHeader:

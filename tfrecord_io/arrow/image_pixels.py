@@ -36,7 +36,7 @@ _TURNED: dict[int, Callable[[Array], Array]] = {  # the same for arrays
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # magic; the last two are of BigTIFF
 _WIDTH, _LENGTH, _SAMPLES = 0x100, 0x101, 0x115  # tags
 EXIF_FIRST = ("JPEG", "MPO", "TIFF")  # formats whose orientation is known before pixels are loaded
-QUARTER_TURNED = (5, 6, 7, 8)  # orientations that swap height and width
+_QUARTER_TURNED = (5, 6, 7, 8)  # orientations that swap height and width
 _DRAFT = 2  # a draft has at least so many times the sides asked for
 _COLOURS = {"RGB": "RGB", "L": "GRAY"}  # of simplejpeg, by Pillow's mode
 
@@ -163,7 +163,7 @@ class PixelReader:
                 pass  # damaged: what Pillow makes of it counts
         size = None
         if form.draft and form.resize is not None and image.format == "JPEG":
-            step = -1 if orientation in QUARTER_TURNED else 1
+            step = -1 if orientation in _QUARTER_TURNED else 1
             size, (height, width) = image.size[::step], form.resize[::step]
             image.draft(None, (_DRAFT * width, _DRAFT * height))
         image.load()
@@ -248,6 +248,22 @@ def orientation_of(image: Any) -> int:
     except Exception:  # as of damaged images, of any type
         return 1
     return orientation if orientation in TURNS else 1
+
+
+def turned_size(stored: tuple[int, int], orientation: int) -> tuple[int, int]:
+    """The height and width of the picture that an orientation makes of stored pixels."""
+    height, width = stored
+    return (width, height) if orientation in _QUARTER_TURNED else (height, width)
+
+
+def is_turned(stated: tuple[Any, Any], stored: tuple[int, int], orientation: int) -> bool | None:
+    """Whether a height and width are those of the turned picture, and not of the stored pixels; None: of both, or none.
+
+    >>> is_turned((2, 3), (3, 2), 6), is_turned((3, 2), (3, 2), 6), is_turned((3, 2), (3, 2), 1)
+    (True, False, None)
+    """
+    turned = turned_size(stored, orientation)
+    return None if turned == stored or stated not in (turned, stored) else stated == turned
 
 
 def tiff_form(data: bytes) -> tuple[int, int, int, int] | None:

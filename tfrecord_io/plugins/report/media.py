@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_pixels import QUARTER_TURNED, TURNS, orientation_of
+from tfrecord_io.arrow.image_pixels import TURNS, is_turned, orientation_of
 from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.foreign_files import looks_like
@@ -317,8 +317,7 @@ def _by_pillow(pillow: Any, data: bytes, orient: bool, stated: tuple[Any, Any]) 
             if image.mode.startswith("I"):  # the upper 8 of 16 bits, as `tfrecord_io.image` takes
                 small = pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
             small.thumbnail((SIDE, SIDE))
-            is_of_stored = orientation in QUARTER_TURNED and stated == (height, width) != (width, height)
-            if orient and orientation in TURNS and not is_of_stored:
+            if orient and orientation in TURNS and is_turned(stated, (height, width), orientation) is not False:
                 small = small.transpose(pillow.Transpose[TURNS[orientation]])
     except MemoryError:
         raise

@@ -136,10 +136,7 @@ class Turned:
         """Whether the boxes of an image are those of the turned picture; fractions of it are, as YOLO reads photos."""
         if header.orientation == 1:
             return False
-        is_turned, turned = self.orient, header.turned_size
-        if is_turned is None and turned != (header.height, header.width):
-            stated = image.height, image.width
-            is_turned = True if stated == turned else False if stated == (header.height, header.width) else None
+        is_turned = header.is_turned((image.height, image.width)) if self.orient is None else self.orient
         if is_turned is None and not image.fractions:
             self.unknown += 1
             self.first[1] = self.first[1] or path

@@ -451,8 +451,7 @@ class _Yolo(_Target):
             header = image_header(data, "")
         except DecodeError:
             return content  # nothing turns what is no image
-        size = row.height, row.width
-        if size == header.turned_size or size != (header.height, header.width):
+        if header.is_turned((row.height, row.width)) is not False:
             return content
         try:
             return upright(data, header.orientation, path, "store the image without it")
