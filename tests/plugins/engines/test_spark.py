@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,35 @@ def test_names_are_found_in_any_case(
     assert frame.columns == [column.split()[0] for column in re.sub("<.*>", "", asked).split(", ")]
     assert sorted(frame.collect()) == sorted(expected)
     assert "SchemaWarning" not in capfd.readouterr().err
+
+
+def test_a_schema_that_changes_one_column_leaves_the_unit_of_others(spark: Any, tmp_path: Path) -> None:
+    moment = datetime(2020, 3, 29, 0, 30)
+    columns = {
+        "id": pa.array([1]),
+        "ns": pa.array([moment], pa.timestamp("ns")),
+        "s": pa.array([moment], pa.timestamp("s", "Europe/Paris")),
+        "span": pa.array([timedelta(1)], pa.duration("s")),
+        "box": pa.array([{"n": 1, "ms": moment}], pa.struct({"n": pa.int64(), "ms": pa.timestamp("ms")})),
+        "list": pa.array([[moment]], pa.list_(pa.timestamp("ms"))),
+        "bits": pa.array([0.1]),
+        "large": pa.array([2**64 - 1], pa.uint64()),
+    }
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord(pa.table(columns), path, float64="raw", column_encoding={"large": "raw"})
+    whole = opened(spark, path)
+    same = "timestamp_ntz, s timestamp, span interval day to second"
+    narrow = f"id int, ns {same}, box struct<n: int, ms: timestamp_ntz>, list array<timestamp_ntz>, bits double"
+    read = spark.read.format("tfrecord").schema(f"{narrow}, large decimal(20,0), absent int")
+    assert read.load(str(path)).collect() == whole.selectExpr("*", "null").collect()
+
+
+@pytest.mark.parametrize(("name", "asked"), [("day", "timestamp_ntz"), ("day", "timestamp"), ("time", "date")])
+def test_a_schema_does_not_read_a_time_in_another_unit(spark: Any, tmp_path: Path, name: str, asked: str) -> None:
+    moment = datetime(2020, 3, 29)
+    tfr.write_tfrecord(pa.table({"day": [moment.date()], "time": [moment]}), tmp_path / "a.tfrecord")
+    with pytest.raises(Exception, match=rf"SchemaError.*'{name}'.*another unit.*cast the column in Spark"):
+        spark.read.format("tfrecord").schema(f"{name} {asked}").load(str(tmp_path / "a.tfrecord")).collect()
 
 
 def test_names_that_no_feature_has(spark: Any, tmp_path: Path) -> None:

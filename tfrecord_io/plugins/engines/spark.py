@@ -233,7 +233,7 @@ def _source_class() -> type[Any]:
             own = pa.schema(_named_as(list(wanted), list(known)))
             has_types = all(f.name in known.names and known.field(f.name).type == f.type for f in own)
             if self.bound is None and not has_types:
-                scan = self._scan(options, schema=own)
+                scan = self._scan(options, schema=pa.schema(_read_as(list(own), list(known), list(scan.schema))))
             values = _values(options)
             split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
             return TFRecordReader(scan, own, wanted, split)
@@ -437,6 +437,33 @@ def _type_named_as(wanted: pa.DataType, known: pa.DataType, struct: str) -> pa.D
         return pa.struct(_named_as(list(wanted), list(known), struct))
     if is_list_like(wanted) and is_list_like(known):
         return pa.list_(wanted.value_field.with_type(_type_named_as(wanted.value_type, known.value_type, struct)))
+    return wanted
+
+
+def _read_as(wanted: list[pa.Field], known: list[pa.Field], own: list[pa.Field]) -> list[pa.Field]:
+    """The fields to read, of columns or of a struct: those of the dataset, `own`, where Spark has them as `wanted`.
+
+    `known` are the types that Spark has for `own`. So a column that is not wanted in another type keeps its unit of
+    time and its encoding.
+    """
+    pairs = {pair[0].name: pair for pair in zip(known, own, strict=True)}
+    return [_field_read_as(field, *pairs[field.name]) if field.name in pairs else field for field in wanted]
+
+
+def _field_read_as(wanted: pa.Field, known: pa.Field, own: pa.Field) -> pa.Field:
+    types = (wanted.type, known.type, own.type)
+    if wanted.type == known.type:
+        return own
+    if all(map(t.is_struct, types)):
+        return wanted.with_type(pa.struct(_read_as(*map(list, types))))
+    if all(map(is_list_like, types)):
+        return wanted.with_type(pa.list_(_field_read_as(*(type_.value_field for type_ in types))))
+    if t.is_temporal(wanted.type) and t.is_temporal(known.type):
+        if wanted.type.id == known.type.id:  # in UTC or without a time zone
+            return own
+        reason = f"the dataset has {known.type}, whose numbers would have another unit as {wanted.type}"
+        advice = "state the type of the dataset, and cast the column in Spark"
+        raise SchemaError(reason, feature=wanted.name, expected=str(known.type), got=str(wanted.type), advice=advice)
     return wanted
 
 
