@@ -196,6 +196,13 @@ def test_a_schema_does_not_read_a_time_in_another_unit(spark: Any, tmp_path: Pat
         spark.read.format("tfrecord").schema(f"{name} {asked}").load(str(tmp_path / "a.tfrecord")).collect()
 
 
+def test_a_null_of_a_column_that_the_schema_states_not_null(spark: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord(pa.table({"n": pa.array([1, None])}), tmp_path / "a.tfrecord")
+    read = spark.read.format("tfrecord").schema("n long not null")
+    with pytest.raises(Exception, match=r"SchemaError.*'n': it has a null, but the schema states that it has none"):
+        read.load(str(tmp_path / "a.tfrecord")).collect()
+
+
 def test_names_that_no_feature_has(spark: Any, tmp_path: Path) -> None:
     from tfrecord_io.plugins.engines.spark import _arrow_schema, _named_as, spark_schema
 

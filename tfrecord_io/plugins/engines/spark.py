@@ -497,6 +497,9 @@ def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.Recor
 
 
 def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.null_count and not field.nullable:  # Spark would take what lies in its place for a value
+        reason, advice = "it has a null, but the schema states that it has none", "state a nullable column"
+        raise SchemaError(reason, feature=field.name, expected="not null", got="null", advice=advice)
     try:
         return _nested(column).cast(field.type)
     except pa.ArrowInvalid as error:
