@@ -104,6 +104,19 @@ def test_frames_of_pandas_and_their_index(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "out@3"), local, check_dtype=False)
 
 
+@pytest.mark.parametrize("first", [0, 10])
+def test_a_filter_may_leave_evenly_spaced_labels_in_some_partitions(tmp_path: Path, first: int) -> None:
+    labels = None if not first else pd.Index([first + i * i for i in range(6)])
+    frame = dd.from_pandas(pd.DataFrame({"x": [1, 2, 3, 4, 0, 5]}, index=labels), npartitions=2)
+    chosen = frame[frame["x"] > 0]
+    has_labels = not isinstance(chosen._meta.index, pd.RangeIndex)  # as it is for all frames that pandas 2 filters
+    report = tfr.write_tfrecord(chosen, tmp_path / "out")
+    assert report.index == (("__index_level_0__",) if has_labels else ())
+    read = tfr.read_tfrecord(tmp_path / "out@*")
+    assert read["x"].tolist() == [1, 2, 3, 4, 5]
+    assert read.index.tolist() == (chosen.compute().index.tolist() if has_labels else [*range(5)])
+
+
 def test_partitions_without_rows_get_no_shard(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [*range(100)]}, tmp_path / "in@4")
     frame = tfr.dataset(tmp_path / "in@4").to_dask(npartitions=4)

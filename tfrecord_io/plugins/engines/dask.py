@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -64,7 +65,8 @@ def write_frame(frame: dd.DataFrame, path: OutputPath, options: WriteOptions) ->
     """Write a Dask DataFrame, a shard for each partition, by the workers that compute them.
 
     They write under hidden names; this process publishes the shards when all are written. Partitions without rows get
-    no shard, and one that is computed twice, because a worker was lost, is in the dataset once.
+    no shard, and one that is computed twice, because a worker was lost, is in the dataset once. Without
+    ``index=``, the index is written unless Dask announces it as a RangeIndex without a name.
 
     Examples
     --------
@@ -81,9 +83,18 @@ def write_frame(frame: dd.DataFrame, path: OutputPath, options: WriteOptions) ->
     run: Any = compute  # without types
     partitions: Any = frame.to_delayed
     write = delayed(_write, pure=False)
+    if options.index is None:  # pandas has a RangeIndex in those partitions alone whose labels are evenly spaced
+        options = replace(options, index=_has_labels(frame._meta.index))
     with DistributedWriter.begin(path, options) as writer:
         parts = run(*(write(writer, task, part) for task, part in enumerate(partitions())))
         return writer.commit(parts)
+
+
+def _has_labels(index: pd.Index) -> bool:
+    """Whether an index is written as columns."""
+    import pandas as pd
+
+    return not isinstance(index, pd.RangeIndex) or index.name is not None
 
 
 def _write(writer: DistributedWriter, task: int, frame: pd.DataFrame) -> WrittenPart:
