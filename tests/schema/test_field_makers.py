@@ -190,6 +190,8 @@ def test_lists_of_lists_are_feature_lists_by_default() -> None:
         lambda: list_("int64", 2, default=[1, 2, 3]),
         lambda: tensor("float32", (2, -3)),
         lambda: tensor("float32", (2**20, 2**20)),
+        lambda: tensor("float32", (2**40, 2**40, 0)),
+        lambda: tensor("complex64", (2**31 - 1,)),
         lambda: tensor("float32", "ab"),
         lambda: tensor("timestamp[us, tz=UTC]", (2,)),
         lambda: tensor("date32", (2,)),

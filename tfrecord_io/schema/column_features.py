@@ -26,6 +26,7 @@ from tfrecord_io.schema.tensor_types import (
     Shape,
     element_and_shape,
     encoding_rules,
+    exceeds_record,
     is_any_tensor,
     is_composed,
     permutation_of,
@@ -59,7 +60,6 @@ NULL_POSITIONS = "/null_positions"  # ends the name of the feature of the positi
 LIST = "list"  # the values themselves
 RAW = "raw"  # the values' bytes, C order, little-endian, with companion features
 BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST where it has numbers
-_MAX_VALUES = 2**31 - 1  # in one record: no payload has more bytes
 
 
 @value_class
@@ -237,8 +237,8 @@ def as_shape(source: Any) -> Shape:
         raise SchemaError(f"{source!r} is not a shape", got=source) from None
     if any(axis is not None and axis < 0 for axis in axes):
         raise SchemaError(f"the shape {axes} has a negative axis", got=source)
-    if fixed_part(axes) > _MAX_VALUES:
-        raise SchemaError(f"the shape {axes} has more values than a record can hold", got=source)
+    if exceeds_record(axes):
+        raise SchemaError(f"the shape {axes} has axes of more values than a record can hold", got=source)
     return axes
 
 

@@ -39,7 +39,7 @@ INERT_NAME = b"tfrecord_io:ext:name"
 # Limits for the metadata of a type that is read from a file
 _MAX_METADATA_BYTES = 64 << 10
 _MAX_AXES = MAX_AXES + 1  # the one that complex numbers add
-_MAX_VALUES = 2**31 - 1
+_MAX_VALUES = 2**31 - 1  # in one record: no payload has more bytes
 
 
 class _VariableShapeTensor(pa.ExtensionType):  # type: ignore[misc]  # pyarrow carries no types
@@ -166,13 +166,15 @@ def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
 
 
 def tensor_type(element: Element, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.DataType:
-    """The type of a column of tensors of this shape; None is an unknown dimension.
+    """The type of a column of tensors of this shape; None is an unknown dimension. SchemaError if it is too large.
 
     >>> from tfrecord_io.format.dtypes import element
     >>> tensor_type(element("complex64"), (4,)).shape
     [4, 2]
     """
     axes = (*shape, *element.inner)
+    if exceeds_record(axes):
+        raise SchemaError(f"the shape {axes} has axes of more values than a record can hold", got=axes)
     names = None if dim_names is None or len(dim_names) != len(axes) else dim_names
     if None in axes:
         return variable_shape_tensor(element.arrow, axes, names)
@@ -283,9 +285,18 @@ def _checked_axes(axes: Any) -> Shape:
     for axis in axes:
         if axis is not None and (type(axis) is not int or not 0 <= axis <= _MAX_VALUES):
             raise ValueError(f"an axis of a tensor is {axis!r:.40}")
-    if math.prod(axis or 1 for axis in axes) > _MAX_VALUES:
+    if exceeds_record(axes):
         raise ValueError("the shape of a tensor has more values than a record can hold")
     return tuple(axes)
+
+
+def exceeds_record(axes: Iterable[int | None]) -> bool:
+    """Whether the product of the known dimensions is too large for a record; Arrow leaves out those of 0.
+
+    >>> exceeds_record((2**31, None)), exceeds_record((2**31, 2**31, 0)), exceeds_record((2**30, 0, 1))
+    (True, True, False)
+    """
+    return math.prod(axis or 1 for axis in axes) > _MAX_VALUES
 
 
 def _checked_names(metadata: dict[str, Any], ndim: int) -> tuple[str, ...] | None:

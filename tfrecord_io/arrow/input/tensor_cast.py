@@ -35,7 +35,7 @@ from tfrecord_io.arrow.tensor_values import (
     tensors_of_column,
 )
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.schema.tensor_types import (
     TENSOR_ENCODINGS,
@@ -202,6 +202,13 @@ def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
     return is_same and all(axis in (None, own_axis) for own_axis, axis in zip(own_axes, axes, strict=True))
 
 
+def _field(name: str, element: Element, shape: Shape) -> pa.Field:
+    try:
+        return tensor_field(name, element, shape)
+    except SchemaError as error:
+        raise EncodeError(error.reason, feature=name, advice="split the arrays") from None
+
+
 class ArrayTensors:
     """The tensors of an array, whose first axis counts the rows. A row is null if all of its values are masked.
 
@@ -222,7 +229,7 @@ class ArrayTensors:
 
     def field(self, name: str) -> pa.Field:
         """The column's field; its type is that of every slice."""
-        return tensor_field(name, self._element, self._values.shape[1:])
+        return _field(name, self._element, self._values.shape[1:])
 
     def slice(self, begin: int, end: int) -> pa.Array:
         """Rows [begin, end)."""
@@ -246,7 +253,7 @@ class CellTensors:
         return len(self._shape)
 
     def field(self, name: str) -> pa.Field:
-        return tensor_field(name, self._element, self._shape)
+        return _field(name, self._element, self._shape)
 
     def slice(self, begin: int, end: int) -> pa.Array:
         return cells_to_tensors(self._cells[begin:end], self._element, self._shape)
