@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from google.protobuf.message import DecodeError as WireError
+from google.protobuf.message import EncodeError as NotSerialized
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,14 @@ from strategies import datasets
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.format.example_messages import Example, Feature, Int64List
 from tfrecord_io.format.feature_types import Kind, RecordType
-from tfrecord_io.tf_compat.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
+from tfrecord_io.tf_compat.example import (
+    bytes_feature,
+    decode_example,
+    encode_example,
+    encode_features,
+    float_feature,
+    int64_feature,
+)
 
 
 def type_name(value: object) -> str:
@@ -210,6 +218,29 @@ def test_encode_example_names_the_feature_that_cannot_be_stored(value: Any) -> N
         encode_example({"good": 1, "bad one": value})
     assert caught.value.feature == "bad one"
     assert "bad one" in str(caught.value)
+
+
+def test_lists_that_are_nested_too_deep_are_refused() -> None:
+    value: Any = 1
+    for _ in range(5000):
+        value = [value]
+    with pytest.raises(EncodeError, match="nested more than 120 levels deep"):
+        encode_example({"a": value})
+
+
+def test_a_record_that_protobuf_would_not_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Large:
+        def SerializeToString(self) -> bytes:
+            raise NotSerialized("Failed to serialize proto")
+
+    with pytest.raises(EncodeError, match="exceed 2147483647 bytes, protobuf's limit") as caught:
+        encode_features([("a", Large())])
+    assert caught.value.feature == "a"
+    size = len(encode_example({"a": b"b"}))
+    monkeypatch.setattr("tfrecord_io.tf_compat.example.MAX_RECORD_BYTES", size)
+    encode_example({"a": b"b"})
+    with pytest.raises(EncodeError, match=f"exceed {size} bytes"):
+        encode_example({"a": b"bc"})
 
 
 def test_names_that_are_not_text_are_refused() -> None:

@@ -12,6 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.errors import EncodeError
+
+_MOST_LEVELS = 120  # as many as a type has, at most
+
 
 def has_missing(value: Any) -> bool:
     """Whether an array of NumPy, pandas, Arrow or polars has a masked value or a null, or nested lists have one.
@@ -34,8 +38,15 @@ def has_missing(value: Any) -> bool:
     return bool(np.any(value.isna()))
 
 
-def holds_masked(cells: Sequence[Any]) -> bool:
+def check_level(level: int) -> None:
+    """Refuse values that are nested deeper than those of any column."""
+    if level > _MOST_LEVELS:
+        raise EncodeError(f"its values are nested more than {_MOST_LEVELS} levels deep", advice="flatten them")
+
+
+def holds_masked(cells: Sequence[Any], level: int = 0) -> bool:
     """Whether one of the cells is a masked array, or holds one. Each level is one pass over the types of its values."""
+    check_level(level)
     types = set(map(type, cells))
     if any(issubclass(cls, np.ma.MaskedArray) for cls in types):
         return True
@@ -45,7 +56,7 @@ def holds_masked(cells: Sequence[Any]) -> bool:
         inner = list(chain.from_iterable(map(_inner, filter(has_inner, cells))))
     else:
         return False
-    return bool(inner) and holds_masked(inner)
+    return bool(inner) and holds_masked(inner, level + 1)
 
 
 def has_inner(cell: Any) -> bool:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from google.protobuf.message import EncodeError as NotSerialized
 
-from tfrecord_io.engine.contract import ColumnBuffers, Plan
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ColumnBuffers, Plan
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, EncodeError, say
@@ -150,11 +151,21 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
 
 def encode_features(features: Sequence[tuple[str, Any]]) -> bytes:
     """The payload of an Example with these Feature messages, in this order, which a map of protobuf does not keep."""
-    entries = [
-        delimited(1, delimited(1, name.encode()) + delimited(2, feature.SerializeToString()))
-        for name, feature in features
-    ]
-    return delimited(1, b"".join(entries))
+    entries = []
+    for name, feature in features:
+        try:
+            entries.append(delimited(1, delimited(1, name.encode()) + delimited(2, feature.SerializeToString())))
+        except NotSerialized:  # its values have 2 GiB or more
+            raise _too_large(name) from None
+    payload = delimited(1, b"".join(entries))
+    if len(payload) > MAX_RECORD_BYTES:
+        raise _too_large(None)
+    return payload
+
+
+def _too_large(name: str | None) -> EncodeError:
+    reason = f"the record would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
+    return EncodeError(reason, feature=name, advice="write large values to separate files")
 
 
 def decode_example(payload: BytesLike) -> dict[str, Any]:

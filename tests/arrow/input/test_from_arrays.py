@@ -117,6 +117,30 @@ def test_a_value_that_cannot_be_stored_is_told_from_its_type(cells: list[Any], r
     assert caught.value.__suppress_context__
 
 
+def test_a_value_that_no_record_can_hold_is_named() -> None:
+    with pytest.raises(EncodeError, match="exceed 2147483647 bytes, protobuf's limit") as caught:
+        table_of_arrays({"c": [b"", bytes(2**31)]})  # whose pages are never touched
+    assert (caught.value.feature, caught.value.record) == ("c", 1)
+
+
+@pytest.mark.parametrize("shape", [(0, 2**31), (0, 2**20, 2**20, 2**10)], ids=str)
+def test_an_array_whose_rows_no_record_can_hold_is_named(shape: tuple[int, ...]) -> None:
+    with pytest.raises(EncodeError, match="more values than a record can hold") as caught:
+        open_input({"x": np.zeros(shape, np.uint8)})
+    assert caught.value.feature == "x"
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}], ids=["lists", "dicts"])
+def test_values_that_are_nested_too_deep_are_refused(wrap: Any) -> None:
+    value = 1
+    for _ in range(5000):
+        value = wrap(value)
+    for data in ({"x": [value]}, [{"x": value, "y": 1}], pd.DataFrame({"x": [value]})):
+        with pytest.raises(EncodeError, match="nested more than 120 levels deep") as caught:
+            open_input(data)
+        assert caught.value.feature == "x"
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -26,10 +26,11 @@ from tfrecord_io.arrow.input.tensor_cast import (
 )
 from tfrecord_io.arrow.tensor_values import plain_array
 from tfrecord_io.display import counted
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.numpy_output import GatheredValues, gather_objects
 from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.format.feature_types import image_advice
-from tfrecord_io.format.missing_values import has_inner, holds_masked
+from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
 from tfrecord_io.schema.types import is_list_like, types_within
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
@@ -235,8 +236,9 @@ def unmasked(values: Any) -> Any:
     return imported("pandas").Series(cells, dtype=object) if _is_series(values) else cells
 
 
-def refuse_times_among_others(cells: Any) -> None:
+def refuse_times_among_others(cells: Any, level: int = 0) -> None:
     """Refuse arrays of times beside arrays of other values at any depth: Arrow (26.0) ends the process at them."""
+    check_level(level)
     cells = cells.to_numpy() if _is_series(cells) and is_object_dtype(cells.dtype) else cells
     if not isinstance(cells, list | tuple) and not (isinstance(cells, np.ndarray) and is_object_dtype(cells.dtype)):
         return
@@ -250,9 +252,9 @@ def refuse_times_among_others(cells: Any) -> None:
         inner_types = set(map(type, chain.from_iterable(map(dict.values, dicts))))
         names = dict.fromkeys(chain.from_iterable(dicts)) if inner_types & {np.ndarray, list, tuple, dict} else ()
         for name in names:
-            refuse_times_among_others([cell[name] for cell in dicts if name in cell])
+            refuse_times_among_others([cell[name] for cell in dicts if name in cell], level + 1)
     if list in types or tuple in types:
-        refuse_times_among_others(_flattened(cells))
+        refuse_times_among_others(_flattened(cells), level + 1)
 
 
 def _refused_dtypes(name: str | None, dtypes: Iterable[np.dtype[Any]]) -> EncodeError:
@@ -432,6 +434,9 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
 def _refused_value(name: str, values: Any, types: list[str]) -> EncodeError | None:
     """The error for the first value that cannot be stored, where others of its type can; None if it is the type."""
     for row, cell in enumerate(values):
+        if isinstance(cell, bytes | str) and len(cell) > MAX_RECORD_BYTES:
+            reason = f"a value would make the record exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
+            return EncodeError(reason, record=row, feature=name, advice="write large values to separate files")
         if types == ["Decimal"] and isinstance(cell, Decimal) and not cell.is_finite():
             reason = "a Decimal that is NaN or infinite cannot be stored in a TFRecord"
             return EncodeError(reason, record=row, feature=name, advice="pass None for a missing value, or floats")
