@@ -545,8 +545,8 @@ class Run:
             return overlapping(call, self.calls, changes=True)
         if call.effect is None:  # files that are not those of the state are refused by their number and sizes
             if call.name == "verify" and "index does not match" in str(error):
-                # It could not be removed with its shard, of which that writer has warned; or it was written after the
-                # shard was replaced, and the call that wrote it removes it.
+                # It could not be removed with its shard, of which that writer has warned; or its shard was replaced
+                # before it was written, and the call that wrote it removes it.
                 return self._is_disturbed or any(
                     other.begin < call.end and call.begin < other.end
                     for other in self.calls

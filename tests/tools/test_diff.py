@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.tools.diff import _digest, _is_equal
+from tfrecord_io.tools.diff import _digest, _in_both, _is_equal
 
 ROWS = st.lists(st.tuples(st.integers(-2, 2), st.lists(st.sampled_from([0.5, float("nan")]), max_size=2)), max_size=12)
 
@@ -159,3 +160,10 @@ def test_equal_values_of_other_types_are_equal(how: dict[str, Any], tmp_path: Pa
     report = tfr.diff(tmp_path / "a", tmp_path / "b", **how)
     assert [d.column for d in report.schema] == ["n", "v"]
     assert report.differing == 0
+
+
+def test_the_time_for_names_is_in_proportion_to_their_number() -> None:
+    schema = pa.schema([(f"x{i}", pa.int8()) for i in range(10_000)])
+    begin = time.process_time()
+    assert _in_both(schema, schema) == schema.names
+    assert time.process_time() - begin < 0.5  # some seconds where the names are listed for each of them

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
+from tfrecord_io.tools.join import _check_columns
 
 INTEGERS = st.none() | st.integers(-2, 5)
 TEXTS = st.none() | st.sampled_from(["", "a", "b", "c"])
@@ -181,3 +183,10 @@ def test_keys_of_half_floats(tmp_path: Path) -> None:
     tfr.write_tfrecord({"k": np.array([1.5, -0.0], np.float16)}, tmp_path / "x.tfrecord")
     table = {"k": np.array([0, 1.5], np.float16), "n": [1, 2]}
     assert tfr.join(tmp_path / "x.tfrecord", table, on="k").read_all()["n"].to_pylist() == [2, 1]
+
+
+def test_the_time_for_names_is_in_proportion_to_their_number() -> None:
+    records, table = (pa.schema([("k", pa.int8()), *((f"{x}{i}", pa.int8()) for i in range(10_000))]) for x in "ab")
+    begin = time.process_time()
+    _check_columns(records, table, ["k"])
+    assert time.process_time() - begin < 0.5  # some seconds where the names are listed for each of them

@@ -336,7 +336,7 @@ class ColumnIndex:
         description, table = self._directory()
         with _corrupt(path):
             stated = _parse(description)
-            self.names = tuple(column[0] for column in stated["columns"])
+            self.places = {column[0]: at for at, column in enumerate(stated["columns"])}
             self.has_schema: bool = stated["embedded_schema"]  # in the first record of the file
             # `version` and `identity` of its `RandomAccessFile` when the index was written; empty if unknown.
             self.version: str = stated["version"]
@@ -355,9 +355,14 @@ class ColumnIndex:
         self.rows = sum(group.rows for group in self._groups)
         self.is_last = part.stop == len(groups)  # whether the last record of the file is read
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.places)
+
     def has(self, field: pa.Field) -> bool:
         """Whether it has the values of a column that is read as this field."""
-        return field.name in self.names and self._fields[self.names.index(field.name)] == _described(field)
+        at = self.places.get(field.name)
+        return at is not None and self._fields[at] == _described(field)
 
     def records(self) -> RecordIndex:
         """The offsets of the records."""
@@ -378,9 +383,7 @@ class ColumnIndex:
         """The values of columns, which it `has`, a row for each record."""
         fields = list(fields)
         types = [stored_type(field.type) for field in fields]
-        chunks = self._read(
-            [(1 + self.names.index(field.name), type_) for field, type_ in zip(fields, types, strict=True)]
-        )
+        chunks = self._read([(1 + self.places[field.name], type_) for field, type_ in zip(fields, types, strict=True)])
         with _corrupt(self.path):
             size = sum(_text_bytes(chunk) for column in chunks for chunk in column)
             if size > self._data_bytes + MAX_EXPANSION:
@@ -409,7 +412,7 @@ class ColumnIndex:
 
     def _parse_groups(self, table: bytes, count: int) -> list[_Group]:
         """The groups of the table; ValueError where a number is out of range."""
-        columns = 1 + len(self.names)
+        columns = 1 + len(self._fields)
         width = _GROUP_NUMBERS + _CHUNK_NUMBERS * columns
         if len(table) != 8 * count * width:
             raise ValueError(f"its table has {len(table)} bytes")

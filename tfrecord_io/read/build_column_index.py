@@ -78,7 +78,8 @@ def index_columns(
         if scan is None:
             return []
         schema = check_fields(indexed_fields(scan, scan.schema.names))
-        constant = [name for name in scan.schema.names if name not in schema.names]
+        own = {*schema.names}
+        constant = [name for name in scan.schema.names if name not in own]
         if constant:
             reason = "its values are those of directory names, so that files are left out by them without an index"
             raise SchemaError(reason, feature=constant[0], advice=say("leave it out of {columns=}"), of_argument=True)

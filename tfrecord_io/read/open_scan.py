@@ -273,7 +273,7 @@ def with_columns_of(scan: AnyScan, condition: Condition) -> AnyScan:
     """The same rows and columns of a scan that also has the columns of a condition, if the files have them."""
     names = condition.columns
     known = scan.compiled.schema
-    if all(name in known.names for name in names) or any(source.span for source in scan.sources):
+    if {*known.names}.issuperset(names) or any(source.span for source in scan.sources):
         return scan
     planned = plan_scan(scan.sources, scan.options.changed(filters=condition), only_sample=True).close()
     own, wider = tuple(scan.schema.names), planned.compiled.schema

@@ -278,7 +278,7 @@ class RandomAccess(Closing, Shared):
         """A row with the columns whose values are those of its file."""
         constants = self._constants.get(file)
         if constants is None:
-            names = self._scan.compiled.builder.schema.names
+            names = {*self._scan.compiled.builder.schema.names}
             fields = pa.schema([field for field in self.schema if field.name not in names])
             path_column = self._scan.options.include_file_paths
             batch = self._scan.partitions.row_of(self._files.sources[file], fields, path_column)

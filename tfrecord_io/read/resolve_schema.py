@@ -51,7 +51,14 @@ from tfrecord_io.read.record_checks import (
 )
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.remedies import Caller, Keyword
-from tfrecord_io.schema.column_selection import Projection, apply_overrides, as_stored, is_glob, is_overridden
+from tfrecord_io.schema.column_selection import (
+    Projection,
+    apply_overrides,
+    as_stored,
+    is_glob,
+    is_overridden,
+    matches_any,
+)
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
@@ -439,14 +446,11 @@ class _Planner:
         Keys that name only features that are `left_out` by ``columns=`` declare no column.
         """
 
-        def names_one(key: str, names: Iterable[str]) -> bool:
-            return any(is_overridden(name, {key: None}) for name in names)
-
-        overrides = self.options.schema_overrides or {}
+        overrides, names = self.options.schema_overrides or {}, {*schema.names}
         if of is not None:
-            overrides = {key: type_ for key, type_ in overrides.items() if names_one(key, of)}
-        elif left_out := set(left_out) - set(schema.names):
-            own = [key for key in overrides if names_one(key, schema.names) or not names_one(key, left_out)]
+            overrides = {key: type_ for key, type_ in overrides.items() if matches_any(key, of)}
+        elif left_out := set(left_out) - names:
+            own = [key for key in overrides if matches_any(key, names) or not matches_any(key, left_out)]
             overrides = {key: overrides[key] for key in own}
         return apply_overrides(schema, overrides) if overrides else schema
 
@@ -457,7 +461,7 @@ class _Planner:
         from tfrecord_io.read.inference import inferred_schema, observe_chunks, refuse_undeclared
 
         declared = Schema.parse(embedded.schema)
-        declared = self._overridden(declared, of=declared.names)
+        declared = self._overridden(declared, of={*declared.names})
         untyped = {field.feature for field in declared if pa.types.is_null(field.type)}
         resolved = ResolvedSchema(declared, "embedded", assumptions.record_type, embedded)
         known_plan = Scan(self.sources, self.options, resolved, self._partitions).settings.plan

@@ -65,7 +65,7 @@ class RowFilter:
             raise
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
             raise SchemaError(f"the filter '{condition.text}' is not a condition: its values are {type_}, not bool")
-        return cls(condition, tuple(name for name in names if name in named))
+        return cls(condition, tuple(filter({*named}.__contains__, names)))
 
     def __and__(self, other: RowFilter) -> RowFilter:
         columns = dict.fromkeys([*self.columns, *other.columns])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -73,7 +73,7 @@ class Projection:
         available = set(names)
         for entry in self._entries:
             bare = entry.removeprefix("!")
-            if entry not in available and not _matches_any(bare, available):
+            if entry not in available and not matches_any(bare, available):
                 raise _no_match(keyword, entry, "feature", available, feature=bare)
 
     def order(self, names: Sequence[str]) -> list[str]:
@@ -112,7 +112,8 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(glob))
 
 
-def _matches_any(entry: str, names: Iterable[str]) -> bool:
+def matches_any(entry: str, names: Collection[str]) -> bool:
+    """Whether an entry is one of some names, or a glob that fits one."""
     return entry in names or (is_glob(entry) and any(matches(entry, name) for name in names))
 
 
@@ -123,7 +124,9 @@ def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature
 
 def is_overridden(name: str, overrides: Mapping[str, Any] | None) -> bool:
     """Whether a key of `overrides`, as those of `apply_overrides`, names a column."""
-    return overrides is not None and any(key == name or (is_glob(key) and matches(key, name)) for key in overrides)
+    if overrides is None or name in overrides:
+        return overrides is not None
+    return any(is_glob(key) and matches(key, name) for key in overrides)
 
 
 def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:
@@ -140,17 +143,19 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
       id     int32
     """
     schema = Schema.parse(inferred)
+    names = {*schema.names}
     for key in overrides:
-        if not _matches_any(key, schema.names):
+        if not matches_any(key, names):
             raise _no_match("schema_overrides", key, "column", schema.names, feature=key)
-    return as_stored(Schema((_overridden(f, overrides) for f in schema), schema.metadata), schema)
+    globs = [*filter(is_glob, overrides)]
+    return as_stored(Schema((_overridden(f, overrides, globs) for f in schema), schema.metadata), schema)
 
 
-def _overridden(f: Field, overrides: Mapping[str, Any]) -> Field:
+def _overridden(f: Field, overrides: Mapping[str, Any], globs: Iterable[str]) -> Field:
     from tfrecord_io.schema.field_makers import as_field
 
-    globs = (glob for glob in overrides if is_glob(glob) and matches(glob, f.column))
-    key = f.column if f.column in overrides else next(globs, None)
+    fitting = (glob for glob in globs if matches(glob, f.column))
+    key = f.column if f.column in overrides else next(fitting, None)
     if key is None:
         return f
     field = as_field(f.column, overrides[key])

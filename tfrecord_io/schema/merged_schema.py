@@ -196,8 +196,9 @@ def with_types_of(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
     >>> with_types_of(pa.schema({"x": pa.null(), "y": pa.int8()}), pa.schema({"x": pa.string(), "y": pa.int64()})).types
     [DataType(string), DataType(int8)]
     """
+    of_other = {*other.names}
     for at, field in enumerate(schema):
-        if field.name in other.names and lacks_type(field.type):
+        if field.name in of_other and lacks_type(field.type):
             own, typed = pa.field("", field.type), other.field(field.name)
             common = common_field(own, pa.field("", typed.type))
             if common is not None and lacks_only_values(field.type, common.type):

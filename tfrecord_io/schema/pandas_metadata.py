@@ -149,7 +149,8 @@ def describe_both(schema: pa.Schema, a: pa.Schema, b: pa.Schema) -> pa.Schema:
     if features != feature_descriptions(a):
         schema = _described(schema, {"info": {"features": features}}, FEATURES_KEY)
     own, other = frame_description(a), frame_description(b)
-    added = {name: entry for name, entry in other["columns"].items() if name not in a.names}
+    of_a = {*a.names}
+    added = {name: entry for name, entry in other["columns"].items() if name not in of_a}
     changes: dict[str, Any] = {}
     if added:
         changes["columns"] = [*own["columns"].values(), *added.values()]
@@ -178,5 +179,6 @@ def feature_descriptions(schema: pa.Schema) -> dict[str, Any]:
 def united_features(a: pa.Schema, b: pa.Schema) -> dict[str, Any]:
     """The features of the columns of both; of a column of both, if they agree."""
     of_a, of_b = feature_descriptions(a), feature_descriptions(b)
-    united = {name: of_a[name] for name in of_a if name not in b.names or of_b.get(name) == of_a[name]}
-    return united | {name: of_b[name] for name in of_b if name not in a.names}
+    names_of_a, names_of_b = {*a.names}, {*b.names}
+    united = {name: of_a[name] for name in of_a if name not in names_of_b or of_b.get(name) == of_a[name]}
+    return united | {name: of_b[name] for name in of_b if name not in names_of_a}

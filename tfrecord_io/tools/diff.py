@@ -207,7 +207,7 @@ def diff(
         sides[1].open(meter.part()) as second,
     ):
         schema = _compare_schemas(first.schema, second.schema)
-        columns = [name for name in first.schema.names if name in second.schema.names]
+        columns = _in_both(first.schema, second.schema)
         for name in names:
             if name not in columns:
                 sides_of = ((a, first), (b, second))
@@ -386,6 +386,11 @@ def _check_keys(
     raise ValueError(
         say("{}: {key=} takes columns that identify a record", text) & say("{tfr.dedupe|tfr dedupe} leaves one of each")
     )
+
+
+def _in_both(a: pa.Schema, b: pa.Schema) -> list[str]:
+    of_b = {*b.names}
+    return [name for name in a.names if name in of_b]
 
 
 def _compare_schemas(a: pa.Schema, b: pa.Schema) -> tuple[SchemaDifference, ...]:

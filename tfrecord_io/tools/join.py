@@ -105,8 +105,9 @@ def _check_columns(records: pa.Schema, table: pa.Schema, names: list[str]) -> No
         for schema, what in ((records, "the records"), (table, "the table")):
             if name not in schema.names:
                 raise FeatureNotFoundError(say("there is no such column in {}, and {on=} needs it", what), feature=name)
+    others = {*records.names}.difference(names)
     for name in table.names:
-        if name in records.names and name not in names:
+        if name in others:
             advice = "rename it in the table" | say("leave it out of the records by {columns=}")
             raise SchemaError("both the records and the table have this column", feature=name, advice=advice)
 
@@ -171,7 +172,7 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
-        reason = say("its type is {}, and {on=} needs a column of single values", type_)
+        reason: str = say("its type is {}, and {on=} needs a column of single values", type_)
         raise FeatureTypeError(reason, feature=name, of_argument=True)
     reason = f"its type is {type_} in the records, and {column.type} in the table"
     advice = say("convert the column of the table") | _OF_NO_RECORD

@@ -78,7 +78,8 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     schema = declared_types(inferred, options, lambda type_: parsed_type(type_) is not None)
     unexpected = "error"
     if options.schema is not None:
-        names = [name for name in Schema.parse(options.schema).names if name in schema.names]
+        own = {*schema.names}
+        names = [name for name in Schema.parse(options.schema).names if name in own]
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
     files.selected(schema.names)
     if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:

@@ -231,7 +231,8 @@ def _source_class() -> type[Any]:
             scan = self._scan(options)
             known = _arrow_schema(spark_schema(scan.schema))
             own = pa.schema(_named_as(list(wanted), list(known)))
-            has_types = all(f.name in known.names and known.field(f.name).type == f.type for f in own)
+            types = dict(zip(known.names, known.types, strict=True))
+            has_types = all(types.get(field.name) == field.type for field in own)
             if self.bound is None and not has_types:
                 scan = self._scan(options, schema=pa.schema(_read_as(list(own), list(known), list(scan.schema))))
             values = _values(options)

@@ -153,7 +153,8 @@ class _Lists:
             selected = projection.order(schema.names)
         selected += [] if by in selected else [by]
         contexts = [name for name in selected if name not in left_out]
-        examples = [name for name in schema.names if name not in {*selected, *left_out}]
+        others = {*selected, *left_out}
+        examples = [name for name in schema.names if name not in others]
         if not examples:
             raise SchemaError("all columns are of the context, none is left for the examples", feature=by)
         self._by = by
