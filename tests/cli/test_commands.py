@@ -347,6 +347,18 @@ def test_conversion_from_standard_input_to_standard_output(run, words: Path, tmp
     assert (tmp_path / "c.tfrecord").read_bytes() == done.stdout
 
 
+@pytest.mark.parametrize("target", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_standard_output_goes_on_in_a_file(words: Path, tmp_path: Path, target: str) -> None:
+    with (tmp_path / "all.csv").open("ab") as file:
+        file.write(b"before\n")
+        file.flush()
+        command = [*interpreter(), "-m", "tfrecord_io", "convert", words, target, "--to", "csv"]
+        subprocess.run(command, stdout=file, stderr=subprocess.DEVNULL, timeout=60, check=True)
+        file.write(b"after\n")
+    lines = (tmp_path / "all.csv").read_text().splitlines()
+    assert (lines[0], lines[-1], len(lines)) == ("before", "after", 6)
+
+
 @pytest.mark.parametrize("target", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_other_names_of_standard_output_keep_the_summary_out_of_the_data(words: Path, target: str) -> None:
     done = piped(b"", "convert", words, target)

@@ -20,7 +20,8 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
 from tfrecord_io.storage.write.place import Place
 
-_OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
+_OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]+)|/proc/[0-9]+/fd/[0-9]+")
+_STANDARD = {"stdout": 1, "stderr": 2}
 _SYNC_STEP = 2 << 20  # bytes that are stored while more are written, so that the sync at the end has little to do
 _READABLE = Unconfirmed("the complete file can be read, but a loss of power may take it")
 
@@ -45,7 +46,11 @@ def open_local(
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if exclusive:
         raise exists_error(path)
-    if not stat.S_ISREG(status.st_mode) or _OPEN_DESCRIPTOR.fullmatch(path):
+    descriptor = _OPEN_DESCRIPTOR.fullmatch(path)
+    if descriptor is not None and descriptor.lastindex:  # of this process; by its name, a file would be truncated
+        number = _STANDARD.get(descriptor[1]) or int(descriptor[2])
+        return FileObjectOutput(open(os.dup(number), "wb", buffering=0), path, owned=True)
+    if not stat.S_ISREG(status.st_mode) or descriptor is not None:
         return FileObjectOutput(open(path, "wb", buffering=0), path, owned=True)
     try:
         system.current.check_writable(target)
