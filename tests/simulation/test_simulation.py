@@ -21,6 +21,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a listing that the library for Azure keeps of a directory whose name ends with a slash": (
+        "azure grown ; overwrite:1 | split salvage | overwrite:2 @ 22>2"
+    ),
     "a new directory that two writers which fail remove while another one begins": (
         "disk grown ; convert dataset | index overwrite:1 | copy_in:2 append:4"
         " @ 7>2 33>1 42>2 43!EIO 44>1 47>2 53>1 57>2 64>1 67>2 68!EIO+"

@@ -9,6 +9,7 @@ import re
 import sys
 from typing import Any
 
+import fsspec
 import pytest
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
@@ -38,6 +39,22 @@ def test_path_forms(bucket: Bucket) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         found(bucket, "e*")
     assert caught.value.filename == bucket.url("e*")
+
+
+@pytest.mark.parametrize("path", ["d", "d/", "d/*", "d/**", "*/*.tfrecord", "d/p=*/*", "d/{1,2}.tfrecord"])
+def test_files_that_another_process_writes_are_found(bucket: Bucket, path: str) -> None:
+    """Listings that a filesystem keeps are not used: adlfs kept that of a directory with a slash at its end."""
+    other = fsspec.filesystem(bucket.protocol, skip_instance_cache=True, **bucket.storage_options)
+    seen: list[list[str]] = []
+    for size in (1, 2):
+        names = [f"{bucket.name}/d/{folder}{i}.tfrecord" for folder in ("", "p=1/") for i in range(1, size + 1)]
+        other.pipe(dict.fromkeys(names, b"x" * size))
+        storage = StorageOptions(bucket.storage_options)
+        sources = resolve_inputs(bucket.url(path), storage, allow_missing_shards="{" in path)
+        assert {source.size for source in sources} == {size}
+        seen.append([source.path for source in sources])
+    assert len(seen[1]) == 2 * len(seen[0]) > 0
+    assert seen[1] == found(bucket, path)
 
 
 def test_many_names_are_looked_up_by_a_listing_and_few_one_by_one(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,8 @@ class FsspecFileSystem:
 
     def listing(self, directory: str) -> list[Entry]:
         self._check_can_list(directory)
-        self.fsspec.invalidate_cache(directory)
+        for name in {directory, directory.rstrip("/")}:  # adlfs keeps what it lists by the second one alone
+            self.fsspec.invalidate_cache(name)
         path = self.display_path(directory)
         with raise_os_errors(path), self._damaged_answers(path):
             entries = [*map(_from_info, retry(lambda: self._ls(directory)))]
@@ -214,14 +215,14 @@ class FsspecFileSystem:
     def glob(self, pattern: str, literal: int | None = None) -> list[Entry]:
         self._check_can_list(pattern)
         literal = literal_prefix(self, pattern) if literal is None else literal
-        self.fsspec.invalidate_cache(pattern[:literal])
+        self.fsspec.invalidate_cache()  # folders below may have listings, too
         path, escaped = self.display_path(pattern), escaped_glob(pattern, literal)
         with raise_os_errors(path), self._damaged_answers(path):
             infos = retry(lambda: self.fsspec.glob(escaped, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
 
     def below(self, directory: str) -> list[Entry]:
-        self.fsspec.invalidate_cache(directory)
+        self.fsspec.invalidate_cache()
         path = self.display_path(directory)
         with raise_os_errors(path), self._damaged_answers(path):
             infos = retry(lambda: self.fsspec.find(directory, detail=True))
