@@ -89,9 +89,8 @@ def compact(
 
     Notes
     -----
-    The new shards have names like those of appended ones, so the dataset is read by its directory, ``train`` or
-    ``train@*``, and no longer by the number of its shards (``train@8``). ``convert(resume=True)`` recognises the
-    dataset as long as all of its sources are the same; else it converts those of joined shards again.
+    The new shards have names like those of appended ones, and the manifest names them. ``convert(resume=True)``
+    recognises the dataset as long as all of its sources are the same; else it converts those of joined shards again.
     """
     options = replace(CopyOptions.of_call(compact, locals(), source, **storage_of(source)), partitions="drop")
     path = one_path(source, "compact")
