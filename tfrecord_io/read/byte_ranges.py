@@ -19,7 +19,6 @@ from tfrecord_io.compression import CODECS, INFER
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, say
-from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.remedies import Written
 from tfrecord_io.storage.read.random_access_file import open_random_access
@@ -53,7 +52,6 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
         sizes = [1] * len(sources)
     edges = [0, *accumulate(sizes)]
     total = edges[-1]
-    n = min(n, max(total // FRAME_BYTES, len(sources)))  # more have no records
     bounds: list[int] = []
     for number in range(1, n if total else 1):
         position = total * number // n
