@@ -352,7 +352,7 @@ def test_standard_output_goes_on_in_a_file(words: Path, tmp_path: Path, target: 
     with (tmp_path / "all.csv").open("ab") as file:
         file.write(b"before\n")
         file.flush()
-        command = [*interpreter(), "-m", "tfrecord_io", "convert", words, target, "--to", "csv"]
+        command = [*interpreter(), "-m", "tfrecord_io", "convert", words, target, "--to", "csv", "--columns", "id,word"]
         subprocess.run(command, stdout=file, stderr=subprocess.DEVNULL, timeout=60, check=True)
         file.write(b"after\n")
     lines = (tmp_path / "all.csv").read_text().splitlines()

@@ -73,7 +73,7 @@ def test_a_refused_write_counts_no_rounded_values(
     with pytest.raises(tfr.errors.EncodeError):
         writer.write(bad)
     writer.write(bad.slice(0, 1))
-    with pytest.warns(tfr.errors.PrecisionWarning, match=r"'x' \(1 values\)"):
+    with pytest.warns(tfr.errors.PrecisionWarning, match=r"'x' \(1 value\)"):
         writer.close()
     assert writer.report.rounded == {"x": 1}
 

@@ -235,7 +235,7 @@ def test_rounding_is_counted_once_for_a_write() -> None:
     encode_columns(batch, plan)
     encode_columns(batch.slice(2), plan)
     assert plan.rounding.counts == {"a": 1, "b": 4}
-    with pytest.warns(PrecisionWarning, match=r"'b' \(4 values\), 'a' \(1 values\)") as caught:
+    with pytest.warns(PrecisionWarning, match=r"'b' \(4 values\), 'a' \(1 value\)") as caught:
         plan.rounding.warn()
     assert len(caught) == 1
     assert caught[0].filename == __file__

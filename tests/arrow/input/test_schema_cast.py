@@ -67,7 +67,7 @@ def test_a_cast_that_loses_nothing_is_done(values: list[float]) -> None:
 def test_rounding_to_a_declared_float32_is_said_as_without_a_schema(tmp_path: Path, declared: Any) -> None:
     values = [0.1, 0.5] if declared == tfr.scalar("float32") else [np.array([0.1, 0.5])]
     path = tmp_path / "x.tfrecord"
-    with pytest.warns(PrecisionWarning, match=r"'x' \(1 values\)"):
+    with pytest.warns(PrecisionWarning, match=r"'x' \(1 value\)"):
         report = tfr.write_tfrecord({"x": values}, path, schema={"x": declared})
     assert report.rounded == {"x": 1}
     assert tfr.write_tfrecord({"x": values}, path, schema={"x": declared}, float64="round").rounded == {}

@@ -198,7 +198,7 @@ PATHS = {  # the requests, with that for the manifest
     "d/*": 2,
     "d/train-*": 3,
     "d/train-0000?-of-*": 3,
-    "?/train-*": 6,  # one level more, which may be a directory of this name
+    "?/train-*": 7,  # one level more, which may be a directory of this name; each glob lists anew
     "d/train@4": 4,
     "d/train": 5,
     "d/train-00001-of-00004": 2,

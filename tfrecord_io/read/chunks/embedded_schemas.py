@@ -34,7 +34,7 @@ from tfrecord_io.schema.embedded import (
 )
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import is_composed
+from tfrecord_io.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.value_class import value_class
@@ -58,7 +58,7 @@ class SchemaRevision:
         error = partial(SchemaError, path=self.path, record=self.record, offset=self.offset)
         if self.declared:
             reason = "its embedded schema says that the column is stored as several features, unlike in files before"
-            advice = say("declare it with {encoding=}", encoding="nested") | at_once
+            advice = say("declare it with {encoding=}", encoding=NESTED) | at_once
             return error(reason, feature=self.embedded.schema.names[-1], advice=advice)
         reason = "its embedded schema has more columns or other types than the schema that was fixed when reading began"
         return error(reason, advice=say("pass {schema=} with all columns") | at_once)
