@@ -354,3 +354,46 @@ def test_a_declared_type_of_nested_values_keeps_how_they_are_stored(
     tfr.write_tfrecord(pa.table({"x": pa.array(values, type_)}), tmp_path / "x")
     table = tfr.read_table(tmp_path / "x", schema={"x": declared})
     assert (table["x"].to_pylist(), table["x"].type) == (values, declared)
+
+
+TIMES = [
+    (pa.timestamp("ns"), pa.timestamp("us")),
+    (pa.timestamp("s", "UTC"), pa.timestamp("ms", "UTC")),
+    (pa.list_(pa.duration("ms")), pa.list_(pa.duration("s"))),
+    (pa.list_(pa.list_(pa.time32("s"))), pa.list_(pa.list_(pa.time64("us")))),
+    (pa.struct({"a": pa.date32()}), pa.struct({"a": pa.timestamp("s")})),
+    (pa.date32(), pa.date64()),
+]
+
+
+@pytest.mark.filterwarnings("ignore:'x")
+@pytest.mark.parametrize("keyword", ["schema", "schema_overrides"])
+@pytest.mark.parametrize(("stored", "declared"), [*TIMES, *(pair[::-1] for pair in TIMES)])
+def test_a_declared_unit_other_than_the_stored_one_is_an_error(
+    tmp_path: Path, stored: pa.DataType, declared: pa.DataType, keyword: str
+) -> None:
+    """The numbers would be taken for those of other times."""
+    tfr.write_tfrecord(pa.table({"x": pa.nulls(2, stored), "y": [1, 2]}), tmp_path / "x")
+    dataset = tfr.dataset(tmp_path / "x", **{keyword: {"x": declared}})
+    with pytest.raises(SchemaError, match=r"stored as .* would take the numbers of \w+ as \w+") as error:
+        tfr.read_table(dataset)
+    assert error.value.feature.startswith("x")
+    same = tfr.dataset(tmp_path / "x", **{keyword: {"x": stored}})
+    assert tfr.read_table(same, columns=["x"]).to_pydict() == {"x": [None, None]}
+
+
+def test_a_wrong_unit_in_an_embedded_schema_can_be_corrected(tmp_path: Path) -> None:
+    tfr.write_tfrecord(pa.table({"x": pa.array([7], pa.timestamp("ms"))}), tmp_path / "x")
+    dataset = tfr.dataset(tmp_path / "x", schema="infer", schema_overrides={"x": pa.timestamp("s")})
+    assert tfr.read_table(dataset)["x"].cast(pa.int64()).to_pylist() == [7]
+    numbers = tfr.read_table(tmp_path / "x", schema={"x": pa.int64()})
+    assert numbers["x"].to_pylist() == [7]
+
+
+def test_units_of_times_that_differ_in_a_later_file_are_an_error(tmp_path: Path) -> None:
+    for name, unit in (("a", "ns"), ("b", "us")):
+        tfr.write_tfrecord(pa.table({"x": pa.array([7], pa.timestamp(unit))}), tmp_path / name)
+    files = [tmp_path / "a", tmp_path / "b"]
+    with pytest.raises(SchemaError, match="stored as timestamp") as error:
+        tfr.read_table(files, schema={"x": pa.timestamp("ns")})
+    assert (error.value.path, error.value.record) == (str(files[1]), 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,11 @@ import pyarrow as pa
 from tfrecord_io.display import name_advice
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, say
 from tfrecord_io.remedies import Keyword
-from tfrecord_io.schema.column_features import LIST, NULL_POSITIONS, column_leaves
+from tfrecord_io.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, is_composed
-from tfrecord_io.schema.types import UnsupportedType
+from tfrecord_io.schema.types import UnsupportedType, types_within, value_type
 
 _GLOB = frozenset("*?[")
 
@@ -167,17 +167,18 @@ def as_stored(declared: Schema, stored: Schema, selects: Callable[[str], bool] =
 
     A type does not say that a column of `stored`, an embedded schema, has several features; that of lists with nulls
     is also that of a plain list. A column whose features are declared as columns of their own is read from one.
-    SchemaError if a column would be read without the positions of its nulls.
+    SchemaError if a column would be read without the positions of its nulls, or times in another unit.
     """
     forms = {f.feature: f for f in stored.fields if is_composed(f.encoding)} if stored.plain is None else {}
-    if not forms:
-        return declared
-    claimed = {f.feature for f in declared.fields}
-    found = [
-        _as_stored(f, forms[f.feature], claimed) if f.feature in forms and selects(f.column) else f
-        for f in declared.fields
-    ]
-    return Schema(found, declared.metadata)
+    if forms:
+        claimed = {f.feature for f in declared.fields}
+        found = [
+            _as_stored(f, forms[f.feature], claimed) if f.feature in forms and selects(f.column) else f
+            for f in declared.fields
+        ]
+        declared = Schema(found, declared.metadata)
+    _refuse_other_units(declared, stored, selects)
+    return declared
 
 
 def _as_stored(f: Field, stored: Field, claimed: set[str]) -> Field:
@@ -204,7 +205,40 @@ def _as_stored(f: Field, stored: Field, claimed: set[str]) -> Field:
 
 def _features(f: Field) -> set[str]:
     """The names of the features that a column is read from; none if it is in no Example."""
+    return {leaf.feature for leaf in _leaves(f)}
+
+
+def _leaves(f: Field) -> list[Leaf]:
     try:
-        return {leaf.feature for leaf in column_leaves(replace(f, column=f.feature).to_arrow())}
+        return column_leaves(replace(f, column=f.feature).to_arrow())
     except UnsupportedType:
-        return set()
+        return []
+
+
+def _refuse_other_units(declared: Schema, stored: Schema, selects: Callable[[str], bool]) -> None:
+    """Raise SchemaError where the numbers of a column of times would be taken as those of another unit."""
+    known = dict(_times(stored))
+    for feature, type_ in _times(Schema([f for f in declared.fields if selects(f.column)])) if known else ():
+        found = known.get(feature, type_)
+        if _unit(type_) != _unit(found):
+            reason = f"it is stored as {found}, and {type_} would take the numbers of {_unit(found)} as {_unit(type_)}"
+            advice = say("declare {}, and cast what is read", found) | say(
+                "declare it in {schema_overrides=} beside {schema='infer'}, if the embedded schema is wrong"
+            )
+            raise SchemaError(reason, feature=feature, expected=type_, got=found, advice=advice)
+
+
+def _times(schema: Schema) -> Iterator[tuple[str, pa.DataType]]:
+    """The features whose numbers count units of time, with the type of one value."""
+    for f in schema.fields if schema.plain is None else ():
+        if not f.is_common and any(map(pa.types.is_temporal, types_within(f.type))):
+            for leaf in _leaves(f):
+                if pa.types.is_temporal(type_ := value_type(leaf.type)):
+                    yield leaf.feature, type_
+
+
+def _unit(time: pa.DataType) -> str:
+    """What the numbers of a type of times count: ``"s"`` to ``"ns"``, or ``"days"``."""
+    if pa.types.is_date(time):
+        return "days" if pa.types.is_date32(time) else "ms"
+    return str(time.unit)
