@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tfrecord_io as tfr
@@ -29,7 +30,7 @@ def peak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peak]:
     with FaultyProcess(tmp_path_factory.mktemp("memory"), None, TFRECORD_IO_ENGINE="native") as process:
 
         def measure(work: str, path: Path, threads: int) -> tuple[int, int]:
-            small = str(path.with_name("small"))
+            small = str(path.with_name(f"small{path.suffix}"))
             answer = process("peak", work=work, path=str(path), small=small, threads=threads)
             return answer["used"], answer["size"]
 
@@ -102,3 +103,14 @@ def test_a_stream_takes_as_much_as_a_batch_and_some_blocks(peak: Peak, work: str
     table = pa.table({"x": pa.ListArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * (record // 4), values)})
     used, _ = peak(work, written(tmp_path, table), threads)
     assert used <= 1.25 * (64 * MIB + BLOCKS + 3 * record) + KEPT
+
+
+@pytest.mark.parametrize("rows", [16, 400])
+def test_a_parquet_file_is_converted_in_parts(peak: Peak, rows: int, tmp_path: Path) -> None:
+    """With small row groups, and with a large one."""
+    table = pa.table({"x": pa.array([np.random.default_rng(0).bytes(MIB)] * 400, pa.binary())})
+    pq.write_table(table.slice(0, 3), tmp_path / "small.parquet")
+    layout = {"use_dictionary": False, "compression": "none", "write_batch_size": 4}  # rows of a page
+    pq.write_table(table, tmp_path / "large.parquet", row_group_size=rows, **layout)
+    used, _ = peak("convert", tmp_path / "large.parquet", 1)
+    assert used <= 160 * MIB

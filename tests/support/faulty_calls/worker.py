@@ -204,10 +204,16 @@ def status_of(name: str) -> int:
 
 def peak(work: str, path: str, small: str, threads: int) -> dict[str, Any]:
     """The bytes at the peak of a read beyond those before it, after one of a small file; those of what it returns."""
-    READ[work](tfr.dataset(small, threads=threads))
+
+    def run(path: str) -> Any:
+        if work == "convert":
+            return tfr.convert(path, f"{path}.tfrecord", target_options={"threads": threads}) and None
+        return READ[work](tfr.dataset(path, threads=threads))
+
+    run(small)
     Path("/proc/self/clear_refs").write_text("5")
     before = status_of("VmRSS")
-    result = READ[work](tfr.dataset(path, threads=threads))
+    result = run(path)
     return {"used": status_of("VmHWM") - before, "size": 0 if result is None else result.nbytes}
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,9 @@ from tfrecord_io.schema.types import is_bytes, is_list_like, is_text, types_with
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
 
-_BATCH_ROWS = 16_384
+_BATCH_ROWS, _BATCH_BYTES = 16_384, 16 << 20  # whichever is less
+_AHEAD_BYTES = 64 << 20  # of row groups that are read in advance
+_BUFFER_BYTES = 1 << 20  # of a column that is read by itself
 _REWRITE = "rewrite it: pyarrow.feather.write_feather(pyarrow.feather.read_table(path), target)"
 
 # The schema of an open file, the number of its rows if it is known, and its batches, of some columns or of all.
@@ -123,8 +126,34 @@ def _beginning_with(categories: pa.Array, column: pa.DictionaryArray) -> pa.Dict
 def _parquet(file: Any) -> Opened:
     import pyarrow.parquet as pq
 
-    opened = pq.ParquetFile(file)
-    return opened.schema_arrow, opened.metadata.num_rows, lambda names: opened.iter_batches(_BATCH_ROWS, columns=names)
+    metadata = pq.read_metadata(file)
+    sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
+    # pyarrow keeps all that it reads in advance until the end of a call; without that, it reads column by column.
+    ahead = max(sizes, default=0) <= _AHEAD_BYTES
+    options = {"pre_buffer": True} if ahead else {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+    opened = pq.ParquetFile(file, metadata=metadata, **options)
+    runs = list(_runs(sizes)) if ahead else [range(len(sizes))]
+    most = min(_BATCH_ROWS, 1 + _BATCH_BYTES * metadata.num_rows // max(1, sum(sizes)))
+
+    def batches(names: list[str] | None) -> Iterator[pa.RecordBatch]:
+        return chain.from_iterable(opened.iter_batches(most, list(run), names) for run in runs)
+
+    return opened.schema_arrow, metadata.num_rows, batches
+
+
+def _runs(sizes: Sequence[int]) -> Iterator[range]:
+    """Successive row groups of about `_AHEAD_BYTES` each, given the bytes of all.
+
+    >>> list(_runs([9, 1, 1 << 26]))
+    [range(0, 2), range(2, 3)]
+    """
+    begin = total = 0
+    for i, size in enumerate(sizes):
+        if total and total + size > _AHEAD_BYTES:
+            yield range(begin, i)
+            begin, total = i, 0
+        total += size
+    yield range(begin, len(sizes))
 
 
 def parquet_writer(sink: Any, schema: pa.Schema) -> Any:
