@@ -313,7 +313,8 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
         is_long = {k: isinstance(v, bytes) or (isinstance(v, list) and len(v) > SHOWN_ITEMS) for k, v in record.items()}
         return {name: shortened(item) if is_long[name] else item for name, item in record.items()}
 
-    with open_reader(read_from(path, keywords, open_reader), **keywords) as reader:
+    # As text, records take many times as much memory.
+    with open_reader(read_from(path, keywords, open_reader), **keywords, batch_bytes=4 << 20) as reader:
         for batch in reader:
             records = record_dicts(pa.Table.from_batches([batch], reader.schema))
             lines = [json_line(value(record)) for record in records]

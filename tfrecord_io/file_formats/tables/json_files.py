@@ -43,6 +43,7 @@ from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.value_class import value_class
 
+_WRITTEN_BYTES = 4 << 20  # of a batch that become text at once
 _NESTED = ("to array", "to object", "from array", "from object")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _ROW = re.compile(r"^(?:JSON parse error: )?(.*?)(?: in row (\d+))?$", re.DOTALL)
@@ -270,8 +271,9 @@ class JsonWriter(AbstractContextManager["JsonWriter"]):
         pass
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        lines = json_lines(pa.Table.from_batches([batch]))
-        if lines:
+        rows = 1 + len(batch) * _WRITTEN_BYTES // max(1, batch.nbytes)  # as text they take several times as much
+        for begin in range(0, len(batch), rows):
+            lines = json_lines(pa.Table.from_batches([batch.slice(begin, rows)]))
             self._sink.write(("\n".join(lines) + "\n").encode())
 
 
