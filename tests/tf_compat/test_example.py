@@ -237,7 +237,8 @@ def test_a_record_that_protobuf_would_not_read_is_refused(monkeypatch: pytest.Mo
         encode_features([("a", Large())])
     assert caught.value.feature == "a"
     size = len(encode_example({"a": b"b"}))
-    monkeypatch.setattr("tfrecord_io.tf_compat.example.MAX_RECORD_BYTES", size)
+    for module in ("options.limits", "tf_compat.example"):
+        monkeypatch.setattr(f"tfrecord_io.{module}.MAX_RECORD_BYTES", size)
     encode_example({"a": b"b"})
     with pytest.raises(EncodeError, match=f"exceed {size} bytes"):
         encode_example({"a": b"bc"})

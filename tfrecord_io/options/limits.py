@@ -29,6 +29,11 @@ RATIO = 512  # plain values take at most 8 bytes for each that is read; sparse c
 BYTES_PER_CELL = 8  # of a column whose type is not known yet
 
 
+def too_large(what: str = "the record") -> str:
+    """The reason of an error about what would be larger than a record can be."""
+    return f"{what} would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
+
+
 def _with_checked_keywords(cls: type[T]) -> type[T]:
     """Make the error for an unknown keyword of a constructor name the one meant."""
     init, known = cls.__init__, inspect.signature(cls).parameters

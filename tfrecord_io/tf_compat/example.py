@@ -20,11 +20,13 @@ from tfrecord_io.format.feature_types import Kind, Text, image_advice
 from tfrecord_io.format.framing import FOOTER_BYTES, crc32c, mask_crc
 from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.format.varint import delimited
+from tfrecord_io.options.limits import too_large
 from tfrecord_io.typing import BytesLike
 
 _INT64 = np.iinfo(np.int64)
 _BYTES_LIKE = (bytes, bytearray, memoryview)
 _FULL_NAME = Feature.DESCRIPTOR.full_name
+_ELSEWHERE = "write large values to separate files"
 _ALL = Plan(text=Text.NO, check_crc=False, max_features=2**31 - 1)
 _KINDS = {"b": Kind.INT64, "i": Kind.INT64, "u": Kind.INT64, "f": Kind.FLOAT, "S": Kind.BYTES, "U": Kind.BYTES}
 
@@ -156,16 +158,11 @@ def encode_features(features: Sequence[tuple[str, Any]]) -> bytes:
         try:
             entries.append(delimited(1, delimited(1, name.encode()) + delimited(2, feature.SerializeToString())))
         except NotSerialized:  # its values have 2 GiB or more
-            raise _too_large(name) from None
+            raise EncodeError(too_large(), feature=name, advice=_ELSEWHERE) from None
     payload = delimited(1, b"".join(entries))
     if len(payload) > MAX_RECORD_BYTES:
-        raise _too_large(None)
+        raise EncodeError(too_large(), advice=_ELSEWHERE)
     return payload
-
-
-def _too_large(name: str | None) -> EncodeError:
-    reason = f"the record would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
-    return EncodeError(reason, feature=name, advice="write large values to separate files")
 
 
 def decode_example(payload: BytesLike) -> dict[str, Any]:

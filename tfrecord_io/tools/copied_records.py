@@ -22,6 +22,7 @@ from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.find_index import KnownCounts
 from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.write import CopyOptions, WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -380,9 +381,7 @@ class FolderFeatures:
         has_features = begins >= 0
         tags, tag_sizes = _tagged_lengths(held + len(entries))
         if (tag_sizes + len(entries) + lengths).max(initial=0) > MAX_RECORD_BYTES:
-            reason = (
-                f"a record with the features of its folders would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
-            )
+            reason = too_large("a record with the features of its folders")
             raise EncodeError(reason, path=source.path, advice=_DROP)
         memory = np.concatenate([data, entries, tags.ravel()])
         at_tags = len(data) + len(entries) + np.arange(len(sizes)) * tags.shape[1]

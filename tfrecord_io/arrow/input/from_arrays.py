@@ -31,6 +31,7 @@ from tfrecord_io.engine.numpy_output import GatheredValues, gather_objects
 from tfrecord_io.errors import EncodeError, printable, say
 from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
+from tfrecord_io.options.limits import too_large
 from tfrecord_io.schema.types import is_list_like, types_within
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
@@ -435,8 +436,7 @@ def _refused_value(name: str, values: Any, types: list[str]) -> EncodeError | No
     """The error for the first value that cannot be stored, where others of its type can; None if it is the type."""
     for row, cell in enumerate(values):
         if isinstance(cell, bytes | str) and len(cell) > MAX_RECORD_BYTES:
-            reason = f"a value would make the record exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
-            return EncodeError(reason, record=row, feature=name, advice="write large values to separate files")
+            return EncodeError(too_large(), record=row, feature=name, advice="write large values to separate files")
         if types == ["Decimal"] and isinstance(cell, Decimal) and not cell.is_finite():
             reason = "a Decimal that is NaN or infinite cannot be stored in a TFRecord"
             return EncodeError(reason, record=row, feature=name, advice="pass None for a missing value, or floats")

@@ -34,6 +34,7 @@ from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Frames
 from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.varint import varint
+from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.record_types import MessageType
 from tfrecord_io.schema.types import is_text_or_bytes
 from tfrecord_io.value_class import value_class
@@ -253,8 +254,8 @@ class MessageEncoder:
     def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
         own = slice(begin * self._parts, end * self._parts)
         starts, lengths = self._starts[own], self._lengths[own]
-        too_large = lengths.reshape(-1, self._parts).sum(axis=1) > MAX_RECORD_BYTES
-        rows = int(too_large.argmax()) if np.any(too_large) else end - begin
+        exceeds = lengths.reshape(-1, self._parts).sum(axis=1) > MAX_RECORD_BYTES
+        rows = int(exceeds.argmax()) if np.any(exceeds) else end - begin
         count = rows * self._parts
         return self._engine.frame_extents(self._data, starts[:count], lengths[:count], self._parts), rows
 
@@ -384,7 +385,7 @@ class _Field:
         """Messages with tag and length, at once."""
         sizes = sum((part.lengths for part in parts), np.zeros(rows, np.int64))
         if rows and sizes.max() > MAX_RECORD_BYTES:
-            reason = f"a message of more than {MAX_RECORD_BYTES} bytes, protobuf's limit"
+            reason = too_large("the message")
             raise RowFault(int(sizes.argmax()), reason, feature=self._field.path, error=EncodeError)
         return self._at_once([self._header(sizes), *parts], rows, mask)
 
