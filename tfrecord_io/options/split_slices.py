@@ -45,6 +45,9 @@ class SplitSlice:
         begin, end = ("" if text is None else text.removesuffix(".0") + unit for text in digits)
         return f"{self.name}[{begin}:{end}]"
 
+    def __repr__(self) -> str:
+        return repr(str(self))
+
     def rows(self, lengths: Sequence[int]) -> tuple[int, int]:
         """The first row and the end, of a split whose shards have these numbers of rows.
 
@@ -65,18 +68,18 @@ class SplitSlice:
             return round(bound * count / 100.0)
         if count < _REMAINDER_ROWS:
             reason = f"the rounding pct1_dropremainder needs at least {_REMAINDER_ROWS} rows"
-            raise ValueError(say("{split=}: {}, and the split has {}", reason, count, split=str(self)))
+            raise ValueError(say("{split=}: {}, and the split has {}", reason, count, split=self))
         return math.trunc(bound * (count // 100))
 
     def _ordered(self, begin: int | None, end: int | None, count: int, unit: str) -> tuple[int, int]:
         for bound in (begin, end):
             if bound is not None and abs(bound) > count:
                 text = "{split=}: {} is out of range, as '{}' has {} {}"
-                raise ValueError(say(text, f"{bound:,}", self.name, f"{count:,}", unit, split=str(self)))
+                raise ValueError(say(text, f"{bound:,}", self.name, f"{count:,}", unit, split=self))
         first = 0 if begin is None else begin + count if begin < 0 else begin
         last = count if end is None else end + count if end < 0 else end
         if first > last:
-            reason = say("{split=}: it ends before it begins", split=str(self))
+            reason = say("{split=}: it ends before it begins", split=self)
             raise ValueError(reason & f"'{self.name}' has {count:,} {unit}")
         return first, last
 
@@ -90,6 +93,9 @@ class Split:
     def __str__(self) -> str:
         return "+".join(map(str, self.parts))
 
+    def __repr__(self) -> str:
+        return repr(str(self))
+
     def ranges(self, splits: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, int]]:
         """The names, first rows and ends, of splits whose shards have these numbers of rows.
 
@@ -100,7 +106,7 @@ class Split:
                 yield from ((name, 0, sum(lengths)) for name, lengths in splits.items())
             elif part.name not in splits:
                 names = " and ".join(", ".join(f"'{name}'" for name in splits).rsplit(", ", 1)) or "none"
-                reason = say("{split=}: the dataset has no split '{}'", part.name, split=str(self))
+                reason = say("{split=}: the dataset has no split '{}'", part.name, split=self)
                 raise ValueError(reason & f"its splits are {names}")
             else:
                 yield part.name, *part.rows(splits[part.name])

@@ -66,7 +66,7 @@ def resolve_sources(
         how.setdefault("allow_missing_shards", options.allow_missing_shards)
         return resolve_inputs(path, storage, **how)
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(say("{split=} takes the path of one dataset, not {}", type(path).__name__, split=str(split)))
+        raise TypeError(say("{split=} takes the path of one dataset, not {}", type(path).__name__, split=split))
     return _of_split(path, split, storage, options.allow_missing_shards)
 
 
@@ -110,9 +110,7 @@ def _of_split(path: str | os.PathLike[str], split: Split, storage: StorageOption
                 source = source_of(fs, entry)
                 sources.append(source if rows == (0, length) else _piece(source, *rows, length))
     if not sources:
-        raise ValueError(
-            say("{split=} has no rows: '{}' lists {}", printable(info.path), _listed(info), split=str(split))
-        )
+        raise ValueError(say("{split=} has no rows: '{}' lists {}", printable(info.path), _listed(info), split=split))
     return sources
 
 

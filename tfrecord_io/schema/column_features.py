@@ -24,9 +24,9 @@ from tfrecord_io.schema.tensor_types import (
     TENSOR_ENCODINGS,
     EncodingRules,
     Shape,
+    check_size,
     element_and_shape,
     encoding_rules,
-    exceeds_record,
     is_any_tensor,
     is_composed,
     permutation_of,
@@ -237,8 +237,7 @@ def as_shape(source: Any) -> Shape:
         raise SchemaError(f"{source!r} is not a shape", got=source) from None
     if any(axis is not None and axis < 0 for axis in axes):
         raise SchemaError(f"the shape {axes} has a negative axis", got=source)
-    if exceeds_record(axes):
-        raise SchemaError(f"the shape {axes} has axes of more values than a record can hold", got=source)
+    check_size(axes)
     return axes
 
 

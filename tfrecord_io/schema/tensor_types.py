@@ -173,8 +173,7 @@ def tensor_type(element: Element, shape: Shape, dim_names: tuple[str, ...] | Non
     [4, 2]
     """
     axes = (*shape, *element.inner)
-    if exceeds_record(axes):
-        raise SchemaError(f"the shape {axes} has axes of more values than a record can hold", got=axes)
+    check_size(axes)
     names = None if dim_names is None or len(dim_names) != len(axes) else dim_names
     if None in axes:
         return variable_shape_tensor(element.arrow, axes, names)
@@ -285,18 +284,20 @@ def _checked_axes(axes: Any) -> Shape:
     for axis in axes:
         if axis is not None and (type(axis) is not int or not 0 <= axis <= _MAX_VALUES):
             raise ValueError(f"an axis of a tensor is {axis!r:.40}")
-    if exceeds_record(axes):
-        raise ValueError("the shape of a tensor has more values than a record can hold")
+    check_size(axes)
     return tuple(axes)
 
 
-def exceeds_record(axes: Iterable[int | None]) -> bool:
-    """Whether the product of the known dimensions is too large for a record; Arrow leaves out those of 0.
+def check_size(axes: Iterable[int | None]) -> None:
+    """Raise SchemaError if the product of the known dimensions is too large for a record; Arrow leaves out those of 0.
 
-    >>> exceeds_record((2**31, None)), exceeds_record((2**31, 2**31, 0)), exceeds_record((2**30, 0, 1))
-    (True, True, False)
+    >>> check_size((2**30, 0, None))
+    >>> check_size((2**16, 2**16, 0))
+    Traceback (most recent call last):
+    tfrecord_io.errors.SchemaError: the shape (65536, 65536, 0) has axes of more values than a record can hold
     """
-    return math.prod(axis or 1 for axis in axes) > _MAX_VALUES
+    if math.prod(axis or 1 for axis in axes) > _MAX_VALUES:
+        raise SchemaError(f"the shape {axes} has axes of more values than a record can hold", got=axes)
 
 
 def _checked_names(metadata: dict[str, Any], ndim: int) -> tuple[str, ...] | None:
