@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -326,3 +327,10 @@ def test_parts_add_up() -> None:
             part.advance(6)
     assert reported == [4, 10, 14, 20]
     assert ProgressMeter(False, 1, "bytes").part() is False
+    reported.clear()
+    with ProgressMeter(lambda progress: reported.append(progress.done), 10, "bytes") as meter:
+        for _ in range(3):
+            with ProgressMeter(meter.part(Fraction(1, 3)), 10, "bytes") as part:
+                part.advance(4)
+                part.advance(6)
+    assert reported == [1, 3, 4, 6, 8, 10]

@@ -7,9 +7,12 @@ import warnings
 from collections.abc import Callable
 from threading import Lock
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from tfrecord_io.typing import Progress, ProgressLike
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Unit = Literal["bytes", "rows", "records"]
 
@@ -30,7 +33,8 @@ class ProgressMeter:
 
     def __init__(self, wanted: ProgressLike, total: int | None, unit: Unit, done: int = 0) -> None:
         self._total, self._unit = total, unit
-        self._position = self._done = done  # what is done never decreases, the position does in a second reading
+        self._position: int | Fraction = done  # what is done never decreases, this does in a second reading
+        self._done = done
         self._lock = Lock()
         self._error: BaseException | None = None
         self._call: Callable[[Progress], object] | None = None
@@ -50,7 +54,7 @@ class ProgressMeter:
     def is_wanted(self) -> bool:
         return self._bar is not None or self._call is not None
 
-    def advance(self, count: int) -> None:
+    def advance(self, count: int | Fraction) -> None:
         """Add `count` to what is done."""
         if not self.is_wanted:
             return
@@ -58,7 +62,7 @@ class ProgressMeter:
             if self._error is not None:
                 raise self._error
             self._position += count
-            added = self._position - self._done
+            added = int(self._position) - self._done
             if added <= 0:
                 return
             self._done += added
@@ -75,8 +79,8 @@ class ProgressMeter:
         """Begin a second reading of the same data: it counts from where the first one stopped."""
         self._position = 0
 
-    def part(self) -> ProgressLike:
-        """The keyword `progress` for a call that is a part of this one: what it does is added."""
+    def part(self, share: int | Fraction = 1) -> ProgressLike:
+        """The keyword `progress` for a call that is a part of this one: what it does is added, or a share of it."""
         if not self.is_wanted:
             return False
         before = 0
@@ -84,7 +88,7 @@ class ProgressMeter:
         def add(progress: Progress) -> None:
             nonlocal before
             added, before = progress.done - before, progress.done
-            self.advance(added)
+            self.advance(added * share)
 
         return add
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from hypothesis.extra import numpy as nps
 
 import tfrecord_io as tfr
 from tfrecord_io.errors import DecodeError, SchemaWarning
+from tfrecord_io.file_formats.array_files import to_numpy_files
+from tfrecord_io.read.open_scan import open_scan
 
 dtypes = st.one_of(
     nps.boolean_dtypes(),
@@ -40,6 +43,40 @@ def test_arrays_round_trip(tmp_path_factory: pytest.TempPathFactory, array: np.n
     with np.load(folder / "x.npz", allow_pickle=False) as archive:
         assert archive["x"].tobytes() == actual.tobytes()
         assert archive["n"].tolist() == list(range(len(array)))
+
+
+@pytest.mark.parametrize("group_bytes", [0, 100, 1 << 20])
+@given(shapes=st.lists(st.sampled_from([(), (2,), (0,), (3, 2)]), min_size=1, max_size=6), rows=st.integers(1, 9))
+def test_columns_are_written_in_groups(
+    tmp_path_factory: pytest.TempPathFactory, group_bytes: int, shapes: list[tuple[int, ...]], rows: int
+) -> None:
+    folder = tmp_path_factory.mktemp("npz")
+    rng, groups = np.random.default_rng(0), pytest.MonkeyPatch()
+    data = {f"c{at}": rng.integers(0, 100, (rows, *shape)) for at, shape in enumerate(shapes)}
+    tfr.write_tfrecord(
+        {**data, "text": [str(row) * row for row in range(rows)]},
+        folder / "x.tfrecord",
+        column_encoding=dict.fromkeys(data, "raw"),
+    )
+    source = tfr.dataset(folder / "x.tfrecord", batch_size=2)
+    reported: list[tfr.typing.Progress] = []
+    with groups.context() as patch:
+        patch.setattr(to_numpy_files, "_GROUP_BYTES", group_bytes)
+        assert tfr.formats.write_npz(source, folder / "x.npz", progress=reported.append).records == rows
+    with np.load(folder / "x.npz") as archive:
+        for name, array in data.items():
+            np.testing.assert_array_equal(archive[name], array, strict=True)
+        assert archive["text"].tolist() == [str(row) * row for row in range(rows)]
+    assert not reported or reported[-1].done == reported[-1].total
+
+
+@pytest.mark.parametrize("write", [tfr.formats.write_npz, tfr.formats.write_npy])
+def test_many_columns_are_read_twice(tmp_path: Path, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord({f"c{at}": [at, 2] for at in range(50)}, tmp_path / "x.tfrecord")
+    opened: list[object] = []
+    monkeypatch.setattr(to_numpy_files, "open_scan", lambda scan: opened.append(scan) or open_scan(scan))
+    write(tmp_path / "x.tfrecord", tmp_path / "x")
+    assert len(opened) == 2
 
 
 def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import chain
 from typing import Any
 
@@ -49,6 +50,9 @@ _RAGGED = "an array holds rows of one shape" & say("read it with {read_arrays(ra
 
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
+_GROUP_BYTES = 64 << 20  # of columns that are written in one pass
+
+_Form = tuple[np.dtype[Any], tuple[int, ...]]  # the dtype of a column, and the shape of a row
 
 
 @check_keywords
@@ -117,11 +121,15 @@ def to_npy(
         def write(data: Any) -> None:
             sink.write(Piece(data, 0))
 
-        with _meter(scan, len(columns) + 1) as meter:
+        with _meter(scan) as meter:
+            forms, rows = _measured(scan, columns, meter.part())
             if len(columns) == 1:
-                rows = _write_array(write, scan, columns[0], meter)
+                [(name, blocks)] = _arrays(scan, columns, forms, meter.part())
+                _write_rows(write, forms[name], rows, blocks, name)
             else:
-                rows = _write_structured(write, scan, columns, meter)
+                dtype = np.dtype([(name, *form) for name, form in forms.items()])
+                blocks = _structured(dtype, _blocks(scan, columns, meter.part()))
+                _write_rows(write, (dtype, ()), rows, blocks, None)
     except BaseException:
         sink.discard()
         raise
@@ -140,7 +148,9 @@ def write_npz(
     storage_options: StorageLike | None = None,
     progress: ProgressLike = False,
 ) -> WriteReport:
-    """Write the columns of TFRecord files as the arrays of an ``.npz`` archive; the files are read for each column.
+    """Write the columns of TFRecord files as the arrays of an ``.npz`` archive.
+
+    The files are read once to find the shapes, and once for each group of columns of up to 64 MiB.
 
     >>> import numpy as np, tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": np.eye(3), "y": np.arange(3)}, "pair.tfrecord", float64="raw")
@@ -178,13 +188,15 @@ def to_npz(
     for name in names:
         _check_member(name)
     _warn_of_times(fields)
-    rows = 0
-    with _meter(scan, 2 * len(names)) as meter, open_output(target, storage, mode=mode) as output:
+    with _meter(scan) as meter, open_output(target, storage, mode=mode) as output:
+        forms, rows = _measured(scan, names, meter.part())
+        groups = _groups(forms, rows)
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
-            for name in names:
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    rows = _write_array(member.write, scan, name, meter)
+            for group in groups:
+                for name, blocks in _arrays(scan, group, forms, meter.part(Fraction(1, len(groups)))):
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        _write_rows(member.write, forms[name], rows, blocks, name)
         return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
 
 
@@ -214,63 +226,72 @@ def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOption
     return scan_of(source, options), options.target
 
 
-def _meter(scan: Scan, passes: int) -> ProgressMeter:
-    """The progress of reading all files several times."""
+def _meter(scan: Scan) -> ProgressMeter:
+    """The progress of reading all files twice: to measure, as a header has the number of rows, and to write."""
     size = scan.bytes
-    return ProgressMeter(scan.options.progress, None if size is None else passes * size, "bytes")
+    return ProgressMeter(scan.options.progress, None if size is None else 2 * size, "bytes")
 
 
-def _write_array(write: Callable[[Any], object], scan: Scan, column: str, meter: ProgressMeter) -> int:
-    """Write header and values. The header has the number of rows, so the files are read twice: memory holds a batch."""
-    dtype, shape, rows = _measured(scan, column, meter)
-    return _write_rows(write, dtype, shape, rows, (block for block, _ in _blocks(scan, column, meter)), column)
+def _measured(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> tuple[dict[str, _Form], int]:
+    """The dtype and the shape of all rows of each column, and the number of rows."""
+    forms: dict[str, _Form] = {}
+    rows = row = 0
+    for blocks, reader in _blocks(scan, columns, progress):
+        for name, block in blocks.items():
+            dtype, shape = forms[name] if row else (_stored_dtype(block), block.shape[1:])
+            _check_shape(block, shape, name, reader, row)
+            if is_text_dtype(block.dtype):
+                _refuse_last_nuls(block, row, name, reader)
+                expansion = Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes)
+                _refuse_padding(block, row, dtype.itemsize, expansion, name)
+            forms[name] = np.promote_types(dtype, _stored_dtype(block)), shape  # the widest dtype of text
+            rows = row + len(block)
+        row = rows
+    return forms, rows
 
 
-def _write_structured(write: Callable[[Any], object], scan: Scan, columns: Sequence[str], meter: ProgressMeter) -> int:
-    """Write a structured array, whose fields are the columns."""
-    measured = {column: _measured(scan, column, meter) for column in columns}
-    dtype = np.dtype([(column, dtype, shape) for column, (dtype, shape, _) in measured.items()])
-    rows = max(rows for _, _, rows in measured.values())
-
-    def blocks() -> Iterator[Array]:
-        with open_scan(scan.over(progress=meter.part())) as reader:
-            fields = leaf_fields(reader.schema)
-            row = 0
-            for batch in reader:
-                block = np.empty(len(batch), dtype)
-                for array, field in zip(leaf_arrays(batch), fields, strict=True):
-                    block[field.name] = _array(array, field, reader, row)
-                yield block
-                row += len(batch)
-
-    return _write_rows(write, dtype, (), rows, blocks(), None)
+def _groups(forms: Mapping[str, _Form], rows: int) -> list[list[str]]:
+    """The columns that are written in one pass over the files: as many as memory holds, a larger one alone."""
+    groups: list[list[str]] = []
+    room = -1
+    for name, (dtype, shape) in forms.items():
+        size = rows * math.prod(shape) * dtype.itemsize
+        if size > room:
+            groups.append([])
+            room = _GROUP_BYTES
+        groups[-1].append(name)
+        room -= size
+    return groups
 
 
-def _measured(scan: Scan, column: str, meter: ProgressMeter) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-    """The dtype and the shape of all rows of a column, and their number."""
-    dtype, shape, rows = np.dtype(np.float32), (), 0
-    for block, reader in _blocks(scan, column, meter):
-        if not rows:
-            dtype, shape = _stored_dtype(block), block.shape[1:]
-        elif len(block):
-            _check_shape(block, shape, column, reader, rows)
-        if is_text_dtype(block.dtype):
-            _refuse_last_nuls(block, rows, column, reader)
-            expansion = Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes)
-            _refuse_padding(block, rows, dtype.itemsize, expansion, column)
-        dtype = np.promote_types(dtype, _stored_dtype(block))  # the widest dtype of text
-        rows += len(block)
-    return dtype, shape, rows
+def _arrays(
+    scan: Scan, group: Sequence[str], forms: Mapping[str, _Form], progress: ProgressLike
+) -> Iterator[tuple[str, Iterable[Array]]]:
+    """The columns of a group, each with its blocks; those of one are not held."""
+    found = (
+        {name: block.astype(forms[name][0], copy=False) for name, block in blocks.items()}
+        for blocks, _ in _blocks(scan, group, progress)
+    )
+    if len(group) == 1:
+        yield group[0], (blocks[group[0]] for blocks in found)
+    else:
+        held = [*found]
+        yield from ((name, (blocks[name] for blocks in held)) for name in group)
+
+
+def _structured(dtype: np.dtype[Any], blocks: Iterable[tuple[Mapping[str, Array], Reader]]) -> Iterator[Array]:
+    """Blocks as structured arrays, whose fields are the columns."""
+    for arrays, _ in blocks:
+        block = np.empty(len(next(iter(arrays.values()))), dtype)
+        for name, array in arrays.items():
+            block[name] = array
+        yield block
 
 
 def _write_rows(
-    write: Callable[[Any], object],
-    dtype: np.dtype[Any],
-    shape: tuple[int, ...],
-    rows: int,
-    blocks: Iterator[Array],
-    column: str | None,
-) -> int:
+    write: Callable[[Any], object], form: _Form, rows: int, blocks: Iterable[Array], column: str | None
+) -> None:
+    dtype, shape = form
     write(header(dtype, (rows, *shape)))
     written, per_write = 0, max(1, BLOCK_BYTES // max(1, math.prod(shape) * dtype.itemsize))
     for block in blocks:
@@ -282,7 +303,6 @@ def _write_rows(
         reason = f"the files had {rows} rows, but {written} when they were read again"
         advice = "try again when no program writes to them"
         raise EncodeError(reason, feature=column, expected=rows, got=written, advice=advice)
-    return rows
 
 
 def _stored_dtype(block: Array) -> np.dtype[Any]:
@@ -317,20 +337,22 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
     raise DecodeError(reason, feature=column, record=rows + row, expected=expansion.room, got=size, advice=advice)
 
 
-def _blocks(scan: Scan, column: str, meter: ProgressMeter) -> Iterator[tuple[Array, Reader]]:
-    """The column of each batch, and its reader; without batches, an empty array of its dtype.
+def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Iterator[tuple[dict[str, Array], Reader]]:
+    """The columns of each batch, and its reader; without batches, empty arrays of their dtypes.
 
     Text is of a `text_dtype`.
     """
-    outer = (field.name for field in scan.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
-    scan = scan.over(progress=meter.part())
-    with open_scan(scan.select([next(outer, column)])) as reader:
+    names = {*columns}
+    outer = [
+        field.name for field in scan.schema if not names.isdisjoint(f.name for f in leaf_fields(pa.schema([field])))
+    ]
+    with open_scan(scan.select(outer or columns).over(progress=progress)) as reader:
         fields = leaf_fields(reader.schema)
-        i = [field.name for field in fields].index(column)
         row = 0
         for batch in chain(reader, [empty_batch(reader.schema)]):
             if len(batch) or not row:
-                yield _array(leaf_arrays(batch)[i], fields[i], reader, row), reader
+                leaves = zip(leaf_arrays(batch), fields, strict=True)
+                yield {f.name: _array(array, f, reader, row) for array, f in leaves if f.name in names}, reader
             row += len(batch)
 
 
