@@ -218,7 +218,7 @@ def test_any_bytes_are_an_element_or_an_error(content: bytes) -> None:
 def test_large_annotations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     set_limits(monkeypatch, annotation_bytes=100)
-    with pytest.raises(tfr.errors.DecodeError, match="an annotation of"):
+    with pytest.raises(tfr.errors.DecodeError, match="annotations of"):
         rows(tmp_path, dog())
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -17,13 +17,42 @@ from tfrecord_io.arrow.image_pixels import pillow
 from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
-from tfrecord_io.options import StorageOptions, leaves_out, raises
+from tfrecord_io.options import LIMITS, StorageOptions, leaves_out, raises
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.masks_and_keypoints import ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import InvalidBoxes, Path
 from tfrecord_io.value_class import value_class
+
+T = TypeVar("T")
+
+
+def read_annotations(
+    files: Iterable[tuple[T, str, Entry | None]], fs: FileSystem, threads: int | None
+) -> Iterator[tuple[T, bytes]]:
+    """The content of each file of annotations, by a key and its path in messages; empty where there is no entry.
+
+    Raises
+    ------
+    DecodeError
+        A file is too large.
+    """
+
+    def check(size: int | None, path: str) -> None:
+        if (size or 0) > LIMITS.annotation_bytes:
+            reason = f"annotations of {size:,} bytes"
+            raise DecodeError(reason, path=path, expected=f"at most {LIMITS.annotation_bytes:,} bytes", got=size)
+
+    def checked() -> Iterator[tuple[tuple[T, str], FileSystem, Entry | None]]:
+        for key, path, entry in files:
+            check(None if entry is None else entry.size, path)
+            yield (key, path), fs, entry
+
+    with closing(read_files(checked(), reader_threads(threads, fs))) as contents:
+        for (key, path), content in contents:
+            check(len(content or b""), path)
+            yield key, content or b""
 
 
 class Objects(NamedTuple):

@@ -6,8 +6,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -17,18 +16,10 @@ import pyarrow as pa
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import (
-    Folder,
-    check_class_names,
-    find_folder,
-    list_folder,
-    read_files,
-    reader_threads,
-    warn_of_others,
-)
+from tfrecord_io.file_formats.files_below import Folder, check_class_names, find_folder, list_folder, warn_of_others
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
+from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, read_annotations
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -209,25 +200,9 @@ def _find(path: str, storage: StorageOptions) -> _Folder:
 
 def _read(fs: FileSystem, files: Sequence[Entry], threads: int | None) -> list[AnnotatedImage]:
     """The annotations, with the names of classes instead of labels."""
-
-    def checked() -> Iterator[tuple[str, FileSystem, Entry]]:
-        for entry in files:
-            path = fs.display_path(entry.name)
-            _check_size(entry.size or 0, path)
-            yield path, fs, entry
-
-    annotated = []
-    with closing(read_files(checked(), reader_threads(threads, fs))) as contents:
-        for path, content in contents:
-            assert content is not None
-            _check_size(len(content), path)
-            annotated.append(parse_annotation(content, path))
-    return annotated
-
-
-def _check_size(size: int, path: str) -> None:
-    if size > LIMITS.annotation_bytes:
-        raise DecodeError(f"an annotation of {size:,} bytes", path=path, expected=LIMITS.annotation_bytes, got=size)
+    paths = [fs.display_path(entry.name) for entry in files]
+    contents = read_annotations(zip(paths, paths, files, strict=True), fs, threads)
+    return [parse_annotation(content, path) for path, content in contents]
 
 
 def _optional_columns(annotated: Sequence[AnnotatedImage]) -> dict[str, pa.DataType]:

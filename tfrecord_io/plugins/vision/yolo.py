@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from importlib.util import find_spec
 from typing import Any, NamedTuple, get_args
 
@@ -13,19 +12,11 @@ from tfrecord_io.arrow.image_pixels import pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import (
-    IMAGE_SUFFIXES,
-    Folder,
-    find_folder,
-    list_folder,
-    read_files,
-    reader_threads,
-    warn_of_others,
-)
+from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, Folder, find_folder, list_folder, warn_of_others
 from tfrecord_io.options import LIMITS, StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading
+from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, read_annotations
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
@@ -295,18 +286,14 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
         advice = "pass the folder with 'images' and 'labels', or read images without objects by open_image_folder"
         raise FileNotFoundError(errno.ENOENT, f"{reason}; {advice}", images.path)
 
-    def checked() -> Iterator[tuple[tuple[str, str], FileSystem, Entry | None]]:
+    def checked() -> Iterator[tuple[tuple[str, str], str, Entry | None]]:
         for name, path, entry in zip(images.names, paths, entries, strict=True):
             shown = fs.display_path(path)
             if entry is not None and isinstance(fs, LocalFileSystem) and links_out(images.labels, path):
                 raise DecodeError("a link leads out of the folder of labels", path=shown, advice="copy the file")
-            if entry is not None and (entry.size or 0) > LIMITS.annotation_bytes:
-                raise _too_large(shown)
-            yield (name, shown), fs, None if entry is None or entry.directory else entry
+            yield (name, shown), shown, None if entry is None or entry.directory else entry
 
-    with closing(read_files(checked(), reader_threads(options.threads, fs))) as contents:
-        for key, content in contents:
-            yield key, content or b""
+    return read_annotations(checked(), fs, options.threads)
 
 
 class _Labels(NamedTuple):
@@ -324,8 +311,6 @@ class _Labels(NamedTuple):
             A line is none of a label.
         """
         name, path = image
-        if len(content) > LIMITS.annotation_bytes:
-            raise _too_large(path)
         objects = Objects([], [], [])
         try:
             lines = content.decode("utf-8-sig").splitlines()
@@ -399,11 +384,6 @@ def _number(word: str) -> float:
     if number is None:
         raise ValueError(f"'{printable(word, 40)}' is not a number")
     return number
-
-
-def _too_large(path: str) -> DecodeError:
-    limit = LIMITS.annotation_bytes
-    return DecodeError("the file is too large for one of labels", path=path, expected=f"at most {limit:,} bytes")
 
 
 def _text(fs: FileSystem, entry: Entry, limit: int) -> str:
