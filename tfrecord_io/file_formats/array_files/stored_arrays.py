@@ -17,8 +17,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError,
 from tfrecord_io.file_formats.array_files.array_stream import Values
 from tfrecord_io.file_formats.array_files.open_array import ArrayFile
 from tfrecord_io.format.format_registry import Format
-from tfrecord_io.options.limits import RATIO
-from tfrecord_io.remedies import Written
+from tfrecord_io.options.limits import Expansion
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
 EXCLUDE = say("exclude it with {columns=}")
@@ -115,21 +114,12 @@ class StoredArray(ArrayFile):
 
     def check_expansion(self, size: int) -> None:
         """Raise DecodeError if `size` bytes in memory are far more than those that are stored."""
-        room = self.max_expansion + RATIO * self.stored_bytes()
-        if size > room:
-            reason = (
-                f"its shape {self.shape} of {self.dtype} takes {size} bytes or more, of {self.stored_bytes()} stored"
-            )
-            reason = reason & say(
-                "{limits.expansion_bytes=} leaves room for {}", room, expansion_bytes=Written(self.max_expansion)
-            )
-            advice = (
-                say(
-                    "if it is filled with one value, pass {limits.expansion_bytes=}", expansion_bytes=Written(self.size)
-                )
-                | EXCLUDE
-            )
-            raise DecodeError(reason, path=self.path, expected=room, got=size, advice=advice)
+        expansion = Expansion(self.max_expansion, stored := self.stored_bytes())
+        if size > expansion.room:
+            reason = f"its shape {self.shape} of {self.dtype} takes {size} bytes or more, of {stored} stored"
+            advice = expansion.advice(max(size, self.size)) | EXCLUDE
+            reason = expansion.excess(reason)
+            raise DecodeError(reason, path=self.path, expected=expansion.room, got=size, advice=advice)
 
 
 @contextmanager
