@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
@@ -211,6 +211,16 @@ class PieceStream:
 
     def close(self) -> None:
         self._pieces.close()
+
+
+def made_records(path: str, content: Any, origins: Any, options: ReadOptions) -> tuple[list[Source], dict[str, Any]]:
+    """Records that are made of files as those of one TFRecord file, and the keywords with which that is to be read.
+
+    `content` and `origins` are a `DerivedContent` and `Origins` of `tfrecord_io.storage.read.source`.
+    """
+    limits = replace(options.limits, record_bytes=MAX_RECORD_BYTES, decompression_ratio=None)
+    changed = {"compression": None, "check_crc": False, "limits": limits, "progress": False}
+    return [Source(path, None, False, origin=origins, derived=content)], changed
 
 
 class _RecordNumbers:

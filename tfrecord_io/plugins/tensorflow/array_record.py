@@ -11,13 +11,12 @@ import shutil
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.format_of_path import format_of_source
@@ -27,7 +26,7 @@ from tfrecord_io.options.checked_options import TransferOptions, check_choice, c
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
-from tfrecord_io.read.sources import PieceStream, paths_of
+from tfrecord_io.read.sources import PieceStream, made_records, paths_of
 from tfrecord_io.remedies import Caller, Keyword, Written, addressed_to
 from tfrecord_io.storage.filesystem.locate import locate, storage_for
 from tfrecord_io.storage.paths.file_names import is_hidden, natural_key
@@ -63,14 +62,9 @@ def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source
     options = ReadOptions.from_keywords(keywords)
     sources = _sources(paths, options)
     rows = ArrayRecordFiles(sources, options)
-    changed = {
-        "compression": None,
-        "check_crc": False,
-        "limits": replace(options.limits, record_bytes=MAX_RECORD_BYTES, decompression_ratio=None),
-        "progress": False,
-    }
     _module()
-    return [Source(sources[0].path, None, False, origin=rows, derived=rows)], {**keywords, **changed}
+    made, changed = made_records(sources[0].path, rows, rows, options)
+    return made, {**keywords, **changed}
 
 
 def _sources(paths: Any, options: ReadOptions) -> list[Source]:

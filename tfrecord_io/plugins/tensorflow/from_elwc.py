@@ -28,7 +28,7 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.sources import PieceStream, given
+from tfrecord_io.read.sources import PieceStream, given, made_records
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -402,16 +402,9 @@ def elwc_rows(
         advice = "to leave out damaged lists, salvage the files first"
         raise ValueError(say("{on_error=}: expected 'raise' or 'stop'", on_error=options.on_error) & advice)
     sources = resolve_sources(path, options)
-    first = sources[0]
     if (found := next((source for source in sources if source.partitions), None)) is not None:
         column = found.partitions[0][0]
         raise ValueError(f"'{printable(found.path)}': the column '{printable(column)}' of folders: read one of them")
     rows = ListContent(sources, options, part)
-    changed = {
-        "record_type": "example",
-        "compression": None,
-        "check_crc": False,
-        "limits": replace(options.limits, record_bytes=MAX_RECORD_BYTES, decompression_ratio=None),
-        "progress": False,
-    }
-    return [Source(first.path, None, False, origin=rows.origins, derived=rows)], {**options.changes, **changed}
+    made, changed = made_records(sources[0].path, rows, rows.origins, options)
+    return made, {**options.changes, "record_type": "example", **changed}
