@@ -15,12 +15,17 @@ import pytest
 
 import tfrecord_io as tfr
 from reading_modes import opened_scans
-from tfrecord_io.adapters.duckdb import _with_nan, query_files
+from tfrecord_io.adapters.duckdb import _with_nan, open_query
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 # Before 1.4, DuckDB takes the name of a common table expression for itself in its own query and in those before it.
 OWN_NAME = pytest.mark.skipif(duckdb.__version__.startswith("1.3."), reason="needs DuckDB 1.4")
+
+
+def query_files(sql: str) -> pa.Table:
+    with open_query(sql) as rows:
+        return rows.read_all()
 
 
 class TestDuckDB(AdapterSuite):

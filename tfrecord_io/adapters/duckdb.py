@@ -196,12 +196,6 @@ def _stream(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader) -
     return pa.RecordBatchReader.from_batches(rows.schema, batches())
 
 
-def query_files(sql: str, **keywords: Any) -> pa.Table:
-    """The result of an SQL query; see `open_query`."""
-    with open_query(sql, **keywords) as rows:
-        return rows.read_all()
-
-
 def _advice(sql: str, error: Exception) -> str:
     """What to do about an error of DuckDB."""
     import duckdb

@@ -38,7 +38,7 @@ from tfrecord_io.engine.contract import (
 from tfrecord_io.format.feature_types import Kind, Layout
 
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
-_STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
+_STOP_NEW_NAMES = 48
 _KINDS, _LAYOUTS = (tuple(map(enum, range(len(enum)))) for enum in (Kind, Layout))
 _MOST_NAMES = 1000  # that a decoder of single records remembers
 _MOST_KEPT_BYTES = 2**40

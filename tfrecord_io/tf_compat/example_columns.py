@@ -32,13 +32,6 @@ from tfrecord_io.write.frame_sink import PayloadSink
 from tfrecord_io.write.writer import Writer
 
 _BYTES = np.dtype(np.uint8)
-_DECODING = {
-    *("columns", "schema", "schema_overrides", "stable_types", "infer_text", "record_type", "on_error"),
-    *("limits", "large_offsets", "threads"),
-}
-_ENCODING = {
-    *("schema", "record_type", "column_encoding", "float64", "nan_to_null", "index", "embed_schema", "threads")
-}
 
 
 @check_keywords

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.rows_by_number import OF_ROWS, ArraysByNumber, row_numbers, row_options
+from tfrecord_io.arrays.rows_by_number import ArraysByNumber, row_numbers, row_options
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.errors import say
 from tfrecord_io.options import DatasetValue
@@ -22,8 +22,6 @@ from tfrecord_io.training.row_source import RowSource
 
 _ORDER = 4  # the purpose of a stream of random numbers; `shuffle_buffer` and mixtures have others
 _OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack"})
-BY_NUMBER = OF_ROWS | _OF_BATCHES
-"""Keywords of `by_number`."""
 
 
 class BatchesByNumber:

@@ -75,11 +75,6 @@ class NumberStatistics:
     kept: Array = field(repr=False, compare=False)
 
     @property
-    def is_sample(self) -> bool:
-        """Whether quantiles and histogram are those of a random sample of the values."""
-        return len(self.kept) < self.count - self.nans - self.infinities
-
-    @property
     def histogram(self) -> Histogram | None:
         """Of the values kept; None if there are none."""
         return histogram(self.kept, edges_of(self)) if len(self.kept) else None

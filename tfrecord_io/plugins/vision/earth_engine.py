@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 Mixer = Path | Mapping[str, Any]
 _PIXELS = 1 << 33  # of an image, at most: Earth Engine exports fewer
-_WITHOUT = {"batch_size", "batch_bytes", "limit", "offset", "on_error", "filters", "include_file_paths", "record_type"}
 _ONE = "pass a mixer file for the files of one export"
 
 
