@@ -16,7 +16,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, p
 from tfrecord_io.file_formats.files_below import LeftOut, check_class_names
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT
-from tfrecord_io.plugins.vision.to_folder import file_suffix, schema_to_choose_from
+from tfrecord_io.plugins.vision.to_folder import file_suffix, row_error, schema_to_choose_from
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.column_selection import Projection
@@ -94,7 +94,7 @@ class AnnotatedRow:
         return f"image '{printable(self.name, 80)}'"
 
     def error(self, reason: str, feature: str | None = None, advice: str | None = None) -> EncodeError:
-        return _error(self.reader, self.number, reason, feature, advice)
+        return row_error(self.reader, self.number, reason, feature, advice)
 
     def flag(self, each: DetectedObject, name: str) -> int:
         """A value that is 0 or 1, by default 0."""
@@ -104,11 +104,6 @@ class AnnotatedRow:
             advice = say("{columns=} leaves the column out", columns=f"!{feature}")
             raise self.error(f"the value of object {each.number} is {value}, expected 0 or 1", feature, advice)
         return int(value)
-
-
-def _error(reader: Reader, row: int, reason: str, feature: str | None, advice: str | None = None) -> EncodeError:
-    path, record = reader.origin(row)
-    return EncodeError(reason, path=path, record=record, feature=feature, advice=advice)
 
 
 @dataclass(slots=True)
@@ -195,15 +190,15 @@ class AnnotatedRecords:
             name = values.get(_NAME)
             if name is None:
                 if content is None:
-                    raise _error(reader, row, "there is neither an image nor the name of one", _ENCODED)
+                    raise row_error(reader, row, "there is neither an image nor the name of one", _ENCODED)
                 name = f"{row:08d}{file_suffix(content)}"
             if (wrong := refused(name)) is not None:
                 text = f"the name '{printable(name)}' of a file cannot be used: {wrong}"
-                raise _error(reader, row, text, _NAME, NUMBERS)
+                raise row_error(reader, row, text, _NAME, NUMBERS)
             height, width = self._size(values, content, reader)
             source_id = values.get(_ID)
             if isinstance(source_id, bytes | list):
-                raise _error(
+                raise row_error(
                     reader, row, "the id is not text", _ID, say("{columns=} numbers the images", columns=f"!{_ID}")
                 )
             source_id = None if source_id is None else str(source_id)
@@ -217,7 +212,7 @@ class AnnotatedRecords:
         height, width = values.get(_HEIGHT), values.get(_WIDTH)
         if not height or not width:
             if content is None:
-                raise _error(reader, self.count, "there is neither an image nor its size", _HEIGHT)
+                raise row_error(reader, self.count, "there is neither an image nor its size", _HEIGHT)
             path, record = reader.origin(self.count)
             try:
                 header = image_header(content.to_pybytes(), path or "", _ENCODED)
@@ -225,7 +220,7 @@ class AnnotatedRecords:
                 raise DecodeError(error.reason, path=path, record=record, feature=_ENCODED) from None
             height, width = header.height, header.width
         if not (0 < height < 2**31 and 0 < width < 2**31):
-            raise _error(reader, self.count, f"an image of {height}×{width} pixels", _HEIGHT)
+            raise row_error(reader, self.count, f"an image of {height}×{width} pixels", _HEIGHT)
         return height, width
 
     def _objects(self, values: Mapping[str, Any], reader: Reader) -> list[DetectedObject]:
@@ -236,13 +231,13 @@ class AnnotatedRecords:
         for name, value in columns.items():
             if len(value) != count:
                 text = f"{len(value)} values for {count} objects, whose number is that of 'bbox/xmin'"
-                raise _error(reader, self.count, text, f"{OBJECT}{name}")
+                raise row_error(reader, self.count, text, f"{OBJECT}{name}")
         for name in (*_BOX, *_POINTS):
             if None in (columns if name in _BOX else points).get(name, ()):
-                raise _error(reader, self.count, "a value is missing in the list", f"{OBJECT}{name}")
+                raise row_error(reader, self.count, "a value is missing in the list", f"{OBJECT}{name}")
         for name in (*_BOX, "area", "score"):
             if not all(value is None or math.isfinite(value) for value in columns.get(name, ())):
-                raise _error(reader, self.count, "a value is not finite", f"{OBJECT}{name}")
+                raise row_error(reader, self.count, "a value is not finite", f"{OBJECT}{name}")
         each = self._points(points, count, reader)
         rows = zip(zip(*columns.values(), strict=True), zip(*map(columns.get, _BOX), strict=True), strict=True)
         return [
@@ -259,14 +254,14 @@ class AnnotatedRecords:
         for name, values in points.items():
             if values and len(values) != total:
                 text = f"{len(values)} values, 'keypoint/x' has {total}"
-                raise _error(reader, self.count, text, f"{OBJECT}{name}")
+                raise row_error(reader, self.count, text, f"{OBJECT}{name}")
         if not count or total % count:
             text = f"{total} key points cannot be distributed among {count} objects"
-            raise _error(reader, self.count, text, f"{OBJECT}keypoint/x")
+            raise row_error(reader, self.count, text, f"{OBJECT}keypoint/x")
         if not y or not all(map(math.isfinite, (*x, *y))):
-            raise _error(reader, self.count, "a key point is not finite", f"{OBJECT}keypoint/x")
+            raise row_error(reader, self.count, "a key point is not finite", f"{OBJECT}keypoint/x")
         if not set(visibility) <= {0, 1, 2}:
-            raise _error(reader, self.count, "a visibility is not 0, 1 or 2", f"{OBJECT}keypoint/visibility")
+            raise row_error(reader, self.count, "a visibility is not 0, 1 or 2", f"{OBJECT}keypoint/visibility")
         rows = zip(x, y, visibility or [2] * total, names or [""] * total, strict=True)
         all_points = list(itertools.starmap(KeyPoint, rows))
         step = total // count

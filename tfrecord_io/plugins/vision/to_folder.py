@@ -339,7 +339,7 @@ def _write_files(
             reason = (
                 "the table of the folder has this name" if name.partition("/")[0] == layout.table else refused(name)
             )
-            error = partial(_error, row=at, layout=layout, reader=reader)
+            error = partial(row_error, reader, at, feature=layout.filename, advice=_NUMBERED)
             if reason is not None:
                 raise error(f"the name '{printable(name)}' of a file cannot be used: {reason}")
             names.append(name)
@@ -381,9 +381,10 @@ def _named(name: str, error: Callable[[str], EncodeError]) -> Iterator[None]:
         raise error(f"a file or folder named '{printable(name)}' has been written for another record") from None
 
 
-def _error(reason: str, row: int, layout: _Layout, reader: Reader) -> EncodeError:
+def row_error(reader: Reader, row: int, reason: str, feature: str | None, advice: str | None = None) -> EncodeError:
+    """The error about the record of a row."""
     path, record = reader.origin(row)
-    return EncodeError(reason, path=path, record=record, feature=layout.filename, advice=_NUMBERED)
+    return EncodeError(reason, path=path, record=record, feature=feature, advice=advice)
 
 
 def file_suffix(content: pa.Buffer) -> str:
