@@ -123,8 +123,7 @@ class _Embedding:
 
     def _with_files(self, batch: pa.RecordBatch, schema: pa.Schema, row: int) -> Iterator[pa.RecordBatch]:
         """The rows with their files, in parts of about 32 MiB."""
-        names = {new: _texts(batch.column(path)) for new, path in self._columns.items()}
-        located = {new: self._located(texts, self._columns[new], row) for new, texts in names.items()}
+        located = {new: self._located(batch.column(path), path, row) for new, path in self._columns.items()}
         order = [(new, at) for at in range(len(batch)) for new in located]
         files: Iterator[tuple[tuple[str, int], Any, Entry | None]] = (
             ((new, at), *located[new][at]) for new, at in order
@@ -143,17 +142,17 @@ class _Embedding:
             yield _joined(batch.slice(begin), contents, schema)
 
     def _located(
-        self, texts: list[str | None], feature: str, row: int
+        self, paths: pa.Array, feature: str, row: int
     ) -> list[tuple[FileSystem, Entry | None] | tuple[None, None]]:
         """The file of each path; no entry where a path or a file is missing."""
         by_fs: dict[int, tuple[FileSystem, list[tuple[int, str]]]] = {}
-        for at, text in enumerate(texts):
+        for at, text in enumerate(pc.cast(paths, pa.string()).to_pylist()):
             if text is not None:
                 fs, name = self._locate(text, feature, row + at)
                 by_fs.setdefault(id(getattr(fs, "fsspec", None)), (fs, []))[1].append((at, name))
-        located: list[Any] = [(None, None)] * len(texts)
-        for fs, paths in by_fs.values():
-            for (at, name), entry in zip(paths, fs.entries([name for _, name in paths]), strict=True):
+        located: list[Any] = [(None, None)] * len(paths)
+        for fs, names in by_fs.values():
+            for (at, name), entry in zip(names, fs.entries([name for _, name in names]), strict=True):
                 if (entry is None or entry.directory) and self._missing == "raise":
                     what = "no such file" if entry is None else "a directory, not a file"
                     number = errno.ENOENT if entry is None else errno.EISDIR
@@ -179,11 +178,6 @@ class _Embedding:
                 f"the path '{printable(text)}' does not stay below the folder: {reason}", record=row, feature=feature
             )
         return fs, name
-
-
-def _texts(column: pa.Array) -> list[str | None]:
-    texts: list[str | None] = (pc.cast(column, pa.string())).to_pylist()
-    return texts
 
 
 def _joined(batch: pa.RecordBatch, contents: Mapping[str, list[bytes | None]], schema: pa.Schema) -> pa.RecordBatch:
