@@ -156,13 +156,9 @@ class _Embedding:
                 if (entry is None or entry.directory) and self._missing == "raise":
                     what = "no such file" if entry is None else "a directory, not a file"
                     number = errno.ENOENT if entry is None else errno.EISDIR
-                    error = FileNotFoundError if entry is None else IsADirectoryError
-                    where = f"row {row + at}, column '{printable(feature)}'"
-                    raise error(
-                        number,
-                        f"{what} ({where})" & say('{missing="null"} makes it a missing value'),
-                        fs.display_path(name),
-                    )
+                    text = f"{what} (row {row + at}, column '{printable(feature)}')"
+                    advice = say('{missing="null"} makes it a missing value')
+                    raise OSError(number, text & advice, fs.display_path(name))
                 located[at] = (fs, None if entry is None or entry.directory else entry)
         return located
 

@@ -70,8 +70,8 @@ def find_folder(path: str, storage: StorageOptions) -> tuple[FileSystem, Entry]:
     fs, name = locate(path, storage)
     root = fs.entry(name)
     if root is None or not root.directory:
-        kind, text = (NotADirectoryError, "a file, not a folder") if root else (FileNotFoundError, "no such folder")
-        raise kind(errno.ENOTDIR if root else errno.ENOENT, text, path)
+        number, text = (errno.ENOTDIR, "a file, not a folder") if root else (errno.ENOENT, "no such folder")
+        raise OSError(number, text, path)
     return fs, root
 
 

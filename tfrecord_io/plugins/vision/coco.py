@@ -164,8 +164,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
     fs, name = locate(path, storage)
     entry = fs.entry(name)
     if entry is None or entry.directory:
-        error = FileNotFoundError if entry is None else IsADirectoryError
-        raise error(errno.ENOENT if entry is None else errno.EISDIR, "expected a COCO file", path)
+        raise OSError(errno.ENOENT if entry is None else errno.EISDIR, "expected a COCO file", path)
     content = read_whole(fs, entry, MAX_RECORD_BYTES)
     if len(content) > MAX_RECORD_BYTES:
         raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, advice="split its images")
