@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
-from tfrecord_io.errors import within_message_limit
+from tfrecord_io.errors import secret_url, within_message_limit
 from tfrecord_io.options import unknown_keyword
 from tfrecord_io.options.checked_options import WRITTEN
 from tfrecord_io.options.names_in_other_libraries import meant_keywords, of_dataset, too_many_arguments
@@ -41,6 +41,8 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
         try:
             return function(*args, **keywords)
         except Exception as error:
+            if isinstance(error, OSError) and isinstance(error.filename, str):
+                error.filename = secret_url(error.filename)
             address(error, own_keywords(function, moved))
             raise
         finally:
