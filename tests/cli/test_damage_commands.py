@@ -53,6 +53,10 @@ def test_verify_of_good_and_missing_files(run, dataset: Path) -> None:
     assert "problems" not in good.stdout
     assert run("verify", dataset / "none").exit_code == 2
     assert run("verify", "--threads", 0, dataset).exit_code == 2
+    for options in ([], ["--threads", 2]):
+        both = run("verify", *options, dataset / "none", dataset / "a-00000-of-00003")
+        assert both.exit_code == 2
+        assert "10 intact records" in both.stdout
 
 
 @pytest.mark.parametrize(("damaged", "code"), [(True, 1), (False, 3)])

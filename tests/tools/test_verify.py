@@ -225,6 +225,29 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, mon
         verify(paths[1])
 
 
+def test_a_path_that_is_not_there_does_not_hide_the_others(tmp_path: Path) -> None:
+    paths = [written(tmp_path / name, [example(n=int64s(1))]) for name in "ac"]
+    paths.insert(1, tmp_path / "b@2")
+    report = verify(paths)
+    assert [(file.path, file.status) for file in report.files] == [
+        *zip(map(str, paths), ["good", "unreadable", "good"], strict=True)
+    ]
+    assert "no shards" in str(report)
+    with pytest.raises(FileNotFoundError, match="no shards"):
+        verify([paths[1], tmp_path / "d"])
+
+
+def test_a_manifest_that_cannot_be_used_does_not_hide_its_files(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2, 3]}, f"{tmp_path}/a/", shards=2)
+    manifest = tmp_path / "a" / "_MANIFEST.json"
+    manifest.write_text("{")
+    for source in (tmp_path / "a", [tmp_path / "a"]):
+        report = verify(source)
+        assert [file.status for file in report.files] == ["good", "good", "damaged"]
+        assert report.files[-1].path == str(manifest)
+        assert parts(report.files[-1]) == [("manifest", None)]
+
+
 @pytest.mark.fault(28)
 def test_compressed_files_are_checked_behind_the_damage(engine: str, tmp_path: Path) -> None:
     """Members are read separately: only the records of the damaged one are lost."""

@@ -44,10 +44,11 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     2 no such file, 3 a file cannot be read.
     """
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.verify import HEADINGS
-    from tfrecord_io.tools.verify import verify as verify_files
+    from tfrecord_io.options import FrameOptions
+    from tfrecord_io.tools.verify import HEADINGS, check_files
 
-    report = verify_files(read_from(path, keywords, verify_files), progress=True, **keywords)
+    source, record_type = read_from(path, keywords), keywords.pop("record_type")
+    report = check_files(source, record_type, FrameOptions(progress=True, **keywords))
     words = partial(error_line, speaker=option_names(click.get_current_context().command))
     table = partial(output.TextTable, HEADINGS, report.rows(report.files))
     output.print_result(as_json, report.to_dict(), report.title(), table, report.problem_lines(words))

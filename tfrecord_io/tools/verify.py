@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +14,15 @@ from typing import Any
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords, own_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, SchemaError, TFRecordError, printable, say
+from tfrecord_io.errors import (
+    CorruptRecordError,
+    FeatureTypeError,
+    SchemaError,
+    TFRecordError,
+    printable,
+    say,
+    without_secrets,
+)
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.options import LIMITS, MIB, FrameOptions
@@ -162,7 +171,8 @@ def verify(
     FileNotFoundError
         Nothing matches `source`, or a shard is missing.
     OSError
-        None of the files can be read. If some can, the others have the status "unreadable".
+        None of the files can be read. If some can, the others have the status "unreadable", also paths of a list that
+        match nothing.
     """
     stated = {each.stated.record_type for each in datasets_in(source) if hasattr(each.stated, "record_type")}
     record_type = stated.pop() if len(stated) == 1 else None
@@ -176,26 +186,42 @@ def verify(
 def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOptions) -> VerifyReport:
     """Check every record of files; see `verify`."""
     unnamed: dict[str, str] = {}
-    sources = resolve_sources(paths, options, check_sizes=False, unnamed=unnamed)
+    faults: list[CorruptRecordError] = []
+    found = _found(paths, options, unnamed=unnamed, manifest_faults=faults)
+    sources = [each for each in found if isinstance(each, Source)]
     indexes = find_indexes(sources)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         stopped = threading.Event()
-        each = replace(options, threads=max(1, options.thread_count // len(sources)))
+        each = replace(options, threads=max(1, options.thread_count // len(found)))
         checkers = [
             FileChecker(source, index, record_type, each, bar, stopped)
             for source, index in zip(sources, indexes, strict=True)
         ]
         calls = (partial(_check, checker) for checker in checkers)
-        results = list(ordered(calls, min(_at_a_time(sources, options), len(checkers)), "verify", stopped.set))
-    files = []
-    for source, result in zip(sources, results, strict=True):
-        if isinstance(result, OSError):
-            unread = FileCheck(source.path, 0, 0, "bytes", size=source.size)
-            result = unread.with_problem(Problem("storage", result))
-        files.append(result)
-    if all(isinstance(result, OSError) for result in results):
-        raise next(result for result in results if isinstance(result, OSError))
-    return VerifyReport((*_compare_shards(checkers, files), *(_not_named(*each) for each in sorted(unnamed.items()))))
+        files = list(ordered(calls, min(_at_a_time(sources, options), len(checkers)), "verify", stopped.set))
+    checked = iter(_compare_shards(checkers, files))
+    files = [next(checked) if isinstance(each, Source) else each for each in found]
+    if all(file.status == "unreadable" for file in files):
+        assert files[0].error is not None
+        raise files[0].error
+    named = {(fault.path, str(fault)): fault for fault in faults}.values()
+    return VerifyReport((*files, *(_not_named(*each) for each in sorted(unnamed.items())), *map(_no_manifest, named)))
+
+
+def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | FileCheck]:
+    """The files of a source; of a list, instead of those of a path that is not there, the result that says so."""
+    if not isinstance(paths, list):
+        return [*resolve_sources(paths, options, check_sizes=False, **found)]
+    files: list[Source | FileCheck] = []
+    for path in paths:
+        try:
+            files += resolve_sources([path], options, check_sizes=False, **found)
+        except OSError as error:
+            if not isinstance(path, str | os.PathLike):
+                raise
+            files.append(_unreadable(without_secrets(os.fspath(path)), None, error))
+    is_any = any(isinstance(each, Source) for each in files)
+    return files if is_any else [*resolve_sources(paths, options)]  # which raises the error of the first
 
 
 def _at_a_time(sources: Sequence[Source], options: FrameOptions) -> int:
@@ -207,13 +233,23 @@ def _at_a_time(sources: Sequence[Source], options: FrameOptions) -> int:
     return max(options.thread_count, min(_WAITING, _MEMORY // held))
 
 
-def _check(checker: FileChecker) -> FileCheck | OSError:
+def _check(checker: FileChecker) -> FileCheck:
     try:
         return checker.check()
     except OSError as error:
         if isinstance(error, TFRecordError):
             raise
-        return error
+        return _unreadable(checker.source.path, checker.source.size, error)
+
+
+def _unreadable(path: str, size: int | None, error: OSError) -> FileCheck:
+    return FileCheck(path, 0, 0, "bytes", size=size).with_problem(Problem("storage", error))
+
+
+def _no_manifest(fault: CorruptRecordError) -> FileCheck:
+    """The result for a manifest that cannot be used, whose files were checked without it."""
+    assert fault.path is not None
+    return FileCheck(fault.path, 0, 0, "bytes").with_problem(Problem("manifest", fault))
 
 
 def _not_named(path: str, manifest: str) -> FileCheck:
