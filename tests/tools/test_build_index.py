@@ -95,6 +95,11 @@ def test_a_column_index_of_each_file(tmp_path: Path) -> None:
     assert tfr.count(tmp_path / "b.tfrecord") == 1
 
 
+def test_a_column_index_needs_names_of_columns(data: Path) -> None:
+    with pytest.raises(TypeError, match="columns=None: expected names"):
+        tfr.build_index(data / "tutorial.tfrecord", columns=None)  # type: ignore[arg-type]
+
+
 def test_compressed_and_damaged_files_have_no_column_index(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "b.tfrecord.gz")

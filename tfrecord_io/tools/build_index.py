@@ -9,7 +9,7 @@ import numpy as np
 
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable, say
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.index.find_index import write_index
 from tfrecord_io.log import logger
@@ -117,6 +117,8 @@ def build_index(
     CorruptRecordError, TruncatedRecordError, DecodeError
         A file is damaged; no index is written for it.
     """
+    if columns is None:  # which are all in other calls
+        raise TypeError(say("{columns=}: expected names, globs and !names", columns=None))
     options = ReadOptions.of_call(build_index, locals(), source)
     sources = _files(resolve_sources(whole_files(source, "build_index"), options))
     return index_columns(sources, columns, options) if sources else []
