@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 
@@ -135,3 +137,69 @@ def test_unions_of_fields_that_are_not_nullable(tmp_path: Path, mode: str, encod
         read.validate(full=True)
         assert read.schema.field("x").type == column.type
         assert read["x"].to_pylist() == column.to_pylist()
+
+
+NUMBERS = pa.list_(pa.field("item", pa.int64(), nullable=False))
+PAIRS = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
+PAIR_LISTS = pa.list_(pa.field("item", PAIRS, nullable=False))
+DICTS = pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
+some = st.none() | st.integers(0, 9)
+pairs = st.none() | st.fixed_dictionaries({"a": some, "b": some})
+
+
+def has_misplaced_null(value: Any, type_: pa.DataType) -> bool:
+    if value is None:
+        return False
+    if pa.types.is_struct(type_):
+        parts = [(value[field.name], field) for field in type_]
+    elif pa.types.is_map(type_):
+        parts = [(item, type_.item_field) for _, item in value]
+    elif pa.types.is_list(type_):
+        parts = [(item, type_.value_field) for item in value]
+    else:
+        return False
+    return any((part is None and not field.nullable) or has_misplaced_null(part, field.type) for part, field in parts)
+
+
+def nullable(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, nullable(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(type_.key_type, nullable(type_.item_type))
+    return pa.list_(nullable(type_.value_type)) if pa.types.is_list(type_) else type_
+
+
+@pytest.mark.parametrize("form", ["nested", "json"])
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        (NUMBERS, st.lists(some, max_size=3)),
+        (PAIRS, pairs),
+        (PAIR_LISTS, st.lists(pairs, max_size=3)),
+        (pa.list_(PAIR_LISTS), st.lists(st.none() | st.lists(pairs, max_size=2), max_size=2)),
+        (pa.struct([pa.field("x", NUMBERS)]), st.fixed_dictionaries({"x": st.none() | st.lists(some, max_size=2)})),
+        (DICTS, st.lists(st.tuples(st.sampled_from("abc"), some), max_size=3, unique_by=lambda pair: pair[0])),
+    ],
+    ids=["list", "struct", "structs", "lists", "list in struct", "map"],
+)
+@pytest.mark.filterwarnings("ignore:'x' occurs in none")
+@given(data=st.data())
+def test_a_null_where_the_type_has_none_is_an_error_of_reader_and_writer(
+    tmp_path_factory: pytest.TempPathFactory, form: str, type_: pa.DataType, values: Any, data: Any
+) -> None:
+    rows = data.draw(st.lists(st.none() | values, min_size=1, max_size=4))
+    path = tmp_path_factory.mktemp("nulls") / "a.tfrecord"
+    tfr.write_tfrecord(pa.table({"x": pa.array(rows, nullable(type_))}), path, column_encoding={"x": form})
+    schema = pa.schema([pa.field("x", type_, metadata={"tfrecord_io.encoding": form})])
+    declared = pa.table({"x": pa.array(rows, type_)}, schema=schema)
+    bad = [row for row, value in enumerate(rows) if has_misplaced_null(value, type_)]
+    if not bad:
+        assert tfr.read_table(path, schema=schema)["x"].to_pylist() == declared["x"].to_pylist()
+        tfr.write_tfrecord(declared, path, mode="overwrite")
+        assert tfr.read_table(path)["x"].to_pylist() == declared["x"].to_pylist()
+        return
+    with pytest.raises(tfr.errors.DecodeError, match="null where its type") as reading:
+        tfr.read_table(path, schema=schema)
+    with pytest.raises(tfr.errors.EncodeError, match="null where its type") as writing:
+        tfr.write_tfrecord(declared, path, mode="overwrite")
+    assert reading.value.record == writing.value.record == bad[0]

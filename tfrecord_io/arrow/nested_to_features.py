@@ -25,7 +25,7 @@ from tfrecord_io.arrow.buffers import (
 from tfrecord_io.arrow.flatten import Rows, cut_lists, large, runs_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.column_features import INTERVAL, Lists, Node, Represented, Struct, representation_of
-from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
+from tfrecord_io.schema.types import has_required_parts, is_list_like, is_text_or_bytes
 from tfrecord_io.value_class import value_class
 
 INTERVAL_DTYPE = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
@@ -314,3 +314,49 @@ def _has_nulls(items: _Items) -> bool:
         return True
     children = range(array.type.num_fields if t.is_struct(array.type) else 0)
     return any(_has_nulls(replace(items, array=array.field(at))) for at in children)
+
+
+# ---- what a type says of nulls
+
+
+def misplaced_null(array: pa.Array) -> int | None:
+    """The first row that has a null in a part whose field is not nullable; None: no row has. Not of fields of unions.
+
+    >>> lists = pa.list_(pa.field("item", pa.int8(), nullable=False))
+    >>> misplaced_null(pa.array([[1], None, [2, None]], lists)), misplaced_null(pa.array([[1], None], lists))
+    (2, None)
+    """
+    if not has_required_parts(array.type):
+        return None
+    bad = _misplaced(_Items(array))
+    return None if bad is None or not bad.any() else int(bad.argmax())
+
+
+def _misplaced(items: _Items) -> Array | None:
+    """Which items have such a null; None: none."""
+    if t.is_union(items.array.type) or not has_required_parts(items.array.type):
+        return None
+    items = _plain(items)
+    array, valid, bad = items.array, items.mask(), None
+    if t.is_struct(array.type):
+        for at, field in enumerate(array.type):
+            bad = _either(bad, _missing_in(replace(items, array=array.field(at), valid=None), field))
+        return bad if bad is None or valid is None else bad & valid
+    if is_list_like(array.type):
+        count = len(array) if items.index is None else len(items.index)
+        values, rows = cut_lists(array, Rows("", 0, count, valid, index=items.index))
+        below = _missing_in(_Items(values, rows.index), array.type.value_field)
+        if below is not None:
+            assert rows.offsets is not None
+            bad = np.zeros(count, np.bool_)
+            bad[rows.offsets.searchsorted(np.flatnonzero(below), side="right") - 1] = True
+    return bad
+
+
+def _missing_in(items: _Items, field: pa.Field) -> Array | None:
+    mask = None if field.nullable else items.mask()
+    return _either(_misplaced(items), None if mask is None else ~mask)
+
+
+def _either(a: Array | None, b: Array | None) -> Array | None:
+    return b if a is None else a if b is None else a | b

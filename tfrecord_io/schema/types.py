@@ -196,6 +196,16 @@ def types_within(type_: pa.DataType, *, storage: bool = False) -> Iterator[pa.Da
         yield from types_within(type_.field(at).type, storage=storage)
 
 
+def has_required_parts(type_: pa.DataType) -> bool:
+    """Whether a field in a type is not nullable, such as the key of a map.
+
+    >>> has_required_parts(pa.map_(pa.string(), pa.int8())), has_required_parts(pa.list_(pa.int8()))
+    (True, False)
+    """
+    nested = [each for each in types_within(type_, storage=True) if t.is_nested(each)]
+    return any(not each.field(at).nullable for each in nested for at in range(each.num_fields))
+
+
 # ---- types from types
 
 

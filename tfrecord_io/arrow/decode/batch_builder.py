@@ -355,8 +355,12 @@ def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
             return built_array(tree.composite, arrays)
         from tfrecord_io.arrow.json_cells import array_of_json
         from tfrecord_io.arrow.nested_from_features import nested_array
+        from tfrecord_io.arrow.nested_to_features import misplaced_null
 
-        return array_of_json(arrays[0], tree) if isinstance(tree, AsJson) else nested_array(tree, arrays, rows)
+        array = array_of_json(arrays[0], tree) if isinstance(tree, AsJson) else nested_array(tree, arrays, rows)
+        if (row := misplaced_null(array)) is not None:
+            raise RowFault(row, f"a value in it is null where its type, {array.type}, has no nulls")
+        return array
     except RowFault as fault:
         fault.feature = fault.feature or tree.feature
         raise

@@ -42,7 +42,15 @@ from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.merged_schema import lacks_only_values, lacks_type
 from tfrecord_io.schema.tensor_types import EXTENSION_NAME, NESTED, element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
-from tfrecord_io.schema.types import PANDAS_ADVICE, UnsupportedType, is_deep, is_list_like, uncommon, without_run_ends
+from tfrecord_io.schema.types import (
+    PANDAS_ADVICE,
+    UnsupportedType,
+    has_required_parts,
+    is_deep,
+    is_list_like,
+    uncommon,
+    without_run_ends,
+)
 from tfrecord_io.value_class import value_class
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
@@ -133,7 +141,7 @@ def open_input(
         if name in PANDAS_ADVICE:
             reason = f"the extension type {name} is not supported"
             raise EncodeError(reason, feature=field.name, advice=PANDAS_ADVICE[name])
-    if not all(field.nullable for field in source.schema):
+    if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
         source = _without_missing(source, row_base)
     if encodings and image_encodings(encodings):
         schema = with_image_fields(source.schema, encodings)

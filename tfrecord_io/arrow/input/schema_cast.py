@@ -14,6 +14,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import struct_fields
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
+from tfrecord_io.arrow.nested_to_features import misplaced_null
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
 from tfrecord_io.errors import EncodeError, say
@@ -64,7 +65,7 @@ def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
         reason, advice = "an encoded image is bytes, not text", "pass the content of the files, not their names"
         raise EncodeError(reason, expected="binary", got="string", advice=advice)
     try:
-        return _cast(array, own, field)
+        made = _cast(array, own, field)
     except _NO_CAST:  # its message holds the value
         row = _first_misfit(array, own, field)
         expected, got = logical_name(field.type, field.metadata), logical_name(own.type, own.metadata)
@@ -73,14 +74,19 @@ def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
             raise EncodeError(reason, expected=expected, got=got, advice=_ADVICE) from None
         reason = f"a value of type {got} cannot be converted to {expected}"
         raise EncodeError(reason, record=row, expected=expected, got=got, advice=_ADVICE) from None
+    refuse_missing(made, field)
+    return made
 
 
 def refuse_missing(array: pa.Array, field: pa.Field) -> None:
-    """Raise EncodeError for a null in a column whose field is not nullable: no reader would take the record."""
-    if field.nullable or not pc.any(missing := array.is_null()).as_py():
+    """Raise EncodeError for a null where a field is not nullable, in a value too: no reader would take the record."""
+    if not field.nullable and pc.any(missing := array.is_null()).as_py():
+        row, reason, advice = missing.index(True).as_py(), "it is missing, and the schema requires it", "required"
+    elif (row := misplaced_null(array)) is not None:
+        reason, advice = f"a value in it is null where its type, {array.type}, has no nulls", "not null"
+    else:
         return
-    reason, advice = "it is missing, and the schema requires it", "fill it, or declare it without required"
-    raise EncodeError(reason, record=missing.index(True).as_py(), feature=field.name, advice=advice)
+    raise EncodeError(reason, record=row, feature=field.name, advice=f"fill it, or declare it without {advice}")
 
 
 def _cast(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
