@@ -84,6 +84,17 @@ def test_zeros_are_equal_and_nan_is_nan(tmp_path: Path) -> None:
         tfr.join(tmp_path / "a.tfrecord", {"k": [0.0, -0.0], "n": [1, 2]}, on="k")
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_all_nan_are_one_key(tmp_path: Path, dtype: str) -> None:
+    keys = np.array([np.nan, -np.nan, 1.0], dtype)
+    keys.view(f"u{keys.itemsize}")[0] += 1
+    tfr.write_tfrecord({"k": keys}, tmp_path / "a.tfrecord", float64="raw")
+    joined = tfr.join(tmp_path / "a.tfrecord", {"k": np.array([np.nan], dtype), "n": [1]}, on="k").read_all()
+    assert joined["n"].to_pylist() == [1, 1, None]
+    with pytest.raises(ValueError, match="expected each key once"):
+        tfr.join(tmp_path / "a.tfrecord", {"k": keys, "n": [1, 2, 3]}, on="k")
+
+
 @pytest.mark.parametrize(
     ("keys", "others"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
+from math import nan, prod
 from typing import Any
 
 import numpy as np
@@ -188,6 +188,7 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
     if pa.types.is_float16(type_):  # Arrow (26.0) does not add them
         plain, type_ = plain.cast(pa.float32()), pa.float32()
     if pa.types.is_floating(type_):
+        plain = pc.if_else(pc.is_nan(plain), pa.scalar(nan).cast(type_), plain)  # Arrow (26.0) compares the bits of NaN
         return pc.add(plain, pa.scalar(0.0).cast(type_))  # -0.0 becomes 0.0
     return plain
 
