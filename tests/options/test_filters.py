@@ -51,3 +51,21 @@ def test_days_of_numpy_in_a_read(tmp_path: Path) -> None:
         for value in (np.datetime64("1970-01-02"), np.datetime64("1970-01-02T00", "h"), DAY):
             assert tfr.read_table(path, filters=[(name, "==", value)]).num_rows == 1
             assert tfr.read_table(path, filters=[(name, "in", [value])]).num_rows == 1
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("indexed", [False, True])
+def test_nan_among_values_is_nan_of_any_bits(tmp_path: Path, dtype: str, indexed: bool) -> None:
+    values = pa.array(np.array([np.nan, -np.nan, 1, 2], dtype))
+    table = pa.table({"x": pa.concat_arrays([values, pa.nulls(1, values.type)])})
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord", float64="raw")
+    if indexed:
+        tfr.build_index(tmp_path / "a.tfrecord", columns="x")
+
+    def found(symbol: str, members: list[float | None]) -> str:
+        return str(tfr.read_table(tmp_path / "a.tfrecord", filters=[("x", symbol, members)])["x"].to_pylist())
+
+    assert found("in", [np.nan, 1.0]) == "[nan, nan, 1.0]"
+    assert found("not in", [np.nan, 1.0]) == "[2.0, None]"
+    assert found("in", [np.nan, None]) == "[nan, nan, None]"
+    assert found("not in", [np.nan, None]) == "[1.0, 2.0]"

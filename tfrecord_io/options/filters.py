@@ -94,8 +94,11 @@ def _condition(column: str, symbol: str, value: Any) -> Condition:
 
 
 def _is_in(field: pc.Expression, values: pa.Array | pa.ChunkedArray) -> pc.Expression:
+    import pyarrow.compute as pc
+
     if not pa.types.is_null(values.type):
-        return field.isin(values)
+        is_nan = pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()  # Arrow (26.0) compares bits
+        return field.isin(values) | (field.is_nan() & field.is_valid()) if is_nan else field.isin(values)
     return field.is_null() if len(values) else field.is_null() & field.is_valid()
 
 
