@@ -240,6 +240,7 @@ def test_a_daily_job(run, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     days, target = tmp_path / "days.csv", tmp_path / "visits"
     days.write_text("user,day\n1,05-01\n2,05-02\n")
+    assert run("convert", days, f"{target}/", "--partition-by", "week").exit_code == 2
     assert run("convert", days, f"{target}/", "--partition-by", "day").exit_code == 0
     assert run("convert", days, f"{target}/", "--partition-by", "day").exit_code == 3
     days.write_text("user,day\n9,05-01\n")

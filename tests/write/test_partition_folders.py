@@ -202,8 +202,8 @@ def test_a_flat_dataset_is_overwritten_with_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"partition_by": ["nope"]}, tfr.errors.SchemaError, "the data does not have"),
-        ({"partition_by": "nope"}, tfr.errors.SchemaError, "the data does not have"),
+        ({"partition_by": ["nope"]}, tfr.errors.FeatureNotFoundError, "the data does not have"),
+        ({"partition_by": "nope"}, tfr.errors.FeatureNotFoundError, "the data does not have"),
         ({"partition_by": [1]}, TypeError, "expected one or several names"),
         ({"partition_by": ""}, TypeError, "expected one or several names"),
         ({"partition_by": ["day", "day"]}, ValueError, "named twice"),

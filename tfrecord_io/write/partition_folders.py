@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tfrecord_io.arrow.casts import plain_layout
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, SchemaError, printable, say
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, say
 from tfrecord_io.schema.column_features import nested_handed
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.storage.paths.file_names import partition_folder
@@ -143,13 +143,13 @@ def stored_columns(schema: pa.Schema, partition_by: Sequence[str] | None) -> lis
 
     Raises
     ------
-    SchemaError
+    FeatureNotFoundError
         A column of `partition_by` is missing.
     """
     for column in partition_by or ():
         if column not in schema.names:
             reason = say("{partition_by=} names a column that the data does not have")
-            raise SchemaError(reason, feature=column, advice=f"it has: {', '.join(schema.names)}")
+            raise FeatureNotFoundError(reason, feature=column, advice=f"it has: {', '.join(schema.names)}")
     return [at for at, name in enumerate(schema.names) if name not in (partition_by or ())]
 
 
