@@ -76,6 +76,9 @@ def nested_columns(array: pa.Array, tree: Node, *, keeps_nulls: bool = False) ->
 
 
 def _store(node: Node, items: _Items, slots: _Slots) -> list[pa.Array]:
+    row = representation_of(items.array.type)
+    if row is not None and row is not representation_of(node.type):  # which is that of the file, without such types
+        return _store(node, _opened(items, slots), slots)
     if isinstance(node, Represented):
         if t.is_union(node.type):
             return _store_union(node.children[0], items, slots)

@@ -610,6 +610,17 @@ def json_type(type_: pa.DataType) -> pa.DataType:
     return type_ if is_same else pa.string()
 
 
+def without_wrappers(type_: pa.DataType) -> pa.DataType:
+    """A type without the run-ends, and the extension types that files do not have, around it."""
+    while t.is_run_end_encoded(type_) or (isinstance(type_, pa.BaseExtensionType) and not _is_known(type_)):
+        type_ = type_.value_type if t.is_run_end_encoded(type_) else type_.storage_type
+    return type_
+
+
+def _is_known(type_: pa.BaseExtensionType) -> bool:
+    return type_.extension_name in (*EXTENSIONS, *PANDAS_ADVICE) or is_any_tensor(type_)
+
+
 def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
     def child(field: pa.Field) -> pa.Field:
         return field.with_type(_rebuilt(field.type, narrow))
@@ -629,7 +640,7 @@ def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
             value = value.value_type if t.is_dictionary(value) else value.storage_type  # Arrow's IPC format has neither
         return pa.dictionary(type_.index_type, value, type_.ordered)
     if isinstance(type_, pa.BaseExtensionType):
-        known = type_.extension_name in EXTENSIONS or is_any_tensor(type_)
+        known = _is_known(type_)
         if narrow and type_.extension_name == "arrow.json":
             return pa.json_(pa.string())
         return type_ if known or not narrow else _rebuilt(type_.storage_type, narrow)

@@ -217,6 +217,8 @@ def dictionary_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
     while not t.is_dictionary(array.type):
         if t.is_struct(array.type):
             array, path = array.field(path[0]), path[1:]
+        elif isinstance(array, pa.ExtensionArray):
+            array = array.storage
         else:  # a list or run-ends
             array = array.values
     return array.dictionary

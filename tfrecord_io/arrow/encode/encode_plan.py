@@ -35,9 +35,11 @@ from tfrecord_io.schema.column_features import (
     is_nested,
     layout_of,
     needs_nesting,
+    nested_restored,
     step_field,
     union_names,
     with_encoding,
+    without_wrappers,
 )
 from tfrecord_io.schema.embedded import has_dictionary
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
@@ -182,10 +184,17 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
         return _annotate(column, column.name, asked, None, raw_float64)
     if form == NESTED:
         asked.pop(column.name, None)
-        if plain_kind(column.type) is not None:  # which has no parts
-            return _annotate(with_encoding(column, None), column.name, asked, None, raw_float64)
-    column = with_encoding(column, None if form == NESTED else form)
-    return with_encoding(_annotate(column, column.name, asked, None, raw_float64, nested=True), NESTED)
+        form = None
+    column = with_encoding(column, form)
+    bare = column.with_type(without_wrappers(column.type))
+    if not t.is_nested(bare.type) and not needs_nesting(bare):  # which has no parts
+        return _annotate(bare, column.name, asked, None, raw_float64)
+    restored = column.with_type(nested_restored(column.type))
+    annotated = _annotate(restored, column.name, asked, None, raw_float64, nested=True)
+    if (encoding := encoding_of(annotated)) is not None:  # a dictionary has no field for that of its values
+        reason = f'the encoding "{encoding}" does not store values of type {column.type}'
+        raise UnsupportedType(column.name, reason, f"cast the column to {nested_restored(column.type)}")
+    return with_encoding(annotated, NESTED)
 
 
 def _annotate(
@@ -202,6 +211,9 @@ def _annotate(
         type_ = relist(type_, below(type_.value_field, feature))
     elif t.is_struct(type_):
         type_ = pa.struct([below(child, f"{feature}/{child.name}") for child in type_])
+    elif nested and t.is_dictionary(type_) and t.is_nested(type_.value_type):
+        values = below(field.with_type(type_.value_type), feature)
+        type_ = pa.dictionary(type_.index_type, values.type, type_.ordered)
     elif nested and t.is_map(type_):
         type_ = pa.map_(
             below(type_.key_field, f"{feature}/key"), below(type_.item_field, f"{feature}/value"), type_.keys_sorted

@@ -36,7 +36,7 @@ from tfrecord_io.errors import EncodeError, SchemaError, printable, say
 from tfrecord_io.format.dtypes import dtype_name
 from tfrecord_io.options import LIMITS
 from tfrecord_io.remedies import Written
-from tfrecord_io.schema.column_features import encoding_of, needs_nesting, nested_handed, with_encoding
+from tfrecord_io.schema.column_features import encoding_of, needs_nesting, nested_handed, nested_restored, with_encoding
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.merged_schema import lacks_only_values, lacks_type
@@ -509,20 +509,24 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
         other = sorted(set(own.names) ^ set(first.names))
         what = f"differs in the column '{printable(other[0])}'" if other else "has its columns in another order"
         raise SchemaError(f"{who} {what}: expected the columns of the data before it")
-    for a, b in zip(own, first, strict=True):
-        if lacks_only_values(a.type, b.type) or tensors_fit(a, b) or equal_types(_embedded(a), _embedded(b)):
+    changed = [at for at, (a, b) in enumerate(zip(own, first, strict=True)) if not _is_same(a, b)]
+    for a, b in ((own.field(at), first.field(at)) for at in changed):
+        if lacks_only_values(a.type, b.type) or tensors_fit(a, b):
             continue
         expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
         reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
         raise SchemaError(reason, feature=a.name, expected=expected, got=got, advice=_how_to_fit(a, b))
+    if not changed:
+        _refuse_images(own, first, who)
+        return source
     part = source.part
 
     def filled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            if batch.schema.types != first.types:
-                columns = map(_filled, batch.columns, batch.schema, first)
-                batch = pa.RecordBatch.from_arrays(list(columns), names=first.names)
-            yield batch
+            columns = list(batch.columns)
+            for at in changed:
+                columns[at] = _filled(columns[at], batch.schema.field(at), first.field(at))
+            yield pa.RecordBatch.from_arrays(columns, names=first.names)
 
     parts = None if part is None else lambda begin, end: filled(cut(part(begin, end), PART_BYTES))
     return BatchSource(first, filled(source.batches), source.rows, parts)
@@ -554,9 +558,14 @@ def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
     return tensor_cast(column, own, field) if tensors_fit(own, field) else column
 
 
+def _is_same(a: pa.Field, b: pa.Field) -> bool:
+    """Whether the values of two fields are stored and read back alike."""
+    return (a.type == b.type and a.metadata == b.metadata) or equal_types(_embedded(a), _embedded(b))
+
+
 def _embedded(field: pa.Field) -> pa.Schema:
     try:
-        return embedded_schema(pa.schema([field]))
+        return embedded_schema(pa.schema([field.with_type(nested_restored(field.type))]))
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from error
 
