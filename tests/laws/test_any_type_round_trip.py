@@ -92,6 +92,23 @@ def test_raw_floats_are_exact_in_any_form(tmp_path: Path, form: str, values: pa.
     assert values_of(tfr.read_table(tmp_path / "a.tfrecord")["x"]) == 2 * values_of(table["x"])
 
 
+@pytest.mark.parametrize("encoding", ["nested", "json"])
+@pytest.mark.parametrize("form", ["values", "lists", "maps"])
+def test_categories_have_no_order_that_is_not_stored(tmp_path: Path, form: str, encoding: str) -> None:
+    sizes = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["small", "large"]), ordered=True)
+    column = {
+        "values": lambda: sizes,
+        "lists": lambda: pa.ListArray.from_arrays([0, 2, 3], sizes),
+        "maps": lambda: pa.MapArray.from_arrays([0, 2, 3], pa.array(["a", "b", "c"]), sizes),
+    }[form]()
+    tfr.write_tfrecord({"x": column}, tmp_path / "a.tfrecord", column_encoding={"x": encoding})
+    read = tfr.read_table(tmp_path / "a.tfrecord")["x"].combine_chunks()
+    items = {"values": lambda: read, "lists": lambda: read.values, "maps": lambda: read.items}[form]()
+    assert items.to_pylist() == sizes.to_pylist()
+    assert items.dictionary.to_pylist() == (["small", "large"] if items.type.ordered else ["large", "small"])
+    assert items.type.ordered == (form == "values" and encoding == "nested")  # which is not nested
+
+
 def test_an_encoding_that_a_dictionary_cannot_have_is_refused(tmp_path: Path) -> None:
     doubles = pa.ExtensionArray.from_storage(Stored(pa.float64()), DOUBLES)
     table = pa.table({"x": pa.DictionaryArray.from_arrays(INDEX, doubles)})

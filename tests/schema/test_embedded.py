@@ -373,3 +373,11 @@ def test_damaged_content_is_read_or_refused_and_nothing_else(data: st.DataObject
     str(found.schema)
     for values in found.dictionaries.values():
         values.validate(full=True)
+
+
+def test_ordered_categories_in_nested_columns_of_earlier_versions_are_read_without_their_order() -> None:
+    def nested(ordered: bool) -> pa.Schema:
+        type_ = pa.list_(pa.list_(pa.dictionary(pa.int8(), pa.string(), ordered=ordered)))
+        return pa.schema([pa.field("x", type_, metadata={b"tfrecord_io.encoding": b"nested"})])
+
+    assert unpack(pack(nested(ordered=True))).schema.equals(nested(ordered=False), check_metadata=True)

@@ -103,7 +103,8 @@ def dictionary_arrays(draw: st.DrawFn, rows: int, depth: int) -> pa.Array:
     values = draw(arrays(3, depth - 1).filter(lambda array: not has_union(array.type)))
     index = st.one_of(st.integers(0, 2), st.none())
     indices = draw(st.lists(index, min_size=rows, max_size=rows))
-    return pa.DictionaryArray.from_arrays(pa.array(indices, draw(st.sampled_from([pa.int8(), pa.uint32()]))), values)
+    numbers = pa.array(indices, draw(st.sampled_from([pa.int8(), pa.uint32()])))
+    return pa.DictionaryArray.from_arrays(numbers, values, ordered=draw(st.booleans()))
 
 
 @st.composite

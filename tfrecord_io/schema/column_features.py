@@ -575,7 +575,7 @@ def _is_plain(type_: pa.DataType, inside_list: bool = False) -> bool:
 def nested_restored(type_: pa.DataType) -> pa.DataType:
     """The type a nested column is read back with: no views, no run-ends, 32-bit offsets, unknown extensions' storage.
 
-    A dictionary holds values, no dictionaries and no extension types.
+    A dictionary, whose categories are not stored, has no order. It holds no dictionaries and no extension types.
 
     >>> nested_restored(pa.large_list(pa.map_(pa.string_view(), pa.large_binary())))
     ListType(list<item: map<string, binary>>)
@@ -638,7 +638,7 @@ def _rebuilt(type_: pa.DataType, narrow: bool) -> pa.DataType:
         value = _rebuilt(type_.value_type, narrow)
         while narrow and (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType)):
             value = value.value_type if t.is_dictionary(value) else value.storage_type  # Arrow's IPC format has neither
-        return pa.dictionary(type_.index_type, value, type_.ordered)
+        return pa.dictionary(type_.index_type, value, type_.ordered and not narrow)
     if isinstance(type_, pa.BaseExtensionType):
         known = _is_known(type_)
         if narrow and type_.extension_name == "arrow.json":
