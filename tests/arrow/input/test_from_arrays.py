@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from dateutil.relativedelta import relativedelta
+from dateutil.tz import gettz, tzoffset, tzutc
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -234,6 +236,7 @@ def test_text_of_fixed_width_keeps_its_inner_nuls(text: list[Any], tmp_path: Pat
 
 
 ZONE = dt.UTC
+EAST = tzoffset("EST", 3600)  # the name of a zone that is five hours west
 DAY, TIME = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)
 
 
@@ -250,6 +253,13 @@ DAY, TIME = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)
         ([dt.time(1, tzinfo=ZONE)], "a time of day has a time zone"),
         ([pd.Timestamp("2020-01-01 00:00:00.000000001")], "record 0: .*a time has nanoseconds"),
         ([pd.Timedelta(1, "ns")], "record 0: .*a time has nanoseconds"),
+        ([None, TIME.replace(tzinfo=EAST)], "its time zone, .*, would be read as 'EST'"),
+        ([None, TIME.replace(tzinfo=tzoffset("mine", 60))], "its time zone, .*, would be read as 'mine'"),
+        ([pd.DateOffset(months=1), pd.DateOffset(2, months=1)], "record 1: .*no interval that is <2 [*] DateOffsets"),
+        ([pd.DateOffset(3)], "record 0: .*no interval that is <3 [*] DateOffsets>"),
+        ([pd.DateOffset(months=1, normalize=True)], "record 0: .*no interval that is"),
+        ([relativedelta(days=1, weekday=0)], "record 0: .*no interval that is relativedelta"),
+        ([relativedelta(hours=1.5)], "record 0: .*no interval that is relativedelta"),
     ],
 )
 def test_values_that_arrow_would_change_are_refused(
@@ -277,6 +287,8 @@ NANOSECOND = pd.Timestamp("2020-01-01 00:00:00.000000001")
         ([dt.time(1, tzinfo=ZONE)], "a time of day has a time zone"),
         ([NANOSECOND], "a time has nanoseconds"),
         ([pd.Timedelta(1, "ns")], "a time has nanoseconds"),
+        ([TIME.replace(tzinfo=EAST)], "would be read as 'EST'"),
+        ([relativedelta(days=1, weekday=0)], "no interval that is"),
     ],
     ids=str,
 )
@@ -297,7 +309,8 @@ def test_values_in_lists_and_dicts_that_arrow_would_change_are_refused(
     with pytest.raises(tfr.errors.EncodeError, match=message) as caught:
         tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
     assert caught.value.feature == "x"
-    assert caught.value.record == (2 if "nanoseconds" in str(caught.value) else None)
+    has_record = "nanoseconds" in str(caught.value) or "interval" in str(caught.value)
+    assert caught.value.record == (2 if has_record else None)
 
 
 @pytest.mark.parametrize(
@@ -338,6 +351,36 @@ TIMES = [DAY, TIME, TIME.replace(tzinfo=ZONE), dt.timedelta(1), np.timedelta64(1
 def test_missing_times_among_others(tmp_path: Path, value: Any) -> None:
     tfr.write_tfrecord(pd.DataFrame({"x": pd.Series([value, None, pd.NaT], dtype=object)}), tmp_path / "x.tfrecord")
     assert tfr.read_table(tmp_path / "x.tfrecord")["x"].null_count == 2
+
+
+@pytest.mark.parametrize("form", ["column", "categories", "index", "level", "series", "times"])
+def test_times_of_pandas_keep_their_zone_or_are_refused(tmp_path: Path, form: str) -> None:
+    for zone in (
+        EAST,
+        tzoffset("mine", 60),
+        gettz("Europe/Berlin"),
+        tzutc(),
+        dt.timezone(dt.timedelta(hours=3), "EST"),
+    ):
+        times = pd.DatetimeIndex(["2020-01-01", None, "2020-07-01"], tz="UTC").tz_convert(zone)
+        data: dict[str, Any] = {
+            "column": pd.DataFrame({"x": times}),
+            "categories": pd.DataFrame({"x": pd.Categorical(times)}),
+            "index": pd.DataFrame({"n": [1, 2, 3]}, times.rename("x")),
+            "level": pd.DataFrame({"n": [1, 2, 3]}, pd.MultiIndex.from_arrays([times, [1, 2, 3]], names=["x", "y"])),
+            "series": {"x": pd.Series(times)},
+            "times": {"x": times},
+        }
+        if isinstance(zone, tzoffset):
+            with pytest.raises(
+                tfr.errors.EncodeError, match=r"'x': its time zone, .*; convert the times to a zoneinfo"
+            ):
+                tfr.write_tfrecord(data[form], tmp_path / "x.tfrecord")
+            continue
+        tfr.write_tfrecord(data[form], tmp_path / "x.tfrecord")
+        read = pd.DatetimeIndex(tfr.read_tfrecord(tmp_path / "x.tfrecord").reset_index()["x"])
+        assert read.tz_convert("UTC").equals(times.tz_convert("UTC"))
+        assert read.tz_localize(None).equals(times.tz_localize(None))
 
 
 @pytest.mark.parametrize("as_frame", [False, True])

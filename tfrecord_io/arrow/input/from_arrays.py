@@ -6,7 +6,9 @@ import datetime as dt
 import importlib
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import zoneinfo
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from itertools import chain
 from operator import attrgetter
@@ -112,6 +114,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         if tensors is not None:
             return tensors
         if _is_series(values):
+            refuse_lost_zone(name, values)
             keep_nan = not nan_to_null and isinstance(values.dtype, np.dtype) and values.dtype.kind == "f"
             return pa.array(native(values.to_numpy()) if keep_nan else values)
         if hasattr(values, "__arrow_c_stream__"):
@@ -302,6 +305,7 @@ def refuse_duckdb_types(name: str, type_: Any) -> None:
 
 
 _TIMES = ("NaTType", "timedelta64")  # which Python takes for a datetime and an integer
+_UNITS = "years months weeks days hours minutes seconds milliseconds microseconds nanoseconds".split()
 
 
 def refuse_mixture(name: str, values: Any, type_: pa.DataType) -> None:
@@ -381,6 +385,8 @@ def _refuse_guesses(name: str, cells: Any, type_: pa.DataType) -> None:
         raise no_arrow_form(name, cells)
     if has_unit:
         _refuse_lost_times(name, cells, classes, type_)
+    elif pa.types.is_interval(type_):
+        _refuse_lost_offsets(name, cells)
 
 
 def _refuse_lost_times(name: str, cells: Iterable[Any], classes: set[type], type_: pa.DataType) -> None:
@@ -401,6 +407,52 @@ def _refuse_lost_times(name: str, cells: Iterable[Any], classes: set[type], type
     if zones == {True} and pa.types.is_time(type_):
         reason = "a time of day has a time zone, which Arrow does not have"
         raise EncodeError(reason, feature=name, advice=say("pass {v.replace(tzinfo=None)}"))
+    times = [cell for cell in cells if type(cell) in with_zones] if zones == {True} else []
+    if times and not _is_named(zone := times[0].tzinfo):  # of the column; the others are converted to it
+        here = [time for time in times if time.tzinfo is zone]
+        _refuse_lost_zone(name, zone, lambda named: all(t.astimezone(named).utcoffset() == t.utcoffset() for t in here))
+
+
+def refuse_lost_zone(name: str, values: Any) -> None:
+    """Refuse times of a Series or an Index of pandas, or of its categories, whose zone Arrow would not keep."""
+    if (zone := zone_of(values.dtype)) is not None:
+        times = imported("pandas").DatetimeIndex(getattr(values.dtype, "categories", values))
+        _refuse_lost_zone(
+            name, zone, lambda named: times.tz_convert(named).tz_localize(None).equals(times.tz_localize(None))
+        )
+
+
+def zone_of(dtype: Any) -> dt.tzinfo | None:
+    """The time zone of a dtype of pandas, or of its categories, that may not be known by its name."""
+    categories = getattr(dtype, "categories", None)
+    zone = getattr(dtype if categories is None else categories.dtype, "tz", None)
+    return None if _is_named(zone) else zone
+
+
+def _is_named(zone: dt.tzinfo | None) -> bool:
+    return isinstance(zone, zoneinfo.ZoneInfo | dt.timezone) or type(zone).__module__.startswith("pytz")
+
+
+def _refuse_lost_zone(name: str, zone: dt.tzinfo, is_same: Callable[[dt.tzinfo], bool]) -> None:
+    """Refuse a zone that a reader would not find by Arrow's name of it, or with which times would not be the same."""
+    text = pa.lib.tzinfo_to_string(zone)
+    with suppress(LookupError, ValueError, AttributeError):  # an unknown name; a zone that pandas does not convert
+        if is_same(pa.lib.string_to_tzinfo(text)):
+            return
+    reason = f"its time zone, {printable(repr(zone))}, would be read as '{printable(text)}'"
+    raise EncodeError(reason, feature=name, advice="convert the times to a zoneinfo.ZoneInfo or a datetime.timezone")
+
+
+def _refuse_lost_offsets(name: str, cells: Iterable[Any]) -> None:
+    """Refuse offsets of pandas and dateutil that an interval does not keep: with a factor, a weekday, parts of days."""
+    for row, cell in enumerate(cells):
+        if not hasattr(cell, "__dict__"):
+            continue
+        parts = {unit: vars(cell)[unit] for unit in _UNITS if isinstance(vars(cell).get(unit), int)}
+        if not parts or type(cell)(**parts) != cell:
+            reason = f"Arrow has no interval that is {printable(repr(cell))}"
+            advice = "pass a pyarrow.MonthDayNano, or its text"
+            raise EncodeError(reason, feature=name, record=row, advice=advice)
 
 
 def no_arrow_form(name: str, values: Any) -> EncodeError:

@@ -17,10 +17,12 @@ from tfrecord_io.arrow.input.from_arrays import (
     is_object_dtype,
     no_arrow_form,
     plain_cells,
+    refuse_lost_zone,
     refuse_mixture,
     refuse_times_among_others,
     tensors_of,
     unmasked,
+    zone_of,
 )
 from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
 from tfrecord_io.display import and_more
@@ -71,7 +73,10 @@ def table_of_frame(
         column = _better_column(values, table.column(i))
         if column is not None:
             table = table.set_column(i, table.field(i).with_type(column.type), column)
-    _refuse_mixed_levels(frame, table)
+    for at, dtype in enumerate(frame.dtypes):
+        if zone_of(dtype) is not None:
+            refuse_lost_zone(table.field(at).name, frame.iloc[:, at])
+    _refuse_levels(frame, table)
     _warn_of_labels(frame, table)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
     changes |= _arrow_entries(frame, table)
@@ -216,11 +221,12 @@ def _without_na(cell: Any) -> Any:
     return None if type(cell).__name__ == "NAType" else cell
 
 
-def _refuse_mixed_levels(frame: pd.DataFrame, table: pa.Table) -> None:
-    """`refuse_mixture` of the levels of the index, which are the last columns of the table."""
+def _refuse_levels(frame: pd.DataFrame, table: pa.Table) -> None:
+    """`refuse_mixture` and `refuse_lost_zone` of the levels of the index, the last columns of the table."""
     index, begin = frame.index, frame.shape[1]
     for at in range(begin, table.num_columns):
         level = index.get_level_values(at - begin)
+        refuse_lost_zone(table.field(at).name, level)
         if is_object_dtype(level.dtype):
             refuse_mixture(table.field(at).name, level, table.field(at).type)
 
