@@ -221,6 +221,9 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
     others = uncommon(table.schema)
     own = _own_columns(table, others, stated, backend) if others else {}
+    if backend is None:
+        texts = _arrow_texts(table, stated)
+        own |= {at: _undescribed(table.column_names[at], table.column(at), "pyarrow") for at in texts}
     if backend != "pyarrow":
         own |= _distinct_bytes(table, stated)
     if own:
@@ -307,6 +310,14 @@ def _own_columns(
     if backend != "pyarrow":
         own |= _lists_of_numbers(table, [at for at in others if at not in own], stated)
     return own
+
+
+def _arrow_texts(table: pa.Table, stated: Mapping[str, Any]) -> list[int]:
+    """The positions of text of Arrow's dtype, for whose name, ``string[pyarrow]``, pandas finds its own."""
+    name = f"{pa.string()}[pyarrow]"
+    named = {field for field, entry in stated["columns"].items() if stated_dtype(entry) == name}
+    at = [at for at, field in enumerate(table.column_names) if field in named] if named else []
+    return [each for each in at if is_text(table.schema.field(each).type)]
 
 
 def _with_columns(frame: pd.DataFrame, columns: Mapping[int, tuple[str, Array | pd.Series]]) -> pd.DataFrame:
