@@ -192,7 +192,7 @@ def refuse_loss(before: pa.Array, after: pa.Array) -> None:
     source, target = before.type, after.type
     if source == target:
         return
-    if any(is_one(source) and is_one(target) for is_one in _CHECKED_BY_ARROW) and not _loses_zone(source, target):
+    if any(is_one(source) and is_one(target) for is_one in _CHECKED_BY_ARROW) and not _moves_clock(source, target):
         return
     if is_narrowed(source, target):
         exact, cast = np.asarray(before.drop_null()), np.asarray(after.drop_null())
@@ -201,7 +201,7 @@ def refuse_loss(before: pa.Array, after: pa.Array) -> None:
     elif is_text_or_bytes(source):
         if not is_text_or_bytes(target) and not t.is_temporal(target) and not _is_spelled_so(before, after):
             raise OverflowError("the text is another than that of the number")
-    elif _loses_zone(source, target) or not _is_kept(before, after):
+    elif _moves_clock(source, target) or not _is_kept(before, after):
         raise OverflowError("the cast would change it")
 
 
@@ -210,11 +210,12 @@ def is_narrowed(source: pa.DataType, target: pa.DataType) -> bool:
     return bool(t.is_floating(source) and t.is_floating(target) and source.bit_width > target.bit_width)
 
 
-def _loses_zone(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether timestamps become naive that are in another zone than UTC: they would be other times on the clock."""
-    return bool(
-        t.is_timestamp(source) and t.is_timestamp(target) and target.tz is None and source.tz not in (None, *_UTC)
-    )
+def _moves_clock(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether times lose or get another zone than UTC, of which Arrow makes other times on the clock."""
+    if not t.is_timestamp(target) or not (t.is_timestamp(source) or t.is_date(source)):
+        return False
+    zones = {getattr(source, "tz", None), target.tz}
+    return None in zones and not zones <= {None, *_UTC}
 
 
 def _is_spelled_so(before: pa.Array, after: pa.Array) -> bool:
