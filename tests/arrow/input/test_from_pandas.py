@@ -49,3 +49,12 @@ def test_integers_in_levels_with_missing_values_are_exact(tmp_path: Path) -> Non
     assert index.names == frame.index.names
     assert index.get_level_values(1).tolist() == [2**53 + 1, pd.NA, 3]
     assert [str(dtype) for dtype in index.dtypes] == ["str", "Int64", "int64"]
+
+
+@pytest.mark.parametrize(("axis", "name"), [("index", float("nan")), ("columns", pd.NaT)])
+def test_names_that_pandas_does_not_describe_are_named(tmp_path: Path, axis: str, name: Any) -> None:
+    frame = pd.DataFrame({"x": [1, 2]}).rename_axis(**{axis: name})
+    advice = rf"has the name (nan|NaT); rename it, for example with df\.rename_axis\({axis}='{axis}'\)"
+    with pytest.raises(tfr.errors.EncodeError, match=f"the {axis} of the DataFrame {advice}"):
+        tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord(frame.rename_axis(**{axis: axis}), tmp_path / "a.tfrecord")

@@ -32,6 +32,7 @@ from tfrecord_io.schema.types import is_list_like, restored_type, value_type
 
 if TYPE_CHECKING:
     import pandas as pd
+_MISSING = ("nan", "NaT", "<NA>")  # names that pandas has no description for
 _RESTORED = {"string", "bytes", "integer", "floating", "boolean", "datetime64"}  # labels, as pandas calls their types
 
 
@@ -62,6 +63,10 @@ def table_of_frame(
     except NOT_ARROW as error:
         if culprit := _culprit(frame):
             raise culprit from None  # Arrow's message holds the value
+        for axis, names in (("index", frame.index.names), ("columns", frame.columns.names)):
+            if missing := [name for name in names if name is not None and str(name) in _MISSING]:
+                advice = f"rename it, for example with df.rename_axis({axis}='{axis}')"
+                raise EncodeError(f"the {axis} of the DataFrame has the name {missing[0]}", advice=advice) from None
         raise EncodeError("the DataFrame cannot be converted to Arrow", advice="see the cause above") from error
     looked_at = "O" if nan_to_null else "Of"
     for i, dtype in enumerate(frame.dtypes):
