@@ -76,3 +76,11 @@ def test_integers_of_128_bits_are_named(tmp_path: Path, dtype: Any) -> None:
     for data in (frame, frame.lazy(), frame["a"], {"a": frame["a"]}):
         with pytest.raises(tfr.errors.EncodeError, match=r"feature 'a': a polars Int128 column .* cast it to pl.Int64"):
             tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+
+
+def test_a_series_of_an_enum_in_a_dict_is_one_again(tmp_path: Path) -> None:
+    sizes = pl.Series("sizes", ["large", None, "small"], dtype=pl.Enum(["small", "medium", "large"]))
+    tfr.write_tfrecord({"n": [1, 2, 3], "x": sizes, "y": [[1.0, 2.0]] * 3}, tmp_path / "a.tfrecord")
+    read = tfr.scan_polars(tmp_path / "a.tfrecord").collect()["x"]
+    assert read.dtype == sizes.dtype
+    assert read.to_list() == sizes.to_list()

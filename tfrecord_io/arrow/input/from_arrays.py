@@ -65,7 +65,12 @@ def table_of_arrays(
     for at, (name, column) in enumerate(columns.items()):
         if not isinstance(column, pa.Array | pa.ChunkedArray):
             tensors[at], columns[name] = column, pa.nulls(len(column))
-    return Columns(pa.table(columns), tensors)
+    table, polars = pa.table(columns), imported("polars")
+    for at, (name, values) in enumerate(data.items() if polars is not None else ()):
+        if isinstance(values, polars.Series):  # only a frame has the metadata, such as that of an Enum
+            field = values.clear().to_frame(name).to_arrow().schema.field(0)
+            table = table.set_column(at, table.field(at).with_metadata(field.metadata), table.column(at))
+    return Columns(table, tensors)
 
 
 def check_name(name: str) -> None:
