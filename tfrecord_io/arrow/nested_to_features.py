@@ -329,10 +329,24 @@ def misplaced_null(array: pa.Array) -> int | None:
     >>> misplaced_null(pa.array([[1], None, [2, None]], lists)), misplaced_null(pa.array([[1], None], lists))
     (2, None)
     """
-    if not has_required_parts(array.type):
+    if not has_required_parts(array.type) or _lacks_nulls(array):
         return None
     bad = _misplaced(_Items(array))
     return None if bad is None or not bad.any() else int(bad.argmax())
+
+
+def _lacks_nulls(array: pa.Array) -> bool:
+    """Whether parts whose fields are not nullable have no null at all, which nearly all columns show at once."""
+    type_ = array.type
+    if t.is_struct(type_):
+        parts = [(field, array.field(at)) for at, field in enumerate(type_)]
+    elif t.is_map(type_):
+        parts = [(type_.key_field, array.keys), (type_.item_field, array.items)]
+    elif is_list_like(type_):
+        parts = [(type_.value_field, array.values)]
+    else:
+        return not has_required_parts(type_)
+    return all((field.nullable or not part.null_count) and _lacks_nulls(part) for field, part in parts)
 
 
 def _misplaced(items: _Items) -> Array | None:
