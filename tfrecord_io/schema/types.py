@@ -187,13 +187,15 @@ def types_within(type_: pa.DataType, *, storage: bool = False) -> Iterator[pa.Da
     >>> [str(each) for each in types_within(pa.list_(pa.dictionary(pa.int8(), pa.string())))][1:]
     ['dictionary<values=string, indices=int8, ordered=0>', 'string']
     """
-    yield type_
-    if t.is_dictionary(type_):
-        yield from types_within(type_.value_type, storage=storage)
-    elif storage and isinstance(type_, pa.BaseExtensionType):
-        yield from types_within(type_.storage_type, storage=True)
-    for at in range(type_.num_fields if t.is_nested(type_) else 0):
-        yield from types_within(type_.field(at).type, storage=storage)
+    waiting = [type_]
+    while waiting:  # types may have more levels than Python has for calls
+        yield (each := waiting.pop())
+        if t.is_dictionary(each):
+            waiting.append(each.value_type)
+        elif storage and isinstance(each, pa.BaseExtensionType):
+            waiting.append(each.storage_type)
+        elif t.is_nested(each):
+            waiting += [each.field(at).type for at in reversed(range(each.num_fields))]
 
 
 def has_required_parts(type_: pa.DataType) -> bool:

@@ -268,14 +268,13 @@ def _arrays(
     scan: Scan, group: Sequence[str], forms: Mapping[str, _Form], progress: ProgressLike
 ) -> Iterator[tuple[str, Iterable[Array]]]:
     """The columns of a group, each with its blocks; those of one are not held."""
-    found = (
-        {name: block.astype(forms[name][0], copy=False) for name, block in blocks.items()}
-        for blocks, _ in _blocks(scan, group, progress)
-    )
+    found = _blocks(scan, group, progress)
     if len(group) == 1:
-        yield group[0], (blocks[group[0]] for blocks in found)
+        yield group[0], (blocks[group[0]] for blocks, _ in found)
     else:
-        held = [*found]
+        held = [
+            {name: block.astype(forms[name][0], copy=False) for name, block in blocks.items()} for blocks, _ in found
+        ]
         yield from ((name, (blocks[name] for blocks in held)) for name in group)
 
 
