@@ -18,6 +18,7 @@ from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -226,8 +227,12 @@ def gcs_server() -> Iterator[GcsServer]:
 
 
 @pytest.fixture
-def google(gcs_server: GcsServer) -> Iterator[Bucket]:
-    """A bucket of a server that has the conditions and the uploads of Google Cloud Storage."""
+def google(gcs_server: GcsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """A bucket of a server that has the conditions and the uploads of Google Cloud Storage.
+
+    gcsfs, which waits for 1 s, 2 s, …, makes requests again at once.
+    """
+    monkeypatch.setattr("gcsfs.retry.asyncio", SimpleNamespace(sleep=lambda _: asyncio.sleep(0)))
     options = {"token": "anon", "endpoint_url": gcs_server.endpoint, "project": "test"}
     bucket = Bucket("gs", f"bucket-{uuid.uuid4().hex[:8]}", options)
     gcs_server.buckets[bucket.name] = {}
