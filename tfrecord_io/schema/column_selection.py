@@ -85,7 +85,7 @@ class Projection:
         selected = list(range(len(names))) if self.takes_all else [i for i, name in enumerate(names) if self(name)]
         if self.takes_all or self._included_patterns or self._only_excludes:
             return selected
-        position = {entry: index for index, entry in enumerate(self._entries)}
+        position = dict(zip(self._entries, range(len(self._entries)), strict=True))
         return sorted(selected, key=lambda i: position.get(names[i], len(position)))
 
 
