@@ -210,8 +210,11 @@ def check_files(paths: Any, record_type: RecordTypeName | None, options: FrameOp
 
 def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | FileCheck]:
     """The files of a source; of a list, instead of those of a path that is not there, the result that says so."""
-    if not isinstance(paths, list):
+    try:
         return [*resolve_sources(paths, options, check_sizes=False, **found)]
+    except OSError:
+        if not isinstance(paths, list):
+            raise
     files: list[Source | FileCheck] = []
     for path in paths:
         try:
