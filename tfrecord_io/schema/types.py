@@ -204,6 +204,8 @@ def has_required_parts(type_: pa.DataType) -> bool:
     >>> has_required_parts(pa.map_(pa.string(), pa.int8())), has_required_parts(pa.list_(pa.int8()))
     (True, False)
     """
+    if plain_kind(type_) is not None:  # as those of thousands of columns
+        return False
     nested = [each for each in types_within(type_, storage=True) if t.is_nested(each)]
     return any(not each.field(at).nullable for each in nested for at in range(each.num_fields))
 
