@@ -48,6 +48,7 @@ class Call:
     seen: Any = None
     absent: bool = False
     error: BaseException | None = None
+    matches: bool = False  # the index that it reported not to match does so at its end
     changes: bool = False  # readers that are open may not go on after it
     is_durable: bool = True  # a loss of power does not take its effect, if it is done
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from model import Call, Finding, Version, explain, overlapping
 from scheduler import Actor, Death, Scheduler
 from worlds import World
@@ -28,12 +29,14 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.paths.file_names import INDEX_SUFFIXES
 from tfrecord_io.storage.write import atomic_remote
+from tfrecord_io.tools.build_index import check_indexes
 from tfrecord_io.tools.leftovers import clean
 from tfrecord_io.write.distributed import DistributedWriter
 
 _ALL = timedelta(days=-40_000)  # older than the end of all clocks
 _RETRIES = 2
 _INCOMPLETE = ("the dataset is incomplete", "the mark of a shard that a writer is removing")  # of a new dataset
+_NO_MATCH = "index does not match"
 _IN_PARTS = replace(LIMITS, s3_part_bytes=100)  # a shard has more bytes
 
 Batch = tuple[int, ...]
@@ -214,7 +217,6 @@ def _last_deleted(rows: Batch) -> int:
     return rows[0] - 10
 
 
-_INDEXING = ("indexed", "write_indexed", "index", "delete")  # calls that write indexes, or do so again
 _NOT_TWICE = (_appended, _created, _deleted)  # one that is refused can be made again, as it had no effect
 
 
@@ -480,6 +482,8 @@ class Run:
         except Exception as error:
             call.state, call.error = "failed", error
             call.seen = None
+            if step.name == "verify" and _NO_MATCH in str(error):
+                call.matches = self._index_matches(error.path)
             if published := published_by(error):
                 call.state = "done"
                 call.is_durable = not any(isinstance(each, Unconfirmed) for each in published)
@@ -544,14 +548,10 @@ class Run:
         if isinstance(error, tfr.errors.ReplacedError):
             return overlapping(call, self.calls, changes=True)
         if call.effect is None:  # files that are not those of the state are refused by their number and sizes
-            if call.name == "verify" and "index does not match" in str(error):
+            if call.name == "verify" and _NO_MATCH in str(error):
                 # It could not be removed with its shard, of which that writer has warned; or its shard was replaced
                 # before it was written, and the call that wrote it removes it.
-                return self._is_disturbed or any(
-                    other.begin < call.end and call.begin < other.end
-                    for other in self.calls
-                    if other.name.partition(":")[0] in _INDEXING
-                )
+                return self._is_disturbed or not call.matches
             if call.name == "verify" and "does not name it" in str(error):  # a shard of a writer that was overtaken
                 return overlapping(call, self.calls, changes=False) or self._is_disturbed
             is_other = isinstance(error, ValueError) and "the state is that of other files" in str(error)
@@ -628,6 +628,16 @@ class Run:
                 bodies = [self.world.content(file[key]) for key in ("staged", "path") if file.get(key) in names]
                 found.update(*(_decoded(body) for body in bodies if _checksum(body) == file["crc32c"]))
         return found.issuperset(rows)
+
+    def _index_matches(self, path: str) -> bool:
+        """Whether an index is there now, and is that of its file."""
+        index = path[path.rindex("/d/") + 3 :]
+        name = index.removesuffix(index[index.rindex(".") :])
+        if not {index, name} <= set(self.world.names()):
+            return False
+        copies = MemoryFileSystem(skip_instance_cache=True)
+        copies.store = {f"/{each}": MemoryFile(copies, f"/{each}", self.world.content(each)) for each in (index, name)}
+        return check_indexes(f"/{name}", storage_options=copies)[0].error is None
 
     def _left(self) -> list[str]:
         """What is there next to the manifests, the files that they name, and the indexes of those."""
