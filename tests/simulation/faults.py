@@ -28,6 +28,7 @@ from tfrecord_io.storage.paths import manifest, resolve
 from tfrecord_io.storage.read import source
 from tfrecord_io.storage.system import PosixSystem
 from tfrecord_io.storage.write import atomic_local, place_remote
+from tfrecord_io.storage.write.old_files import OldFiles
 from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools import file_check, leftovers
 from tfrecord_io.tools.copied_dataset import CopiedDataset
@@ -134,9 +135,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a compaction removes what is written again": (
         ("s3", "gcs", "azure"),
-        edited(
-            Publication, "_is_numbered", "self._place.is_conditional", "self._place.is_conditional and not self._grows"
-        ),
+        edited(OldFiles, "is_numbered", "self._place.is_conditional", "self._place.is_conditional and not self._grows"),
     ),
     "a copy stores over what is there": (
         ("s3", "gcs", "azure"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import TypeVar
 
+from tfrecord_io.background import ordered
 from tfrecord_io.errors import CorruptRecordError, say
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import new_id, stem_of
@@ -15,6 +17,7 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_ma
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
 
+T = TypeVar("T")
 _VERSIONS = ("generation", "ETag", "etag")  # of fsspec
 
 
@@ -97,6 +100,10 @@ class Place(ABC):
 
     def sync(self) -> None:  # noqa: B027 — an object is durable once it is stored
         """Make the names of shards durable."""
+
+    def each(self, calls: Iterable[Callable[[], T]], stop: Callable[[], None] | None = None) -> list[T]:
+        """Make calls, several at a time where the filesystem supports that; after an error, `stop` those under way."""
+        return list(ordered(iter(calls), self.moves, "publish", stop))
 
     def discard(self) -> None:  # noqa: B027 — only local directories are created
         """Remove directories that were created."""

@@ -19,23 +19,21 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more, counted
-from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable, say, warn
+from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable, say
 from tfrecord_io.log import logger
 from tfrecord_io.remedies import Message
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.paths.file_names import (
     folders_of,
     id_in,
-    index_names,
     indexed_file,
     manifest_name,
     new_id,
@@ -47,11 +45,11 @@ from tfrecord_io.storage.paths.resolve import list_directory, other_files, recor
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
 from tfrecord_io.storage.read.source import Source, source_of
+from tfrecord_io.storage.write.old_files import OldFiles
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.place import Place, version_of
+from tfrecord_io.storage.write.place import Place
 from tfrecord_io.value_class import value_class
 
-_LISTED_ALONE = 4  # folders
 _REPLACED = Published("what was written now was published, and has been replaced since")
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
 
@@ -105,8 +103,6 @@ class Publication:
         Those of the dataset to which shards are added; None if it has none, or is replaced.
     side_by_side : bool
         Whether threads may open and write shards at the same time.
-    left : dict of str to OSError
-        The files that could not be removed after publishing, and why.
     """
 
     keeps_empty = True  # whether shards without records are published
@@ -134,25 +130,23 @@ class Publication:
         self._replaces = mode == "overwrite"
         place.replaces_damaged = self._replaces or not self._grows
         self._known: Manifest | None = None  # that of the dataset, if it grows
-        self._versions: dict[str, str | None] = {}  # of the files in the directory
+        self._old = OldFiles(place, self._stem, grows=output.grows)
         self._is_published = False  # the manifest is replaced, and the store has confirmed it
         self._is_readable = False  # it is replaced, but that failed, so that a loss of power may take it
         self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._existing = self._check_existing()
-        self._models = list(islice(filter(self._is_shard, self._existing), 1))
+        self._models = list(islice(filter(self._old.is_shard, self._existing), 1))
         self._stages = not self._grows and bool(place.stages_all or self._existing or distributed_id)
         # Another writer may write to the names of a new dataset, too; a shard that is added is stored once, also if an
         # answer is lost: one that is stored again is another version than the one that a reader has listed.
         self._is_exclusive = place.is_conditional and not self._stages
         self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
-        self._fences: set[str] = set()  # own ones that were put
         self._seen_ids: set[str | None] = set()  # of manifests that were to be replaced
         self._others: set[str] = set()  # replaced files that another writer removes
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
-        self.left: dict[str, OSError] = {}
         place.create()
         known = self._known
         if self._grows:
@@ -176,6 +170,15 @@ class Publication:
         """Owner and mode for new files."""
         return self._place.model([self._shard_name(0), *self._models])
 
+    @property
+    def left(self) -> dict[str, OSError]:
+        """The files that could not be removed after publishing, and why."""
+        return self._old.left
+
+    def warn_of_left(self) -> None:
+        """Warn of these, when nothing else is to be done."""
+        self._old.warn_of_left()
+
     # ---- what there is
 
     def _check_existing(self) -> list[str]:
@@ -189,33 +192,17 @@ class Publication:
         if self._grows and listing and self._is_known():  # another writer may have begun it meanwhile
             return []
         if self._place.is_conditional:
-            self._note_versions(listing)
-        names = [self._name_of(entry) for entry in listing if not entry.directory]
+            self._old.note_versions(listing)
+        names = [self._old.name_of(entry) for entry in listing if not entry.directory]
         for missing in self._handed_over.difference(names):
             text = "a finished part was removed, perhaps by another process: write the dataset again, which makes it"
             raise FileNotFoundError(errno.ENOENT, text, self._fs.display_path(self._directory + missing))
-        existing = [name for name in names if self._is_shard(name) or name == manifest_name(self._stem)]
+        existing = [name for name in names if self._old.is_shard(name) or name == manifest_name(self._stem)]
         if self.output.directory:
             self._check_no_foreign_files(existing, listing)
         if existing and (self._grows or not self._replaces):
             raise self._exists(min(existing))
         return existing
-
-    def _note_versions(self, listing: Sequence[Entry] | None = None, names: Iterable[str] = ()) -> None:
-        """Note the versions of the files in the directory, as a listing states them, and of `names` in its folders."""
-        found = list(self._fs.listing(self._directory) if listing is None else listing)
-        if in_folders := [self._directory + name for name in names if "/" in name]:
-            found += filter(None, self._fs.entries(in_folders, are_files=True))
-        self._versions = {self._name_of(entry): version_of(entry) for entry in found}
-
-    def _prepare_removals(self, names: Iterable[str]) -> None:
-        """Note the versions of files, and put a fence if there are any: before the look whether they may be removed."""
-        if numbered := set(filter(self._is_numbered, names)):
-            self._note_versions(names=numbered)
-            fence = self._place.fence(self._id)
-            if fence is not None and not numbered.isdisjoint(self._versions):
-                self._fences.add(fence)
-                self._place.put_fence(self._id)
 
     def _is_known(self) -> bool:
         """Whether the dataset, which grows, has a manifest."""
@@ -230,9 +217,6 @@ class Publication:
             text = say("shards of this name exist without a manifest, which {mode=} needs", mode=self._mode)
             text &= say("{tfrecord_io.adopt|tfr adopt} writes one")
         return FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + name))
-
-    def _name_of(self, entry: Entry) -> str:
-        return entry.name.removeprefix(self._directory)
 
     def _check_partitions(self, manifest: Manifest) -> None:
         """Raise an error if the dataset exists and must not, or has other folders."""
@@ -252,7 +236,7 @@ class Publication:
     def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
         found = [*record_files(listing), *readable_files_with_records(self._fs, other_files(listing))]
-        foreign = {self._name_of(entry) for entry in found}
+        foreign = {self._old.name_of(entry) for entry in found}
         foreign.difference_update(existing if manifest_name(self._stem) in existing else ())
         old = self._place.find() if foreign else None
         if old is not None:
@@ -276,17 +260,6 @@ class Publication:
                 f": choose another directory, or name the dataset, as in name@{'*' if self._is_distributed else 8}"
             )
         raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + first))
-
-    def _listing(self, folder: str = "") -> list[str]:
-        try:
-            entries = self._fs.listing(os.path.join(self._directory, folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return [entry.basename for entry in entries if not entry.directory]
-
-    def _is_shard(self, name: str) -> bool:
-        shard = parse_shard(name)
-        return shard is not None and shard.stem == self._stem
 
     def beside_last(self, suffix: str) -> tuple[Source, int] | None:
         """The file with this suffix next to the last shard that had rows before others were added, and its bytes."""
@@ -418,7 +391,7 @@ class Publication:
         for some in [named] if self._stages or self._grows or self._is_exclusive else self._rounds(named):
             if some is not named:  # another writer may write to these names, too
                 self._check_still_begun()
-            self._each((partial(self._put, shard, name) for shard, name in some), partial(_cancel, outputs))
+            self._place.each((partial(self._put, shard, name) for shard, name in some), partial(_cancel, outputs))
         self._place.sync()
 
     def _rounds(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -471,7 +444,7 @@ class Publication:
                 self._seen_ids.add(None if manifest is None else manifest.id)
             names, named = set(own.paths), dict.fromkeys(() if manifest is None else manifest.paths)
             # A shard with an id that no manifest names is one that another writer is about to add.
-            old = [name for name in self._existing if self._is_shard(name) and (name in named or not id_in(name))]
+            old = [name for name in self._existing if self._old.is_shard(name) and (name in named or not id_in(name))]
             if manifest is not None and not is_own:  # its writer may be giving these names now
                 old += [*named, *manifest.replaces]
             new = replace(own, replaces=tuple(name for name in dict.fromkeys(old) if name not in names))
@@ -525,7 +498,7 @@ class Publication:
         still = {file.path for file in kept}
         names = {file.path for file in manifest.files if file.path not in still and not id_in(file.path)}
         if not manifest.complete:  # it does not name all shards
-            names.update(name for name in self._listing() if self._is_shard(name) and not id_in(name))
+            names.update(name for name in self._old.listing() if self._old.is_shard(name) and not id_in(name))
         is_alike = is_new or not files or manifest.compression == self.output.compression
         new = replace(
             manifest,
@@ -561,22 +534,22 @@ class Publication:
         gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
         if gone and (staged or not all(map(id_in, gone))):  # another writer may have given these names again
             gone = self._still_gone(gone)
-        unseen = {name for name in gone if self._is_numbered(name) and name not in self._versions}
-        self._remove_old(gone)
+        unseen = {name for name in gone if self._old.is_numbered(name) and name not in self._old.versions}
+        self._old.remove_replaced(gone)
         if staged or new.replaces or new.staged_before:
             self._place.update(partial(self._settled, new), lambda manifest: manifest == self._settled(new, manifest))
         self._state_late(unseen)
         if not self._place.stages_all:  # copies were made
-            self._remove_old([*(str(file.staged) for file in staged), *self._fences])
+            self._old.remove_replaced([*(str(file.staged) for file in staged), *self._old.fences])
 
     def _still_gone(self, gone: Sequence[str]) -> list[str]:
         """Those of the files that were replaced which this writer may remove, by the manifest as it is now."""
-        self._prepare_removals(gone)
+        self._old.prepare_removal(gone, self._id)
         current = self._published()
         if current is None and not self._grows:
             raise self.overtaken_error()
         if self._place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
-            self._others.update(filter(self._is_numbered, gone))
+            self._others.update(filter(self._old.is_numbered, gone))
         used = set(() if current is None else current.paths)
         gone = [name for name in gone if id_in(name) or (current is not None and name not in used)]
         return [name for name in gone if name not in self._others]
@@ -588,8 +561,8 @@ class Publication:
         """
         if not unseen:
             return
-        self._note_versions(names=unseen)
-        if late := sorted(unseen & self._versions.keys()):
+        self._old.note_versions(names=unseen)
+        if late := sorted(unseen & self._old.versions.keys()):
             self._state(late, self._place.find())
 
     def _stop_others(self, staged: Sequence[str], named: Set[str] = frozenset()) -> None:
@@ -597,14 +570,16 @@ class Publication:
 
         These are all of the dataset that is replaced; of one that grows, those of names that are given now.
         """
-        outdated = self._index_names() if self._existing or (self._grows and named) else []
+        outdated = self._old.indexes() if self._existing or (self._grows and named) else []
         if self._grows:
             outdated = [name for name in outdated if indexed_file(name) in named]
-        self._remove_files([*staged, *outdated])
-        if failed := self.left.keys() & set(staged):
-            still = failed.intersection(self._listing())  # most were not there: who may remove nothing can write still
+        self._old.remove([*staged, *outdated])
+        if failed := self._old.left.keys() & set(staged):
+            still = failed.intersection(
+                self._old.listing()
+            )  # most were not there: who may remove nothing can write still
             for name in failed:
-                error = self.left.pop(name)
+                error = self._old.left.pop(name)
                 if name in still:
                     raise error
 
@@ -616,17 +591,17 @@ class Publication:
         """
 
         def move(file: ManifestFile) -> bool:
-            version = self._versions.get(file.path, "") if self._place.is_conditional else None
+            version = self._old.versions.get(file.path, "") if self._place.is_conditional else None
             return self._place.move(str(file.staged), file.path, size=file.bytes, version=version)
 
         for _ in range(_MOST_ROUNDS):
             if not self._place.is_exclusive and self._published() is None:
                 raise self.overtaken_error()
             calls = [partial(move, file) for file in files]
-            files = [file for file, is_moved in zip(files, self._each(calls), strict=True) if not is_moved]
+            files = [file for file, is_moved in zip(files, self._place.each(calls), strict=True) if not is_moved]
             if not files:
                 return
-            self._note_versions(names=[file.path for file in files])
+            self._old.note_versions(names=[file.path for file in files])
         raise self.overtaken_error()
 
     def _settled(self, new: Manifest, current: Manifest | None) -> Manifest:
@@ -638,7 +613,7 @@ class Publication:
         # A manifest that has replaced this one may have files of the same names, which its writer has yet to move.
         own = set(new.paths if current.id == new.id == self._id else ())
         files = tuple(replace(file, staged=None) if file.path in own else file for file in current.files)
-        removed = set(new.replaces).difference(self.left, self._others)
+        removed = set(new.replaces).difference(self._old.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
         before = tuple(name for name in current.staged_before if name not in new.staged_before)
         settled = replace(current, files=files, replaces=left, staged_before=before)
@@ -660,9 +635,9 @@ class Publication:
         is_there = was_there = self._was_published(error)
         with suppress(OSError):  # `error` is the one to report; `clean` finds what is left
             for _ in range(_MOST_ROUNDS):
-                self.left.clear()
+                self._old.left.clear()
                 is_there = self._try_to_withdraw()
-                if not any(map(self._is_numbered, self.left)):  # or another writer replaces the manifest now
+                if not any(map(self._old.is_numbered, self._old.left)):  # or another writer replaces the manifest now
                     break
         if error is not None and (is_there or was_there):
             self._remark_published(error, is_there=is_there)
@@ -674,7 +649,7 @@ class Publication:
     def _try_to_withdraw(self) -> bool:
         """Remove what was stored; returns whether the manifest names it, and it stays."""
         is_new = not (self._grows or self._stages)
-        self._prepare_removals(self._stored)
+        self._old.prepare_removal(self._stored, self._id)
         current = self._place.find()
         if current is not None and self._has_own(current):
             return True
@@ -689,10 +664,10 @@ class Publication:
             stored = self._stored
             if current is not None and not is_own:
                 stored = stored - set(self._leave(current))
-            self._remove_files(sorted(stored))
-        if is_new and is_own and not self.left:
+            self._old.remove(sorted(stored))
+        if is_new and is_own and not self._old.left:
             self._place.withdraw()
-        self._remove_files(sorted(self._fences))
+        self._old.remove(sorted(self._old.fences))
         return False
 
     def _remark_published(self, error: BaseException, *, is_there: bool) -> None:
@@ -715,8 +690,8 @@ class Publication:
 
         Only the writer of a manifest removes such files, as whoever replaces it removes its fence.
         """
-        numbered = sorted(filter(self._is_numbered, self._stored))
-        self._state([name for name in numbered if name in self._versions], current)
+        numbered = sorted(filter(self._old.is_numbered, self._stored))
+        self._state([name for name in numbered if name in self._old.versions], current)
         return numbered
 
     def _state(self, left: Sequence[str], current: Manifest | None) -> None:
@@ -767,71 +742,10 @@ class Publication:
             add_remark(self._overtaken, _REPLACED)
         return self._overtaken
 
-    def _each(self, calls: Iterable[Callable[[], T]], stop: Callable[[], None] | None = None) -> list[T]:
-        """Make calls, several at a time where the filesystem supports that; after an error, `stop` those under way."""
-        return list(ordered(iter(calls), self._place.moves, "publish", stop))
-
     def withdraw_indexes(self) -> None:
         """Remove the indexes of shards that another writer has replaced before they were written."""
         if not self._grows and self._published() is None:
-            self._remove_files(self._index_names())
-
-    def _index_names(self) -> list[str]:
-        """The indexes of the dataset's shards, which are outdated once the shards are replaced."""
-        names = [(name, indexed_file(name)) for name in self._listing()]
-        return [name for name, indexed in names if indexed is not None and self._is_shard(indexed)]
-
-    def _remove_old(self, names: Sequence[str]) -> None:
-        """Remove files that were replaced, and their indexes."""
-        if not names:
-            return
-        found: list[str] = []
-        self._look_beside({os.path.dirname(name) for name in names} if self._grows else set())
-        for name in names:
-            found += [index for index in index_names(name) if index in self._beside.get(os.path.dirname(name), ())]
-            found.append(name)
-        self._remove_files(found)
-
-    def _look_beside(self, folders: set[str]) -> None:
-        """Note the names in some folders: of many folders by a listing of all."""
-        folders = {folder for folder in folders if folder not in self._beside}
-        for folder in {""} & folders if len(folders) > _LISTED_ALONE else folders:
-            self._beside[folder] = {os.path.join(folder, each) for each in self._listing(folder)}
-        left = {folder for folder in folders if folder not in self._beside}
-        self._beside.update((folder, set()) for folder in left)
-        for entry in self._fs.below(self._directory) if left else ():
-            name = self._name_of(entry)
-            if (folder := os.path.dirname(name)) in left:
-                self._beside[folder].add(name)
-
-    def _remove_files(self, names: Sequence[str]) -> None:
-        """Remove files; those whose names another writer may give again, only if they are what the last look found."""
-        if not names:
-            return
-        seen = [name for name in names if self._is_numbered(name) and name in self._versions]
-        others = self._place.remove_many([name for name in names if not self._is_numbered(name)])
-        self._each(partial(self._try_to_remove, name) for name in (*seen, *others))
-
-    def _is_numbered(self, name: str) -> bool:
-        """Whether another writer may give a shard the same name, in a store where versions tell them apart."""
-        return self._place.is_conditional and self._is_shard(os.path.basename(name)) and not id_in(name)
-
-    def _try_to_remove(self, name: str) -> None:
-        try:
-            self._place.remove(name, self._versions.get(name) if self._is_numbered(name) else None)
-        except OSError as error:
-            self.left[name] = error
-
-    def warn_of_left(self) -> None:
-        """Warn of files that should have been removed, when nothing else is to be done."""
-        if self.left:
-            name, error = next(iter(self.left.items()))
-            path = printable(self._fs.display_path(self._directory + name))
-            first = "" if len(self.left) == 1 else ", of which this is the first"
-            reason = f"{counted(len(self.left), 'old file')} could not be removed{first}"
-            why = printable(error.strerror or error)
-            advice = "this package does not read such files, other programs may: delete them"
-            warn(say("{}: the new dataset is published, but {} ({})", path, reason, why) & advice, UserWarning)
+            self._old.remove(self._old.indexes())
 
 
 def whole_dataset(place: Place) -> Manifest | None:
