@@ -25,6 +25,7 @@ import errno
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
@@ -327,6 +328,14 @@ class Unconfirmed(Published):
     """One which says that a loss of power may take it."""
 
     __slots__ = ()
+
+
+def undo_after(error: BaseException, undo: Callable[[], object], path: str) -> None:
+    """Remove what was written to a path because of `error`, which stays the exception raised if that fails, too."""
+    try:
+        undo()
+    except Exception as second:
+        error.add_note(f"'{printable(path)}': removing what was written failed as well: {printable(second)}")
 
 
 def add_remark(error: BaseException, text: str) -> None:

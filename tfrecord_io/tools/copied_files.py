@@ -30,7 +30,7 @@ from tfrecord_io.storage.paths.file_names import (
     roots_of_folders,
     stem_of,
 )
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, Manifests, parse_manifest
+from tfrecord_io.storage.paths.manifest import INCOMPLETE, Manifest, ManifestFile, Manifests, parse_manifest
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files, resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.paths.sniff_files import files_with_records
@@ -151,8 +151,7 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     entries = {entry.name[below:]: entry for entry in (*manifests.listed.values(), *listing) if not entry.directory}
     for dataset in manifests.datasets:
         if not dataset.manifest.complete:
-            reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
-            raise CorruptRecordError(reason, path=dataset.version.path, advice="copy it when it is written")
+            raise CorruptRecordError(INCOMPLETE, path=dataset.version.path, advice="copy it when it is written")
         found.datasets.append(FoundDataset(fs, dataset.manifest, dataset.version, directory, entries))
     plain = [entry for entry in files if entry.name not in manifests.shards]
     if not plain and not manifests.datasets:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.encode.encode_plan import Rounding
-from tfrecord_io.errors import SchemaError, printable, say
+from tfrecord_io.errors import SchemaError, printable, say, undo_after
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.remedies import Keyword
 from tfrecord_io.schema.embedded import EmbeddedSchema, pack
@@ -131,7 +131,7 @@ class DistributedWriter:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
-            self._abort_after(error)
+            undo_after(error, self.abort, self.target.output.path)
 
     def report_of(self, manifest: Manifest) -> WriteReport:
         """The report of a dataset that is published, from its manifest, which does not say what was rounded."""
@@ -219,15 +219,8 @@ class DistributedWriter:
         try:
             return self._commit(parts)
         except BaseException as error:
-            self._abort_after(error)
+            undo_after(error, self.abort, self.target.output.path)
             raise
-
-    def _abort_after(self, error: BaseException) -> None:
-        """Abort because of `error`, which stays the exception raised."""
-        try:
-            self.abort()
-        except Exception as second:
-            error.add_note(f"'{self.target.output.path}': removing what was written failed as well: {second}")
 
     def abort(self) -> None:
         """Remove what the tasks wrote; after `commit`, do nothing."""

@@ -19,11 +19,21 @@ from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, say
+from tfrecord_io.errors import (
+    EncodeError,
+    Published,
+    TFRecordError,
+    add_remark,
+    caller_line,
+    printable,
+    say,
+    undo_after,
+)
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.find_index import IndexWriter, check_indexable, remove_index
 from tfrecord_io.log import logger
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.options.limits import too_large
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.write.atomic import open_output
@@ -129,10 +139,7 @@ class Sink(NotCopied, ABC):
 
     def discard_after(self, error: BaseException) -> None:
         """Discard because of `error`, which stays the exception raised."""
-        try:
-            self.discard()
-        except Exception as second:
-            error.add_note(f"'{printable(self.path)}': discarding what was written failed as well: {second}")
+        undo_after(error, self.discard, self.path)
 
     @abstractmethod
     def _publish(self) -> tuple[WrittenFile, ...]: ...
@@ -316,7 +323,7 @@ def with_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
     """
     framed = prefixed(prefix, frame)
     if framed is None:
-        reason = f"a first record with the embedded schema would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
+        reason = too_large("a first record with the embedded schema")
         raise EncodeError(reason, path=path, advice=say("pass {embed_schema=False}"))
     return framed
 

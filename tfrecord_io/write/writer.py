@@ -30,13 +30,14 @@ from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.background import ordered
 from tfrecord_io.display import Report, Summary, and_more, byte_size, column_list, counted
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine, PlainForm, PlainValue
+from tfrecord_io.engine.contract import ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS, MIB, cpu_count
+from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.options.write import ADDING, WriteOptions
 from tfrecord_io.progress import ProgressMeter
@@ -561,9 +562,8 @@ class Slice:
         memory = pool.take()
         framed, rows = self._encoder.encode(begin, end, prefix=b"" if begin else self._prefix, memory=memory)
         if begin + rows < end:
-            reason = f"the record would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
             advice = "write its large columns to separate files"
-            raise EncodeError(reason, record=self._row + begin + rows, advice=advice)
+            raise EncodeError(too_large(), record=self._row + begin + rows, advice=advice)
         return EncodedPiece(prepare(framed, rows, self._row + begin), memory, None if begin else self._rounding)
 
 

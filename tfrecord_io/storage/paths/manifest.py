@@ -78,6 +78,7 @@ from tfrecord_io.value_class import value_class
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
+INCOMPLETE = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
 
 _KEYS = dict.fromkeys(("path", "records", "bytes", "crc32c")).keys()  # of a file without further entries
 _CRC = re.compile("[0-9a-f]{8}")
@@ -558,9 +559,8 @@ class Manifests:
     ) -> None:
         manifest = dataset.version.path
         if not dataset.manifest.complete:
-            reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
             advice = say("write it again by {write_tfrecord(…, mode='overwrite')}")
-            self._fail(CorruptRecordError(reason, path=manifest, advice=advice))
+            self._fail(CorruptRecordError(INCOMPLETE, path=manifest, advice=advice))
             return
         self.shards.update(self._shards(dataset, {name: file for name, file in stated.items() if name in existing}))
         is_local = isinstance(self.fs, LocalFileSystem)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from tfrecord_io.closing import quiet_at_exit
-from tfrecord_io.errors import Unconfirmed, say
+from tfrecord_io.errors import Unconfirmed, say, undo_after
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.paths.file_names import temporary_name
@@ -109,7 +109,7 @@ class LocalOutput(OutputFile):
             if model is not None:
                 system.current.give_ownership(self._fd, model)
         except BaseException as error:
-            self._discard_after(error)
+            undo_after(error, self.discard, self.path)
             if isinstance(error, OSError):
                 text = f"{error.strerror}, while giving the temporary file the owner and mode of the old file"
                 raise OSError(error.errno, text, path) from error

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from tfrecord_io.closing import NotCopied
-from tfrecord_io.errors import say, without_secrets
+from tfrecord_io.errors import say, undo_after, without_secrets
 
 _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 
@@ -56,7 +56,7 @@ class OutputFile(NotCopied, ABC):
         try:
             self._finish()
         except BaseException as error:
-            self._discard_after(error)
+            undo_after(error, self.discard, self.path)
             raise
 
     def begin_commit(self) -> None:
@@ -76,7 +76,7 @@ class OutputFile(NotCopied, ABC):
                 )
             self._commit()
         except BaseException as error:
-            self._discard_after(error)
+            undo_after(error, self.discard, self.path)
             raise
         self.is_open = False
 
@@ -90,13 +90,6 @@ class OutputFile(NotCopied, ABC):
         if not self.is_open:
             raise ValueError(f"'{without_secrets(self.path)}' is closed")
 
-    def _discard_after(self, error: BaseException) -> None:
-        """Discard because of `error`, which stays the exception raised."""
-        try:
-            self.discard()
-        except Exception as second:
-            error.add_note(f"'{without_secrets(self.path)}': discarding what was written failed as well: {second}")
-
     def __enter__(self) -> Self:
         return self
 
@@ -104,7 +97,7 @@ class OutputFile(NotCopied, ABC):
         if error is None:
             self.commit()
         else:
-            self._discard_after(error)
+            undo_after(error, self.discard, self.path)
 
     @abstractmethod
     def _write(self, piece: memoryview) -> int:

@@ -13,7 +13,7 @@ from tfrecord_io.background import ordered
 from tfrecord_io.errors import CorruptRecordError, say
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.file_names import new_id, stem_of
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
+from tfrecord_io.storage.paths.manifest import INCOMPLETE, Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
 
@@ -226,8 +226,7 @@ class Place(ABC):
             advice = "rename that file, or choose another name for the dataset"
             raise CorruptRecordError("it is not a manifest of this package", path=self.path, advice=advice)
         if not manifest.complete and not self.replaces_damaged:
-            reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
-            raise CorruptRecordError(reason, path=self.path, advice=say("write it again by {mode='overwrite'}"))
+            raise CorruptRecordError(INCOMPLETE, path=self.path, advice=say("write it again by {mode='overwrite'}"))
         return manifest
 
     def _busy(self, text: str) -> OSError:
