@@ -426,12 +426,13 @@ class _Search:
             except (FileNotFoundError, NotADirectoryError):
                 return []
 
-        def of_stem(name: str) -> bool:
+        def shard_of(name: str) -> ShardName | None:
             shard = parse_shard(name.removeprefix(folder))
-            return shard is not None and base in shard.stems
+            return shard if shard is not None and base in shard.stems else None
 
-        files = [e for e in self._applied(listed, of_stem) if not e.directory and not is_sidecar(e.basename)]
-        shards = [(e, s) for e in files if (s := parse_shard(e.basename)) is not None and base in s.stems]
+        entries = self._applied(listed, lambda name: shard_of(name) is not None)
+        files = [e for e in entries if not e.directory and not is_sidecar(e.basename)]
+        shards = [(e, s) for e in files if (s := shard_of(e.basename)) is not None]
         counts_of_all = {s.count for _, s in shards}
         has_count = count in counts_of_all or counts_of_all == {None}  # whose first shards may be replaced since
 
@@ -439,8 +440,8 @@ class _Search:
             return count in (None, shard.count) or (bool(shard.id) and has_count)
 
         def wanted(name: str) -> bool:
-            shard = parse_shard(name.removeprefix(folder))
-            return shard is not None and base in shard.stems and fits(shard)
+            shard = shard_of(name)
+            return shard is not None and fits(shard)
 
         fitting = [(e, s) for e, s in shards if fits(s)]
 
@@ -453,8 +454,9 @@ class _Search:
             others += self._unnamed()
             text = f"no shards such as '{base}-00000-of-{count or 8:05d}'"
             raise _nothing(self.fs, name, "; ".join(filter(None, [text, others])))
-        best = min(s.stems.index(base) for _, s in fitting)
-        family = [e for e, s in fitting if s.stems.index(base) == best or s.id]
+        ranked = [(e, s.id, s.stems.index(base)) for e, s in fitting]
+        best = min(rank for _, _, rank in ranked)
+        family = [e for e, id, rank in ranked if rank == best or id]
         self._check_single_family(family, name)
         return self._sorted(family, complete=not self.allow_missing)
 
