@@ -223,8 +223,10 @@ def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | Fil
             if not isinstance(path, str | os.PathLike):
                 raise
             files.append(_unreadable(without_secrets(os.fspath(path)), None, error))
-    is_any = any(isinstance(each, Source) for each in files)
-    return files if is_any else [*resolve_sources(paths, options)]  # which raises the error of the first
+    first = files[0]
+    if isinstance(first, FileCheck) and first.error is not None and not any(isinstance(each, Source) for each in files):
+        raise first.error
+    return files
 
 
 def _at_a_time(sources: Sequence[Source], options: FrameOptions) -> int:
