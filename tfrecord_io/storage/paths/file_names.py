@@ -427,7 +427,7 @@ def _escaped(text: str) -> str:
 
 def folders_of(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
     """The partition columns and values in the folders between `root` and a file of this path."""
-    if not path.startswith(root):
+    if "=" not in path or not path.startswith(root):
         return ()
     pairs = [pair for folder in path[len(root) :].split("/")[:-1] if (pair := parse_folder(folder)) is not None]
     if len({name for name, _ in pairs}) < len(pairs):

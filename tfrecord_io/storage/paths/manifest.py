@@ -232,6 +232,7 @@ class _Parser:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._stems: dict[tuple[str, str], str] = {}  # of shards, by what their names have in common
 
     def manifest(self, document: dict[str, Any]) -> Manifest:
         dataset = self._is(document, "dataset", str)
@@ -285,12 +286,19 @@ class _Parser:
         if "\\" in name or "\0" in name or (folders and [column_of(folder) for folder in folders] != columns):
             _refuse(self._path, f"it names '{printable(name)}', which leads out of its directory")
         shard = parse_shard(base)
-        if shard is not None and shard.stem == dataset:
+        if shard is not None and self._stem(shard) == dataset:
             return name
         # `adopt` names the files of other tools: in a directory those that are not a shard of another dataset.
         if dataset != DIRECTORY_STEM or not is_record_file(base) or (shard is not None and not folders):
             _refuse(self._path, f"it names '{printable(name)}', which is not a shard of '{printable(dataset)}'")
         return name
+
+    def _stem(self, shard: ShardName) -> str:
+        """The dataset's name, which takes as long to find as all else of an entry: once for all names of a form."""
+        form = shard.base, shard.suffix
+        if form not in self._stems:
+            self._stems[form] = shard.stem
+        return self._stems[form]
 
     def _schema(self, document: Mapping[str, Any], name: str) -> bytes | None:
         if (text := document.get(name)) is None:
@@ -378,6 +386,7 @@ class Manifests:
     missing: list[str] = field(default_factory=list)  # files that a manifest names and that do not exist
     listed: dict[str, Entry] = field(default_factory=dict)  # all that the last `apply` listed, by name
     _order: dict[str, tuple[str, int]] = field(default_factory=dict)  # by name: see `sort_key`
+    _keys: dict[str, tuple[str, str]] = field(default_factory=dict)  # in natural order, of the first ones there
     _owner: dict[str, _Dataset] = field(default_factory=dict)  # of each file that a manifest names
     _in: dict[str, list[_Dataset]] = field(default_factory=dict)  # the datasets of each directory
     _damaged: dict[str, tuple[Entry, CorruptRecordError]] = field(default_factory=dict)  # by name of the manifest
@@ -496,8 +505,12 @@ class Manifests:
 
     def sort_key(self, name: str) -> tuple[tuple[str, str], int]:
         """The files of a dataset are in the order of its manifest, and all others in natural order."""
-        first, at = self._order.get(name, (name, 0))
-        return natural_key(first), at
+        if name not in self._order:
+            return natural_key(name), 0
+        first, at = self._order[name]
+        if first not in self._keys:
+            self._keys[first] = natural_key(first)
+        return self._keys[first], at
 
     def _listed_and_read(
         self, list_files: Callable[[], Iterable[Entry]], entries: dict[str, Entry]

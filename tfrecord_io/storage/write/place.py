@@ -7,6 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from hashlib import blake2b
 from typing import TypeVar
 
 from tfrecord_io.background import ordered
@@ -47,6 +48,7 @@ class Place(ABC):
         self.fs, self.directory, self._name = fs, directory, name
         self.path = fs.display_path(name)
         self._formatted: tuple[Manifest, bytes] | None = None  # that was not asked for again
+        self._last: tuple[bytes, Manifest] | None = None  # the last one that was read, by the digest of its text
         self._found: tuple[object, Manifest | None] | None = None  # the last one that was found, and its version
 
     # ---- shards
@@ -216,6 +218,9 @@ class Place(ABC):
         return text
 
     def _parsed(self, text: bytes) -> Manifest:
+        digest = blake2b(text).digest()
+        if self._last is not None and self._last[0] == digest:
+            return self._last[1]
         try:
             manifest = parse_manifest(text, self._name)
         except CorruptRecordError:
@@ -227,6 +232,7 @@ class Place(ABC):
             raise CorruptRecordError("it is not a manifest of this package", path=self.path, advice=advice)
         if not manifest.complete and not self.replaces_damaged:
             raise CorruptRecordError(INCOMPLETE, path=self.path, advice=say("write it again by {mode='overwrite'}"))
+        self._last = digest, manifest
         return manifest
 
     def _busy(self, text: str) -> OSError:
