@@ -118,7 +118,7 @@ LOWEST ?= $(PYTHON)
 test-lowest: build/uv/.installed $(WHEELS)/.built
 	for python in $(LOWEST); do \
 	  venv=.venv-lowest-$$(basename $$python) && rm -rf $$venv && $$python -m venv $$venv && \
-	  $(UV) pip install --quiet --python $$venv/bin/python --resolution lowest-direct --only-binary :all: -r pyproject.toml --extra test && \
+	  $(UV) pip install --quiet --python $$venv/bin/python --resolution lowest-direct --only-binary :all: --no-binary pyftpdlib -r pyproject.toml --extra test && \
 	  { ls $(WHEELS)/*.whl | grep -q -e "$$($$venv/bin/python -c 'import sys; print("cp%d%d-cp" % sys.version_info[:2])')" -e abi3 \
 	    && $(call replace,$$venv) || $$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps . ; } && \
 	  $$venv/bin/pytest -n $(JOBS) --dist worksteal -W ignore::DeprecationWarning $(PYTEST_ARGS) || exit 1; \

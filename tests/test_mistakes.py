@@ -189,6 +189,7 @@ def table() -> str:
         return "".join(f"{mistake}\n    {response(mistake)}\n" for mistake in mistakes())
 
 
+@pytest.mark.plugins("vision", "tensorflow")  # whose formats are named
 def test_the_messages_are_those_that_were_judged() -> None:
     expected, got = STORED.read_text("utf-8").splitlines(), table().splitlines()
     assert [(a, b) for a, b in zip(expected, got, strict=True) if a != b] == []

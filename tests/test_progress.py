@@ -177,7 +177,7 @@ WRITES: dict[str, Call] = {
     },
 }
 CALLS = {**READS, **WRITES}
-OF_LARGE_LIBRARIES = {"write_earth_engine"}  # it writes as others do
+OF_LARGE_LIBRARIES = {"write_earth_engine"} & {*PUBLIC}  # it writes as others do
 WITHOUT_TOTAL = {"report, two datasets", "write_tfds", "write_elwc"}
 
 

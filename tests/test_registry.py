@@ -259,6 +259,7 @@ def test_each_keyword_of_formats_is_described_and_each_description_used() -> Non
     assert described <= {option.name for option in given if isinstance(option, click.Option) and option.help}
 
 
+@pytest.mark.plugins("vision", "tensorflow")
 def test_types_of_keywords_have_the_rows_of_this_package() -> None:
     assert get_args(typing.Compression) == (INFER, *(codec.name for codec in CODECS.own))
     assert get_args(typing.SourceFormat) == (*keys(FORMATS.own),)

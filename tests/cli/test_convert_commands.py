@@ -150,6 +150,7 @@ def test_types_delimiter_and_missing_values_of_csv(run, tmp_path: Path) -> None:
     assert "exclude the column with --columns, or write JSON lines" in shown.stderr
 
 
+@pytest.mark.plugins("vision")
 def test_a_folder_of_images_and_back(run, tmp_path: Path) -> None:
     for name in ("cat/1.png", "dog/1.png"):
         (tmp_path / "photos" / name).parent.mkdir(parents=True)
@@ -168,6 +169,7 @@ def test_a_folder_of_images_and_back(run, tmp_path: Path) -> None:
     assert "1 of 3 files left out" in shown.stderr
 
 
+@pytest.mark.plugins("vision")
 def test_any_files_and_back(run, tmp_path: Path) -> None:
     (tmp_path / "sounds").mkdir()
     (tmp_path / "sounds/a.wav").write_bytes(b"RIFF")

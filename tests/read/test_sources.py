@@ -27,6 +27,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from border import FULL_NAMES, PUBLIC, public
 from rounds import COMPLETE, rounds
 from tfrecord_io.options import unwrapped
 from tfrecord_io.options.names_in_other_libraries import REFUSED, of_dataset
@@ -518,40 +519,8 @@ def test_each_call_heeds_the_compression_of_a_dataset_or_refuses_it(
         assert "takes no compression= of a dataset" in found[1] or "gzip" in found[1], found
 
 
-OF_SOURCES = [
-    *(
-        tfr.read_table,
-        tfr.read_tfrecord,
-        tfr.read_arrays,
-        tfr.open_reader,
-        tfr.iter_arrays,
-        tfr.infer_schema,
-        tfr.count,
-    ),
-    *(tfr.describe, tfr.report, tfr.diff, tfr.read_metadata, tfr.join, tfr.explode, tfr.windows, tfr.mix, tfr.convert),
-    *(
-        tfr.scan_polars,
-        tfr.register_duckdb,
-        tfr.RecordReader,
-        tfr.merge,
-        tfr.split,
-        tfr.shuffle,
-        tfr.sample,
-        tfr.dedupe,
-    ),
-    *(tfr.open_random, tfr.verify, tfr.salvage, tfr.copy, tfr.compact, tfr.delete, tfr.adopt, tfr.build_index),
-    *(tfr.formats.write_npy, tfr.formats.write_npz, tfr.formats.write_file_folder, tfr.formats.write_image_folder),
-    *(tfr.formats.open_elwc, tfr.formats.read_earth_engine),
-]
-
-
-def test_all_calls_that_take_a_source_are_tried() -> None:
-    calls = [
-        *(getattr(tfr, name) for name in tfr.__all__),
-        *(getattr(tfr.formats, name) for name in dir(tfr.formats) if not name.startswith("_")),
-    ]
-    taking = {call.__name__ for call in calls if callable(call) and of_dataset(call) and call is not tfr.dataset}
-    assert taking == {call.__name__ for call in OF_SOURCES}
+_CALLS = [public(name) for name in sorted(PUBLIC) if FULL_NAMES[name] in (name, f"formats.{name}")]
+OF_SOURCES = [call for call in _CALLS if callable(call) and of_dataset(call) and call is not tfr.dataset]
 
 
 @pytest.mark.parametrize("name", ["compression", "limits"])
