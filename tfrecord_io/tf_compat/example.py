@@ -205,7 +205,7 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
 def _record_of(payload: Any) -> bytes:
     """The bytes of one record; TypeError for several, and for numbers, of which ``bytes`` makes zeros."""
     try:
-        view = memoryview(payload)
+        view = memoryview(payload.as_buffer() if isinstance(payload, pa.BinaryScalar) else payload)
     except TypeError:
         view = None
     if view is None or view.format == "O":

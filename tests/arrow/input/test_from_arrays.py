@@ -395,6 +395,10 @@ def test_intervals_of_months_days_and_nanoseconds(tmp_path: Path, value: Any, as
     ("cells", "reason"),
     [
         ([np.array([1], "M8[s]"), np.array([1], "M8[ms]")], "its arrays have the dtypes datetime64[ms], datetime64[s]"),
+        (
+            [np.array([1], "m8[s]"), np.array([1], "m8[ms]")],
+            "its arrays have the dtypes timedelta64[ms], timedelta64[s]",
+        ),
         ([np.int64([2**53 + 1]), np.float32([0.5])], "its arrays have the dtypes float32, int64"),
         ([np.zeros(2, "V4")], "arrays of dtype |V4 cannot be stored in a TFRecord"),
     ],

@@ -48,7 +48,8 @@ def test_integers_in_levels_with_missing_values_are_exact(tmp_path: Path) -> Non
     index = tfr.read_tfrecord(tmp_path / "a.tfrecord").index
     assert index.names == frame.index.names
     assert index.get_level_values(1).tolist() == [2**53 + 1, pd.NA, 3]
-    assert [str(dtype) for dtype in index.dtypes] == ["str", "Int64", "int64"]
+    text = "object" if pd.__version__.startswith("2.") else "str"
+    assert [str(dtype) for dtype in index.dtypes] == [text, "Int64", "int64"]
 
 
 @pytest.mark.parametrize(("axis", "name"), [("index", float("nan")), ("columns", pd.NaT)])

@@ -144,7 +144,10 @@ def test_dtypes_of_nested_arrow_types_come_back(array: pa.Array) -> None:
         ),
         (pa.array([[1], None], pa.list_view(pa.int64())), pa.list_(pa.int64())),
         (pa.array([1, 1, None], pa.run_end_encoded(pa.int32(), pa.int64())), pa.int64()),
-        (pa.array(["a"], pa.dictionary(pa.int8(), pa.large_string())), pa.dictionary(pa.int8(), pa.string())),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["a"], pa.large_string())),
+            pa.dictionary(pa.int8(), pa.string()),
+        ),
     ],
     ids=lambda each: str(each) if isinstance(each, pa.DataType) else "",
 )

@@ -121,7 +121,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         if _is_series(values):
             refuse_lost_zone(name, values)
             keep_nan = not nan_to_null and isinstance(values.dtype, np.dtype) and values.dtype.kind == "f"
-            return pa.array(native(values.to_numpy()) if keep_nan else values)
+            return with_zone(pa.array(native(values.to_numpy()) if keep_nan else values), values.dtype)
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
         column = plain_array(native(values)) if isinstance(values, np.ndarray) else pa.array(values)
@@ -246,7 +246,10 @@ def unmasked(values: Any) -> Any:
 
 
 def refuse_times_among_others(cells: Any, level: int = 0) -> None:
-    """Refuse arrays of times beside arrays of other values at any depth: Arrow (26.0) ends the process at them."""
+    """Refuse arrays of times beside arrays of other values, or of other units, at any depth.
+
+    Arrow (26.0) ends the process at the former; older versions take the latter for counts of the first unit.
+    """
     check_level(level)
     cells = cells.to_numpy() if _is_series(cells) and is_object_dtype(cells.dtype) else cells
     if not isinstance(cells, list | tuple) and not (isinstance(cells, np.ndarray) and is_object_dtype(cells.dtype)):
@@ -254,7 +257,8 @@ def refuse_times_among_others(cells: Any, level: int = 0) -> None:
     types = set(map(type, cells))
     if np.ndarray in types:
         dtypes = {cell.dtype for cell in cells if isinstance(cell, np.ndarray)}
-        if len(kinds := {dtype.kind for dtype in dtypes}) > 1 and "M" in kinds:
+        dtypes = {dtype.newbyteorder("=") for dtype in dtypes}
+        if len(dtypes) > 1 and any(dtype.kind in "mM" for dtype in dtypes):
             raise _refused_dtypes(None, dtypes)
     if dict in types:
         dicts = [cell for cell in cells if isinstance(cell, dict)]
@@ -425,6 +429,23 @@ def refuse_lost_zone(name: str, values: Any) -> None:
         _refuse_lost_zone(
             name, zone, lambda named: times.tz_convert(named).tz_localize(None).equals(times.tz_localize(None))
         )
+
+
+def with_zone(column: Any, dtype: Any) -> Any:
+    """A column of categories with the time zone of those of a pandas dtype, which pyarrow before 25 leaves out."""
+    categories = getattr(dtype, "categories", None)
+    if categories is None or getattr(categories.dtype, "tz", None) is None:
+        return column
+    value_type = pa.array(categories[:0]).type
+    if column.type.value_type == value_type:
+        return column
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    values = (chunk.dictionary.cast(value_type) for chunk in chunks)
+    arrays = [
+        pa.DictionaryArray.from_arrays(chunk.indices, each, ordered=chunk.type.ordered)
+        for chunk, each in zip(chunks, values, strict=True)
+    ]
+    return pa.chunked_array(arrays) if isinstance(column, pa.ChunkedArray) else arrays[0]
 
 
 def zone_of(dtype: Any) -> dt.tzinfo | None:

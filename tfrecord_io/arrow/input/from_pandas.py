@@ -22,6 +22,7 @@ from tfrecord_io.arrow.input.from_arrays import (
     refuse_times_among_others,
     tensors_of,
     unmasked,
+    with_zone,
     zone_of,
 )
 from tfrecord_io.arrow.input.tensor_cast import Columns, Tensors, native
@@ -82,6 +83,7 @@ def table_of_frame(
         if zone_of(dtype) is not None:
             refuse_lost_zone(table.field(at).name, frame.iloc[:, at])
     _refuse_levels(frame, table)
+    table = _with_zones(frame, table)
     _warn_of_labels(frame, table)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
     changes |= _arrow_entries(frame, table)
@@ -234,6 +236,16 @@ def _refuse_levels(frame: pd.DataFrame, table: pa.Table) -> None:
         refuse_lost_zone(table.field(at).name, level)
         if is_object_dtype(level.dtype):
             refuse_mixture(table.field(at).name, level, table.field(at).type)
+
+
+def _with_zones(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
+    """See `with_zone`."""
+    levels = range(table.num_columns - frame.shape[1])
+    for at, dtype in enumerate([*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]):
+        column = with_zone(table.column(at), dtype)
+        if column is not table.column(at) and column.type != table.field(at).type:
+            table = table.set_column(at, table.field(at).with_type(column.type), column)
+    return table
 
 
 def _arrow_entries(frame: pd.DataFrame, table: pa.Table) -> dict[str, dict[str, Any]]:
