@@ -301,7 +301,7 @@ def test_partition_columns(spark: Any, tmp_path: Path) -> None:
     assert sorted(opened(spark, out).select(*frame.columns).collect()) == sorted(frame.collect())
     with pytest.raises(Exception, match=r"ValueError.*is partitioned by \['day', 'place'\]"):
         save(frame, out)
-    with pytest.raises(Exception, match=r"SchemaError.*absent.*partition_by= names a column"):
+    with pytest.raises(Exception, match=r"FeatureNotFoundError.*absent.*partition_by= names a column"):
         save(frame, tmp_path / "absent", partition_by="absent")
     assert not (tmp_path / "absent").exists()
 
