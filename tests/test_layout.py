@@ -16,6 +16,7 @@ import pytest
 
 import tfrecord_io as tfr
 from extras import EXTRAS, library
+from tfrecord_io.adapters.libraries import ADAPTERS
 from tfrecord_io.public_names import SHOWN_IN, public_names
 
 # A package imports from strictly lower floors only. A new top-level package or module gets its floor here.
@@ -66,7 +67,8 @@ WHEN_NEEDED = {  # inside functions only
         "xarray",
     )
 }
-# Adapters alone import these, each the one that its extra installs, inside functions.
+# Adapters alone import these, each the one that its extra installs: inside functions, or in a module that is itself
+# imported inside functions.
 OPTIONAL = {*map(library, EXTRAS), "jax", "tfx_bsl"} - WHEN_NEEDED
 
 
@@ -219,7 +221,7 @@ def check_third_parties(name: str) -> None:
             continue
         where = f"tfrecord_io/{name}.py:{line} imports {target}"
         assert top in AT_ONCE | WHEN_NEEDED | OPTIONAL, f"{where}, which is not a dependency"
-        assert waits or top in AT_ONCE, f"{where} at import time"
+        assert waits or top in AT_ONCE | OPTIONAL, f"{where} at import time"
         assert top != "click" or name.startswith("cli/") or name.endswith("_command"), where
         if top in OPTIONAL:
             assert adapter, f"{where}: only adapters do"
@@ -227,6 +229,18 @@ def check_third_parties(name: str) -> None:
     module = name.rpartition("/")[2]
     own = {library(extra) for extra in EXTRAS if adapter and (module == extra or module.startswith(f"{extra}_"))}
     assert optional <= own, f"tfrecord_io/{name}.py: an adapter imports the library of the extra of its name"
+
+
+def test_a_module_that_loads_an_optional_library_is_imported_when_needed() -> None:
+    """Or by another one that loads it."""
+    of_adapter = (name for name in FILES if name.startswith(("adapters/", "plugins/")))
+    at_once = {name: {target for target, waits, _ in imports_of(name) if not waits} for name in FILES}
+    loading = {name for name in of_adapter if OPTIONAL & {target.split(".")[0] for target in at_once[name]}}
+    wrong = {
+        (name, target) for name in FILES.keys() - loading for target in at_once[name] if module_of(target) in loading
+    }
+    assert wrong == set()
+    assert not loading & {adapter.home.removeprefix("tfrecord_io.").replace(".", "/") for adapter in ADAPTERS.own}
 
 
 def run_python(code: str) -> str:

@@ -191,7 +191,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     CODECS: (
         ("compression/", "typing.py"),
         (
-            "plugins/engines/spark.py",  # Hadoop's names
+            "plugins/engines/spark_source.py",  # Hadoop's names
             "arrow/decode/composite_decoder.py",  # names of encodings of TFDS
             "plugins/tensorflow/array_record.py",  # of the files of array_record
             "index/column_index.py",  # Arrow's name

@@ -51,18 +51,15 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
     return call  # type: ignore[return-value]
 
 
-def rename_keywords(names: Mapping[str, str]) -> Callable[[F], F]:
+def rename_keywords(function: F, *, names: Mapping[str, str]) -> F:
     """Make errors of the functions that a function calls name the keywords of its caller, instead of theirs."""
 
-    def rename(function: F) -> F:
-        @wraps(function)
-        def call(*args: Any, **keywords: Any) -> Any:
-            with addressed_to(Caller(names=names)):
-                return function(*args, **keywords)
+    @wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        with addressed_to(Caller(names=names)):
+            return function(*args, **keywords)
 
-        return call  # type: ignore[return-value]
-
-    return rename
+    return call  # type: ignore[return-value]
 
 
 def own_keywords(function: Callable[..., Any], moved: Moved | None = None) -> Caller:

@@ -18,13 +18,14 @@ import pytest
 import tfrecord_io as tfr
 from pictures import assert_pictures, written_pictures
 from records import example, int64s, written
-from tfrecord_io.adapters.torch import _EpochNumbers
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 from tfrecord_io.tools.build_index import write_indexes
 
 torch = pytest.importorskip("torch")
 
 from torch.utils.data import DataLoader  # noqa: E402
+
+from tfrecord_io.adapters.torch_datasets import _EpochNumbers  # noqa: E402
 
 TYPES = {"time": pa.timestamp("us", ZONE), "day": pa.date32()}
 

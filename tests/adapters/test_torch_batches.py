@@ -18,11 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.adapters.torch_batches import WorkerBatch, tensors_of
 
 torch = pytest.importorskip("torch")
 
 from torch.utils.data import DataLoader  # noqa: E402
+
+from tfrecord_io.adapters.torch_batches import WorkerBatch, tensors_of  # noqa: E402
 
 ONE_WORKER: dict[str, Any] = {"num_workers": 1, "multiprocessing_context": "fork", "timeout": 60}
 

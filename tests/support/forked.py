@@ -69,7 +69,8 @@ def import_all() -> None:
     import tfrecord_io
 
     names = [each.name for each in pkgutil.walk_packages(tfrecord_io.__path__, "tfrecord_io.")]
-    names = [name for name in names if ".plugins" not in name and not name.endswith("__main__")]
+    other = ("__main__", ".plugins", ".torch_")  # modules that import torch, too
+    names = [name for name in names if not any(part in name for part in other)]
     for name in (*names, "pandas", "pyarrow.csv", "pyarrow.parquet", "rich.console", "rich.table", "tqdm.auto"):
         importlib.import_module(name)
 

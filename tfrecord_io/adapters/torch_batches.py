@@ -11,15 +11,13 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from multiprocessing import reduction
 from types import FrameType, NoneType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import torch
 
 from tfrecord_io.adapters.masked_arrays import without_masks
 from tfrecord_io.engine.contract import Array
-
-if TYPE_CHECKING:
-    import torch
 
 _ALIGNMENT = 64
 # Of a batch: without shared memory, tensors of more bytes are better sent by torch.
@@ -44,8 +42,6 @@ def tensors_of(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def tensor_of(array: Array) -> torch.Tensor | list[Any]:
     """A tensor of an array, without a copy of writable memory; a list of what torch has no type for."""
-    import torch
-
     kind = array.dtype.kind
     if kind == "O":
         return [tensor_of(cell) if isinstance(cell, np.ndarray) else cell for cell in array.tolist()]
@@ -70,8 +66,6 @@ class WorkerBatch:
     """
 
     def __init__(self, arrays: dict[str, Array], values: Mapping[str, Any]) -> None:
-        import torch
-
         self.arrays: dict[_Key, Array] = {(name,): array for name, array in arrays.items()}
         self.values = {**values}  # all names, with what is not sent as tensors
         for name, value in values.items():
@@ -130,8 +124,6 @@ def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
 
 def _converted(array: Any) -> Any:
     """What default_convert of torch makes of what a batch has instead of a tensor, without a look at each text."""
-    import torch
-
     made = tuple(map(tensor_of, array)) if isinstance(array, tuple) else tensor_of(array)
     if isinstance(made, list) and {*map(type, made)} <= {str, bytes, NoneType, torch.Tensor}:
         return made
@@ -140,8 +132,6 @@ def _converted(array: Any) -> Any:
 
 def _array_of(value: Any) -> Array | None:
     """The array of a tensor, of the same memory; None if torch has to send the value."""
-    import torch
-
     if type(value) is not torch.Tensor:
         return None
     try:

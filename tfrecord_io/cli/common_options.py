@@ -254,29 +254,27 @@ columns = click.option(
 )
 
 
-def modes(*values: str, default: str = "a file is replaced, and a dataset is an error") -> Callable[[Any], Any]:
+def modes(
+    command: Callable[..., Any],
+    values: Sequence[str] = get_args(FileMode),
+    default: str = "a file is replaced, and a dataset is an error",
+) -> Callable[..., Any]:
     """Declare --mode, which says what becomes of existing output, and the short forms of two of its values."""
     shorts = {"overwrite": "Replace TARGET: --mode overwrite.", "append": "Add rows to the dataset: --mode append."}
     shorts = {name: text for name, text in shorts.items() if name in values}
 
-    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def run(*arguments: Any, mode: str | None, **options: Any) -> Any:
-            for name in [name for name in shorts if options.pop(name)]:
-                if mode not in (None, name):
-                    raise click.UsageError(f"--{name} is --mode {name}: it cannot be combined with --mode {mode}")
-                mode = name
-            return command(*arguments, mode=mode, **options)
+    @wraps(command)
+    def run(*arguments: Any, mode: str | None, **options: Any) -> Any:
+        for name in [name for name in shorts if options.pop(name)]:
+            if mode not in (None, name):
+                raise click.UsageError(f"--{name} is --mode {name}: it cannot be combined with --mode {mode}")
+            mode = name
+        return command(*arguments, mode=mode, **options)
 
-        for name, text in reversed(shorts.items()):
-            run = click.option(f"--{name}", is_flag=True, help=text)(run)
-        text = f"What to do if TARGET exists; by default, {default}."
-        return click.option("--mode", type=click.Choice(values), help=text)(run)
-
-    return declare
-
-
-file_modes = modes(*get_args(FileMode))
+    for name, text in reversed(shorts.items()):
+        run = click.option(f"--{name}", is_flag=True, help=text)(run)
+    text = f"What to do if TARGET exists; by default, {default}."
+    return click.option("--mode", type=click.Choice(values), help=text)(run)
 
 
 def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -287,7 +285,7 @@ def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
     text = "With --mode overwrite_partitions: replace all folders with this value; may be repeated."
     parse = pairs("day=05-01")
     run = click.option("--overwrite-where", multiple=True, metavar="COLUMN=VALUE", callback=parse, help=text)(run)
-    return modes(*get_args(WriteMode))(run)
+    return modes(run, get_args(WriteMode))
 
 
 def messages(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,8 +18,8 @@ from tfrecord_io.cli.command_group import (
 )
 from tfrecord_io.cli.common_options import (
     STDIN,
-    file_modes,
     inspection,
+    modes,
     number,
     options,
     plain_record_type,
@@ -62,7 +62,7 @@ def verify(path: str | list[str], as_json: bool, **keywords: Any) -> None:
 @options("compression", "max_decompression_ratio")
 @click.option("--dry-run", is_flag=True, help="Write nothing; report what can be kept and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
-@file_modes
+@modes
 @options("storage_options", "source_storage", "target_storage", "json")
 def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the intact records of damaged files to new files.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import IO, TYPE_CHECKING, Any, get_args
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +14,6 @@ from tfrecord_io.cli.common_options import (
     EXAMPLES,
     SourcesArgument,
     compression_option,
-    file_modes,
     modes,
     number,
     options,
@@ -28,7 +28,6 @@ from tfrecord_io.cli.common_options import (
 from tfrecord_io.cli.process import output_path
 from tfrecord_io.display import counted
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.typing import FileMode
 
 if TYPE_CHECKING:
     from tfrecord_io.write.writer import WriteReport
@@ -56,7 +55,7 @@ def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]
         is_flag=True,
         help="Copy files that differ, by checksum, and remove those that SOURCE no longer has.",
     ),
-    modes(*get_args(FileMode), default="that is an error"),
+    partial(modes, default="that is an error"),
     click.option("--all-files", is_flag=True, help="Copy all files of a directory, not only TFRecord files."),
     where_option(
         'Only partition folders (day=1/) that meet a condition, such as "day >= 5" or "day in [1, 2]". With --update, '
@@ -144,7 +143,7 @@ _OPTIONS = (
     "max_shard_bytes",
     compression_option(help="NAMES; by default, as the name of TARGET says."),
     "write_index",
-    file_modes,
+    modes,
     "partitions",
     click.option(
         "--schema",

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Literal
@@ -92,7 +92,7 @@ class _Side:
 
 
 @partial(check_keywords, moved=_options)
-@rename_keywords({"missing": "missing_files"})
+@partial(rename_keywords, names={"missing": "missing_files"})
 def convert(
     source: FilesLike,
     target: Path,
@@ -239,6 +239,16 @@ class Sides:
                     reason = say("{} has {}, which {} does not have", Keyword(name), repr(key), format.title)
                     raise TypeError(reason & f"{meant} {valid}".strip())
 
+    def storage(self, places: Mapping[str, Any], source: FilesLike) -> TransferOptions:
+        """The storage of both, by the places that both have; its options are taken out of those of the formats."""
+        own = [
+            {key: each.pop(key) for key in _PLACES & each.keys()} for each in (self.source_options, self.target_options)
+        ]
+        both = TransferOptions.from_keywords({**places, **own[1]}, None, source)
+        if not any(own) or datasets_in(source):
+            return both
+        return both.changed(source_storage=TransferOptions.from_keywords({**places, **own[0]}).storage)
+
     def stated(self, *, beside_datasets: bool) -> Sides:
         """Without options that have the value of their default, unless that may differ from what a dataset says."""
         source, target = (
@@ -265,20 +275,14 @@ def convert_given(
     given = {
         name: value for name, value in keywords.items() if name in of_source or value is not _DEFAULTS.get(name, ...)
     }
-    source_format, target_format = sides.source_format, sides.target_format
     if resume and has_datasets:
         reason = say("{resume=True} compares files and keywords with those of the call that was stopped")
         raise ValueError(say("{}: pass the path, and the options of the dataset in {source_options=}", reason))
     parts: Any = source if isinstance(source, list | tuple) else [source]  # what is read, by these paths
     paths, name = _paths(paths_of(source) if has_datasets else source), path_text(target)
-    own = [
-        {key: each.pop(key) for key in _PLACES & each.keys()} for each in (sides.source_options, sides.target_options)
-    ]
-    both = TransferOptions.from_keywords({**places, **own[1]}, None, source)
-    is_apart = any(own) and not has_datasets
-    if is_apart:
-        both = both.changed(source_storage=TransferOptions.from_keywords({**places, **own[0]}).storage)
+    both = sides.storage(places, source)
     read_from, write_to = storage_for(paths, both.source), storage_for([name], both.target)
+    source_format, target_format = sides.source_format, sides.target_format
     if (has_datasets or {**given, **sides.source_options}.get("split") is not None) and source_format is None:
         source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
     listings: dict[str, list[Entry]] = {}
@@ -286,15 +290,7 @@ def convert_given(
     with addressed_to(_Side.of(reads, writes)):
         sides.check(given, reads, writes)
         sides = sides.stated(beside_datasets=has_datasets)
-        everything = {**given, **sides.source_options, **sides.target_options}
-        is_added = everything.get("mode") == "append"  # the schema of the dataset is compared
-        if (
-            reads.copied
-            and writes is TFRECORD
-            and columns is None
-            and not is_added
-            and not _PARSING & everything.keys()
-        ):
+        if columns is None and _copies(reads, writes, {**given, **sides.source_options, **sides.target_options}):
             given["record_type"] = "bytes"
         stated = {**given, "source_format": source_format, "columns": columns}
         settings = _settings(reads, writes, sides, stated) if resume else {}
@@ -305,39 +301,47 @@ def convert_given(
             reading["columns"] = columns
         if reads.plan and listings:
             reading["listings"] = listings
+        if writes is TFRECORD:
+            reading.pop("compression", None)  # that of the target: a source shows its own
+        inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
         if writes is not TFRECORD:
-            inputs, reading = _records(reads, parts if has_datasets else paths, read_from, reading)
-            if is_apart:
-                inputs, reading = plan_scan(inputs, ReadOptions.from_keywords(reading)).close(), {}
-            keywords = {**writes.named, **reading, **writing, **both.target.keywords}
             if files is not None and files not in FOLDERS:
-                keywords["file"] = files
-            if writes.write is None:
-                return write_table_file(inputs, target, writes, keywords)
-            report: WriteReport = load(writes.write)(inputs, target, **keywords)
-            return report
-        reading.pop("compression", None)  # that of the target: a source shows its own
+                writing["file"] = files
+            is_apart = both.source_storage is not None and not has_datasets
+            return _write_other(inputs, target, writes, {**writing, **both.target.keywords}, is_apart)
         progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
         embedded = _embedded({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
         options = WriteOptions.from_keywords({**write_to.keywords, **writing})
         options = replace(options, any_suffix=target_format is not None)
-        named = source_format is not None
         if resume:
-            files_of: TableSource | RecordFiles
+            files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.planned()
             if reads.records:
-                inputs, reading = _records(reads, paths, read_from, reading)
-                files_of = RecordFiles(plan_scan(inputs, ReadOptions.from_keywords(reading)).close())
                 check_outside(paths, read_from, target, write_to, files_of.sources)
-            else:
-                files_of = _planned(reads, paths, read_from, named, reading)
             return convert_by_file(files_of, target, options, settings, progress, embedded)
-        with open_format(reads, parts if has_datasets else paths, read_from, named=named, **reading) as rows:
+        with inputs.opened() as rows:
             if isinstance(rows, Reader):
                 check_outside(paths, read_from, target, write_to, rows._scan.sources)
             return write(embedded(rows), target, options)
 
 
-@contextmanager
+def _copies(reads: Format, writes: Format, given: Mapping[str, Any]) -> bool:
+    """Whether the records of a format are written as they are; the schema of a dataset that gets them is compared."""
+    is_added = given.get("mode") == "append"
+    return reads.copied and writes is TFRECORD and not is_added and not _PARSING & given.keys()
+
+
+def _write_other(
+    inputs: _Inputs, target: Path, writes: Format, writing: Mapping[str, Any], is_apart: bool
+) -> WriteReport:
+    """Write another format than TFRecord; `is_apart` if the storage of the source is not that of the target."""
+    source, reading = (inputs.scan(), {}) if is_apart else inputs.records()
+    keywords = {**writes.named, **reading, **writing}
+    if writes.write is None:
+        return write_table_file(source, target, writes, keywords)
+    report: WriteReport = load(writes.write)(source, target, **keywords)
+    return report
+
+
 def open_format(
     format: Format,
     paths: Sequence[str],
@@ -345,7 +349,7 @@ def open_format(
     *,
     named: bool = False,
     **keywords: Any,
-) -> Iterator[Any]:
+) -> AbstractContextManager[Any]:
     """The rows of files, or of a folder, as a stream of record batches.
 
     Parameters
@@ -359,31 +363,70 @@ def open_format(
     **keywords
         Those that the format reads, and ``columns``.
     """
-    if format.records:
-        inputs, keywords = _records(format, paths, storage, keywords)
-        with open_path(inputs, ReadOptions.from_keywords(keywords, None, inputs)) as reader:
-            yield reader
-        return
-    if format.plan:
-        with _planned(format, paths, storage, named, keywords).open() as rows:
-            yield rows
-        return
-    assert format.open is not None
-    for key, what in format.needs.items():
-        if key not in keywords:
-            raise TypeError(say("{} needs {}, {}", format.title, Keyword(key), what))
-    columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
-    if format.projects:
-        needed = _Needed(columns, filters)
-        keywords["project"] = needed
-    path = unwrapped(paths) if format.several else single(paths)
-    stream = load(format.open)(path, **keywords, storage_options=storage.given)
-    columns = needed.names if format.projects and columns is not None else columns
-    with stream if hasattr(stream, "__exit__") else nullcontext():
-        if isinstance(stream, ArrayStream) and filters is None:
-            yield stream.select(columns)
-        else:
-            yield filtered(pa.RecordBatchReader.from_stream(stream), filters, columns)
+    return _Inputs(format, paths, storage, named, keywords).opened()
+
+
+@value_class
+class _Inputs:
+    """Files of a format, or datasets of it, and how they are read."""
+
+    format: Format
+    paths: Sequence[Any]
+    storage: StorageOptions
+    named: bool
+    keywords: dict[str, Any]
+
+    def records(self) -> tuple[Any, dict[str, Any]]:
+        """What is read of TFRecord files, and how; datasets have their own storage."""
+        assert self.format.records is not None
+        own = {} if datasets_in(self.paths) else self.storage.keywords
+        inputs, reading = load(self.format.records)(unwrapped(self.paths), {**own, **self.keywords})
+        return inputs, reading
+
+    def scan(self) -> Scan:
+        """What is read of TFRecord files, under one schema."""
+        inputs, reading = self.records()
+        return plan_scan(inputs, ReadOptions.from_keywords(reading)).close()
+
+    def planned(self) -> TableSource:
+        """The files of a format that has a `plan`."""
+        shared = {key: value for key, value in self.keywords.items() if key in _SHARED}
+        own = {key: value for key, value in self.keywords.items() if key not in _SHARED}
+        own = {**self.format.named, **own} if self.named else own
+        assert self.format.plan is not None
+        options = SourceOptions(self.storage, named=self.named, **shared)
+        planned: TableSource = load(self.format.plan)(self.paths, options, **own)
+        return planned
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """See `open_format`."""
+        format, keywords = self.format, {**self.keywords}
+        if format.records:
+            inputs, keywords = self.records()
+            with open_path(inputs, ReadOptions.from_keywords(keywords, None, inputs)) as reader:
+                yield reader
+            return
+        if format.plan:
+            with self.planned().open() as rows:
+                yield rows
+            return
+        assert format.open is not None
+        for key, what in format.needs.items():
+            if key not in keywords:
+                raise TypeError(say("{} needs {}, {}", format.title, Keyword(key), what))
+        columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
+        if format.projects:
+            needed = _Needed(columns, filters)
+            keywords["project"] = needed
+        path = unwrapped(self.paths) if format.several else single(self.paths)
+        stream = load(format.open)(path, **keywords, storage_options=self.storage.given)
+        columns = needed.names if format.projects and columns is not None else columns
+        with stream if hasattr(stream, "__exit__") else nullcontext():
+            if isinstance(stream, ArrayStream) and filters is None:
+                yield stream.select(columns)
+            else:
+                yield filtered(pa.RecordBatchReader.from_stream(stream), filters, columns)
 
 
 class _Needed:
@@ -398,27 +441,6 @@ class _Needed:
         selected.check(names)
         self.names = selected.order(names)
         return self._options.projection(names)
-
-
-def _planned(
-    format: Format, paths: Sequence[str], storage: StorageOptions, named: bool, keywords: dict[str, Any]
-) -> TableSource:
-    """The files of a format that has a `plan`."""
-    shared = {key: keywords.pop(key) for key in list(keywords) if key in _SHARED}
-    own = {**format.named, **keywords} if named else keywords
-    assert format.plan is not None
-    planned: TableSource = load(format.plan)(paths, SourceOptions(storage, named=named, **shared), **own)
-    return planned
-
-
-def _records(
-    format: Format, paths: Sequence[str], storage: StorageOptions, keywords: Mapping[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    """What is read of TFRecord files, and how; datasets have their own storage."""
-    assert format.records is not None
-    own = {} if datasets_in(paths) else storage.keywords
-    inputs, reading = load(format.records)(unwrapped(paths), {**own, **keywords})
-    return inputs, reading
 
 
 def _paths(source: Any) -> list[str]:

@@ -106,7 +106,7 @@ def each_key(
     FeatureNotFoundError, FeatureTypeError
         There is no such column, or none of `kinds`; `keyword` has its name.
     """
-    return rename_keywords({"columns": keyword})(_each_key)(copied, columns, keyword, use, kinds or VALUES)
+    return rename_keywords(_each_key, names={"columns": keyword})(copied, columns, keyword, use, kinds or VALUES)
 
 
 def _each_key(

@@ -193,11 +193,11 @@ def test_an_attempt_that_is_repeated_is_there_once(tmp_path: Path) -> None:
     from daft.recordbatch import MicroPartition
 
     from tfrecord_io.options.write import WriteOptions
-    from tfrecord_io.plugins.engines.daft import _sink_class
+    from tfrecord_io.plugins.engines.daft_source import TFRecordSink
     from tfrecord_io.write.distributed import DistributedWriter
 
     writer = DistributedWriter.begin(tmp_path / "out", WriteOptions())
-    sink = _sink_class()(writer, pa.schema([("n", pa.int64())]))
+    sink = TFRecordSink(writer, pa.schema([("n", pa.int64())]))
 
     def attempt(*values: int) -> WriteResult[Any]:
         (result,) = sink.safe_write(iter([MicroPartition.from_pydict({"n": [value]}) for value in values]))

@@ -204,7 +204,7 @@ def test_a_null_of_a_column_that_the_schema_states_not_null(spark: Any, tmp_path
 
 
 def test_names_that_no_feature_has(spark: Any, tmp_path: Path) -> None:
-    from tfrecord_io.plugins.engines.spark import _arrow_schema, _named_as, spark_schema
+    from tfrecord_io.plugins.engines.spark_source import _arrow_schema, _named_as, spark_schema
 
     tfr.write_tfrecord(pa.table({"id": [1], "Id": [2], "box": [{"top": 1}]}), tmp_path / "a.tfrecord")
     frame = spark.read.format("tfrecord").schema("Id long, absent string").load(str(tmp_path / "a.tfrecord"))

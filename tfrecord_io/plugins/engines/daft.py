@@ -1,41 +1,23 @@
-"""Daft: a DataFrame with a scan task for each piece of the files, and a shard for each partition.
-
-The source, its tasks and the sink are subclasses of Daft's classes, which are made when Daft is first used.
-"""
+"""Daft: a DataFrame with a scan task for each piece of the files, and a shard for each partition."""
 
 from __future__ import annotations
 
-import asyncio
-import datetime
-import operator
-import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
-from dataclasses import replace
-from functools import cache, partialmethod, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.arrow.buffers import empty_batch
-from tfrecord_io.errors import EncodeError, SchemaError
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.options import DatasetValue, unwrapped
-from tfrecord_io.options.condition import Condition
-from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.types import types_within
 from tfrecord_io.typing import OutputPath
-from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
+from tfrecord_io.write.distributed import DistributedWriter
 from tfrecord_io.write.writer import WriteReport
 
 if TYPE_CHECKING:
     import daft
-    import pyarrow.compute as pc
 
 
 def to_daft(dataset: DatasetValue, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
@@ -66,10 +48,11 @@ def to_daft(dataset: DatasetValue, *, max_bytes: int = PIECE_BYTES) -> daft.Data
     ValueError
         The dataset has an `offset` or a `limit`: such a read cannot be split.
     """
+    with needs("daft"):
+        from tfrecord_io.plugins.engines.daft_source import TFRecordSource
     scan: Scan = unwrapped(dataset)
-    source = _source_class()
     scan.split(1, max_bytes)  # raises if it cannot be split
-    return source(scan.absolute(), max_bytes).read()
+    return TFRecordSource(scan.absolute(), max_bytes).read()
 
 
 def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) -> WriteReport:
@@ -87,13 +70,14 @@ def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) 
     >>> report.records, tfr.read_table("labels/")["label"].to_pylist()
     (3, [3, 1, 3])
     """
-    sink_class, schema = _sink_class(), frame.schema().to_pyarrow_schema()
+    with needs("daft"):
+        from tfrecord_io.plugins.engines.daft_source import TFRecordSink
+    schema = frame.schema().to_pyarrow_schema()
     _refuse_objects(schema)
     with DistributedWriter.begin(path, options) as writer:
-        sink = sink_class(writer, schema)
+        sink = TFRecordSink(writer, schema)
         frame.write_sink(sink)
-    report: WriteReport = sink.report
-    return report
+    return sink.report
 
 
 def _refuse_objects(schema: pa.Schema) -> None:
@@ -104,239 +88,3 @@ def _refuse_objects(schema: pa.Schema) -> None:
             if is_own and b'"Python"' in type_.__arrow_ext_serialize__():
                 reason = "a Daft column of Python objects cannot be stored in a TFRecord, and is not pickled"
                 raise EncodeError(reason, feature=field.name, advice="cast it to another type, or drop it")
-
-
-# ---- reading
-
-
-@cache
-def _source_class() -> type[Any]:
-    with needs("daft"):
-        from daft.io.source import DataSource, DataSourceTask
-        from daft.recordbatch import RecordBatch
-        from daft.schema import Schema
-
-    def schema_of(scan: Scan) -> Schema:
-        return Schema.from_pyarrow_schema(pa.schema([(field.name, _plain(field.type)) for field in scan.schema]))
-
-    class TFRecordTask(DataSourceTask):  # type: ignore[misc]
-        """Reads a part of a query, in threads: the tasks of a process share one event loop."""
-
-        def __init__(self, scan: Scan) -> None:
-            self._scan = scan
-
-        @property
-        def schema(self) -> Schema:
-            return schema_of(self._scan)
-
-        async def read(self) -> AsyncIterator[RecordBatch]:
-            with await asyncio.to_thread(open_scan, self._scan) as batches:
-                while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-                    columns = [_converted(column) for column in batch.columns]
-                    yield RecordBatch.from_arrow_table(pa.table(columns, batch.schema.names))
-
-    class TFRecordSource(DataSource):  # type: ignore[misc]
-        """A query, which is narrowed and split when Daft runs its own."""
-
-        def __init__(self, scan: Scan, max_bytes: int) -> None:
-            self._scan, self._max_bytes = scan, max_bytes
-
-        @property
-        def name(self) -> str:
-            return "TFRecord"
-
-        @property
-        def schema(self) -> Schema:
-            return schema_of(self._scan)
-
-        async def get_tasks(self, pushdowns: Any) -> AsyncIterator[DataSourceTask]:
-            scan, limit = _narrowed(self._scan, pushdowns)
-            for part in scan.tasks(None, self._max_bytes):
-                yield TFRecordTask(part if limit is None else part.limited(limit))
-
-    return TFRecordSource
-
-
-def _narrowed(scan: Scan, pushdowns: Any) -> tuple[Scan, int | None]:
-    """The columns and rows of a query that Daft needs, and how many rows it needs of each part.
-
-    Daft applies all conditions again, for which it needs their columns, and counts the rows of a limit after them.
-    """
-    needed = set(scan.schema.names if pushdowns.columns is None else pushdowns.columns)
-    limit = pushdowns.limit
-    if pushdowns.filters is not None:
-        needed.update(pushdowns.filter_required_column_names())
-        condition, limit = _translated(pushdowns.filters, scan.schema), None
-        scan = scan if condition is None else scan.filter(condition)
-    names = [name for name in scan.schema.names if name in needed]  # Daft takes columns by their position
-    return scan.only(names), limit
-
-
-def _plain(type: pa.DataType) -> pa.DataType:
-    """The type that Daft has for a type; of lists, that of their values."""
-    if t.is_dictionary(type):
-        return _plain(type.value_type)
-    if isinstance(type, pa.BaseExtensionType) and not isinstance(type, pa.FixedShapeTensorType):
-        return _plain(type.storage_type)
-    if t.is_list(type) or t.is_large_list(type):
-        return pa.list_(_plain(type.value_type))
-    return pa.time64("us") if t.is_time32(type) else type
-
-
-def _converted(column: pa.Array) -> pa.Array:
-    plain = _plain(column.type)
-    if plain == column.type:
-        return column
-    return (column.storage if isinstance(column, pa.ExtensionArray) else column).cast(plain)
-
-
-# ---- conditions
-
-
-class _Untranslated(Exception):
-    """A condition that is left to Daft."""
-
-
-def _translated(condition: Any, schema: pa.Schema) -> Condition | None:
-    """A condition in pyarrow that all rows fulfil which fulfil that of Daft; None if it cannot be translated."""
-    try:
-        translated = condition_of(_translator_class()(schema).visit(condition))
-        RowFilter.for_schema(translated, schema)
-    except (_Untranslated, SchemaError):
-        return None
-    return translated
-
-
-def _kind(type: pa.DataType) -> str:
-    """The kind of values that a column has the same comparisons with in Daft and in pyarrow; "" if it has others.
-
-    In Daft, NaN is equal to itself and greater than all numbers.
-    """
-    kinds = {
-        "bool": t.is_boolean(type),
-        "int": t.is_integer(type) and not t.is_uint64(type),
-        "str": t.is_string(type),
-        "bytes": t.is_binary(type),
-        "date": t.is_date32(type),
-    }
-    return next((kind for kind, matches in kinds.items() if matches), "")
-
-
-@cache
-def _translator_class() -> type[Any]:
-    import pyarrow.compute as pc
-    from daft.expressions.visitor import PredicateVisitor
-
-    class Translator(PredicateVisitor[pc.Expression]):  # type: ignore[misc]
-        """Translates comparisons of a column with a value of its kind, and what connects them.
-
-        Null is as in SQL on both sides.
-        """
-
-        def __init__(self, schema: pa.Schema) -> None:
-            self._schema = schema
-            self._negated = False
-
-        def visit_and(self, left: Any, right: Any) -> pc.Expression:
-            parts = []
-            for side in (left, right):
-                with suppress(_Untranslated):
-                    parts.append(self.visit(side))
-            if not parts or (self._negated and len(parts) < 2):
-                raise _Untranslated
-            return reduce(operator.and_, parts)
-
-        def visit_or(self, left: Any, right: Any) -> pc.Expression:
-            return self.visit(left) | self.visit(right)
-
-        def visit_not(self, expr: Any) -> pc.Expression:
-            before, self._negated = self._negated, True
-            inner = self.visit(expr)
-            self._negated = before
-            return ~inner
-
-        def visit_is_null(self, expr: Any) -> pc.Expression:
-            return self._column(expr).is_null()
-
-        def visit_not_null(self, expr: Any) -> pc.Expression:
-            return self._column(expr).is_valid()
-
-        def visit_col(self, name: str) -> pc.Expression:
-            if not t.is_boolean(self._schema.field(name).type):
-                raise _Untranslated
-            return pc.field(name)
-
-        def _column(self, expr: Any) -> pc.Expression:
-            if not expr.is_column():
-                raise _Untranslated
-            return pc.field(expr.column_name())
-
-        def _comparison(self, compare: Callable[..., pc.Expression], left: Any, right: Any) -> pc.Expression:
-            kinds = {self._kind_of(left), self._kind_of(right)}
-            if len(kinds) > 1 or "" in kinds:
-                raise _Untranslated
-            sides = [pc.scalar(side.as_py()) if side.is_literal() else self._column(side) for side in (left, right)]
-            return compare(*sides)
-
-        visit_equal = partialmethod(_comparison, operator.eq)
-        visit_not_equal = partialmethod(_comparison, operator.ne)
-        visit_less_than = partialmethod(_comparison, operator.lt)
-        visit_less_than_or_equal = partialmethod(_comparison, operator.le)
-        visit_greater_than = partialmethod(_comparison, operator.gt)
-        visit_greater_than_or_equal = partialmethod(_comparison, operator.ge)
-
-        def _kind_of(self, expr: Any) -> str:
-            if expr.is_column():
-                return _kind(self._schema.field(expr.column_name()).type)
-            if not expr.is_literal():
-                return ""
-            value = expr.as_py()
-            known = type(value) in (bool, str, bytes, datetime.date) or (type(value) is int and abs(value) < 1 << 63)
-            return type(value).__name__ if known else ""
-
-        def _leave(self, *parts: Any) -> pc.Expression:
-            raise _Untranslated
-
-        visit_lit = visit_alias = visit_cast = visit_function = visit_coalesce = visit_between = visit_is_in = _leave
-
-    return Translator
-
-
-# ---- writing
-
-
-@cache
-def _sink_class() -> type[Any]:
-    with needs("daft"):
-        from daft.io import DataSink
-        from daft.io.sink import WriteResult
-        from daft.recordbatch import MicroPartition
-        from daft.schema import Schema
-
-    class TFRecordSink(DataSink[WrittenPart]):  # type: ignore[misc]
-        """Stages a shard in each write task, and publishes those whose results Daft returns."""
-
-        def __init__(self, writer: DistributedWriter, schema: pa.Schema) -> None:
-            self._writer, self._schema = writer, schema
-            self.report: WriteReport | None = None
-
-        def name(self) -> str:
-            return "TFRecord"
-
-        def schema(self) -> Schema:
-            return self._result(0, 0).schema()
-
-        def write(self, micropartitions: Iterator[MicroPartition]) -> Iterator[WriteResult[WrittenPart]]:
-            task = secrets.randbelow(100_000)  # Daft numbers no tasks; it makes the names of staged files rarer
-            part = self._writer.write_part(task, (partition.to_arrow() for partition in micropartitions))
-            yield WriteResult(part, part.bytes, part.records)
-
-        def finalize(self, write_results: list[WriteResult[WrittenPart]]) -> MicroPartition:
-            parts = [replace(written.result, task=task) for task, written in enumerate(write_results)]
-            self.report = self._writer.commit(parts or [self._writer.write_part(0, [empty_batch(self._schema)])])
-            return self._result(self.report.records, self.report.bytes)
-
-        def _result(self, records: int, size: int) -> MicroPartition:
-            return MicroPartition.from_pydict({"records": [records], "bytes": [size]})
-
-    return TFRecordSink

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import file_modes, number, options, read_from
+from tfrecord_io.cli.common_options import modes, number, options, read_from
 from tfrecord_io.errors import printable
 
 
@@ -19,7 +19,7 @@ from tfrecord_io.errors import printable
 @number("--sample-bytes", least=1, help="Number of bytes to read; by default, 67108864.")
 @number("--seed", default=0, help="Seed of the random sample.")
 @click.option("--verify", is_flag=True, help="Verify all files completely.")
-@file_modes
+@modes
 @options("split", "allow_missing_shards", "storage_options", "json")
 def report(paths: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
     """Write an HTML page about a dataset.

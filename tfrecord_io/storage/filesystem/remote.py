@@ -133,6 +133,10 @@ class FsspecFileSystem:
             return await _s3_object(self.fsspec, name)
         return dict(await (self.fsspec._info(name) if self.can_list else web_info(self.fsspec, name)))
 
+    async def _described_within(self, limit: Any, name: str, is_file: bool) -> dict[str, Any]:
+        async with limit:
+            return await self._described(name, is_file)
+
     @property
     def _has_loop(self) -> bool:
         """Whether its requests are made in the loop of fsspec's thread."""
@@ -171,12 +175,8 @@ class FsspecFileSystem:
 
         async def look_up() -> list[Any]:
             limit = asyncio.Semaphore(_MOST_LOOKUPS)
-
-            async def info(name: str) -> Any:
-                async with limit:
-                    return await self._described(name, are_files)
-
-            return await asyncio.gather(*(info(name) for name in names), return_exceptions=True)
+            described = (self._described_within(limit, name, are_files) for name in names)
+            return await asyncio.gather(*described, return_exceptions=True)
 
         entries: list[Entry | None] = []
         for name, answer in zip(names, sync(self.fsspec.loop, look_up), strict=True):

@@ -1,0 +1,374 @@
+"""The classes of `to_torch` and `to_torch_map`: a module that imports torch, and is imported when they are called."""
+
+from __future__ import annotations
+
+import multiprocessing
+import operator
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import distributed
+from torch.utils.data import Dataset, IterableDataset, default_convert, get_worker_info
+
+from tfrecord_io.adapters.torch_batches import WorkerBatch, is_sent, tensor_of, tensors_of
+from tfrecord_io.arrays.rows_by_number import ArraysByNumber
+from tfrecord_io.closing import cached_property
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import say
+from tfrecord_io.options import INT64_MAX, check_integer
+from tfrecord_io.training.batches_by_number import BatchesByNumber
+from tfrecord_io.training.iterator import ArrayIterator
+from tfrecord_io.value_class import value_class
+
+_SEED_BITS = 48
+_EPOCH_SLOTS = 1024
+_BITS = 32
+_LOW = 2**_BITS - 1
+_FIRST_BITS = 16  # of the number of the first process of an iteration; the other bits are of its loader
+_FIRST = 2**_FIRST_BITS - 1
+_LOADERS = 2**15 - 1
+# What of accelerate, or of older versions of transformers, distributes among ranks: batches that rank 0 gets, or rows
+# that each rank gets.
+_DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
+
+
+def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
+    """One row of a batch."""
+    return {name: values[row] for name, values in tensors.items()}
+
+
+# ---- streams
+
+
+@value_class
+class _Place:
+    """The part of the rows that a process reads."""
+
+    rank: tuple[int, int] = (0, 1)  # the index of the part, and the number of parts
+    dealer: str = ""  # the class that distributes among the ranks what this process reads
+    # How many rows it distributes at a time, which it completes at the end; -1 times that if it omits the rest.
+    block: int = 0
+
+    @classmethod
+    def found(cls, given: tuple[int, int] | None) -> Self | None:
+        """The one of this process, by the `rank` that was given, if any; None without ``torch.distributed``."""
+        if not (distributed.is_available() and distributed.is_initialized()):
+            return None
+        ranks = distributed.get_world_size()
+        dealer, block = _dealer() if ranks > 1 else ("", 0)
+        if not dealer:
+            return cls(given or (distributed.get_rank(), ranks))
+        if given is not None and given[1] > 1:
+            reason = f"rank={given!r}: {dealer} of accelerate splits the batches among {ranks} processes again"
+            raise ValueError(f"{reason}; omit rank=, or use the loader without accelerator.prepare")
+        return cls(dealer=dealer, block=block)
+
+
+def _dealer() -> tuple[str, int]:
+    """The class that distributes among the ranks what it gets from a stream, or its length, and its block; "" if none.
+
+    Neither tells the stream anything. Workers that are forked have the frames of the process that began them.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_qualname.partition(".")[0]
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if name in (_DISPATCHER, _SHARD) and package in ("accelerate", "transformers"):
+            loader = frame.f_locals["self"]
+            if name == _DISPATCHER:
+                return name, 0
+            if loader.batch_size is None:
+                reason = say("{} of accelerate (dispatch_batches is off) distributes rows", _SHARD)
+                advice = say("omit {batch_size=} in to_torch and give it to the DataLoader")
+                raise ValueError(say("{}, and a loader with {batch_size=None} has none: {}", reason, advice))
+            is_split = getattr(loader, "split_batches", False)
+            block = loader.batch_size * (1 if is_split else loader.num_processes)
+            return name, -block if loader.drop_last else block
+        frame = frame.f_back
+    return "", 0
+
+
+class _TensorIterator:
+    """An iterator over the batches or rows of an epoch, whose position can be saved."""
+
+    def __init__(self, dataset: Any) -> None:
+        info = get_worker_info()
+        index, count = (0, 1) if info is None else (info.id, info.num_workers)
+        if dataset.workers is not None and count != max(dataset.workers, 1):
+            reason = f"the DataLoader has num_workers={0 if info is None else count}"
+            raise ValueError(f"workers={dataset.workers}, but {reason}: pass the same to to_torch")
+        place = dataset.place(is_worker=info is not None)
+        self._iteration, self._by_row, self._epochs = dataset.iteration_at(place), dataset.by_row, dataset.epochs
+        given = self._iteration.options.seed
+        self._seed = self._epochs.seed if given is None else given
+        self._is_idle = place.dealer == _DISPATCHER and index > 0
+        if place.dealer == _DISPATCHER:
+            index, count = 0, 1
+        rank, ranks = place.rank
+        self._changes: dict[str, Any] = {"worker": (rank * count + index, ranks * count)}
+        if info is not None and self._iteration.options.threads is None:
+            self._changes["threads"] = 1  # the processes share the processors already
+        self._slot, self._epoch = self._epochs.begin(info)
+        self._may_change = info is None  # workers begin at once, and have to agree
+        self._collate = None if info is None else default_convert  # what changes nothing in a batch that a worker sends
+        self._arrays: ArrayIterator = self._begin(seed=self._seed)
+
+    def _begin(self, **changes: Any) -> ArrayIterator:
+        return self._iteration.begun_at(self._epoch, epochs=self._epoch + 1, **self._changes, **changes)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        iter(self._arrays)  # ValueError if they have been consumed
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        if self._is_idle:
+            raise StopIteration
+        if self._may_change:  # StatefulDataLoader.state_dict makes an iterator that is used later
+            self._may_change = False
+            if self._epochs.has_changed(self._slot):
+                self._slot, self._epoch = self._epochs.begin(None)
+                self._arrays = self._begin(seed=self._seed)
+        arrays = next(self._arrays)
+        if self._by_row:
+            return _row(tensors_of(arrays), 0)
+        if self._collate is not None and is_sent(sys._getframe(1), self._collate):
+            return WorkerBatch.of_arrays(arrays)  # type: ignore[return-value]  # the loop gets a dict
+        return tensors_of(arrays)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last batch or row, as numbers and text."""
+        return {"epoch": self._epoch, "position": self._arrays.state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue at a position; ValueError if it is that of other files, options, ranks or workers."""
+        self._epoch, self._may_change = int(state["epoch"]), False
+        self._epochs.note(self._slot, self._epoch)
+        self._arrays.close()
+        self._arrays = self._begin(state=state["position"])
+        if self._iteration.options.seed is None:
+            self._epochs.seed = self._seed = self._arrays.seed
+
+
+class _EpochNumbers:
+    """Which epoch an iteration is: the one after the last, which the workers of a DataLoader have to agree on.
+
+    `table` is shared with them. Its first item is the seed that was drawn, the second one the epoch that `set` chose;
+    the others are of iterations, each of one worker, which writes no other: in the upper half the iteration, and in the
+    lower half the number of the epoch plus 1, in one store, so that no lock is needed: workers that do not find their
+    iteration yet count alike.
+    """
+
+    def __init__(self, table: torch.Tensor) -> None:
+        self.table = table.share_memory_()
+        self._items = self.table.numpy()[1:]
+        self._begun = 0  # iterations of this process
+
+    @property
+    def seed(self) -> int:
+        """The one of all epochs, if none was given."""
+        return int(self.table[0])
+
+    @seed.setter
+    def seed(self, seed: int) -> None:
+        check_integer("seed", seed, 0, INT64_MAX)
+        self.table[0] = seed
+
+    def set(self, epoch: int) -> None:
+        """Choose the next one."""
+        self._items[1:] = 0
+        self._items[0] = epoch
+
+    def begin(self, info: Any) -> tuple[tuple[int, int], int]:
+        """Begin an iteration, of a worker with this `info` if it has one: its place and name there, and its epoch."""
+        self._begun += 1
+        # One copy: between two looks, another worker could note this iteration, which would seem to be an earlier one.
+        noted, slot, iteration = self._items[1:].copy(), 1, 0
+        same = noted[:0]
+        if info is not None:
+            iteration = self._iteration(info)
+            slot = 1 + hash((iteration, info.id)) % _EPOCH_SLOTS
+            same = noted[self._is_same(noted, iteration, info.num_workers)] & _LOW
+        if len(same):
+            epoch = int(same[0]) - 1
+        else:
+            epoch = int((noted & _LOW).max()) if noted.any() else int(self._items[0])
+        self._items[slot] = iteration << _BITS | epoch + 1
+        return (slot, iteration), epoch
+
+    def _iteration(self, info: Any) -> int:
+        """A number of the iteration of a worker.
+
+        The seed of the loader says little, as it may be the same in each iteration. But the processes of an iteration
+        have numbers in sequence: those of the next one come after all of them. Workers that persist count iterations.
+        """
+        *parents, number = multiprocessing.current_process()._identity or (0,)
+        of_loader = hash((info.seed - info.id, self._begun, *parents)) % _LOADERS + 1
+        return of_loader << _FIRST_BITS | (number - info.id) & _FIRST
+
+    @staticmethod
+    def _is_same(noted: Array, iteration: int, workers: int) -> Array:
+        """Which notes are of an iteration; a process that another thread began meanwhile has one of its numbers."""
+        of_loader, first = (noted >> _BITS) ^ iteration, (noted >> _BITS) - iteration & _FIRST
+        return (of_loader >> _FIRST_BITS == 0) & (np.minimum(first, _FIRST + 1 - first) < workers)
+
+    def has_changed(self, place: tuple[int, int]) -> bool:
+        """Whether an epoch was chosen since an iteration began."""
+        return not self._items[place[0]]
+
+    def note(self, place: tuple[int, int], epoch: int) -> None:
+        """Note that an iteration goes on with another epoch, which those after it follow."""
+        slot, iteration = place
+        self._items[1:][self._items[1:] >> _BITS != iteration] = 0
+        self._items[slot] = iteration << _BITS | epoch + 1
+
+
+class TFRecordStream(IterableDataset):  # type: ignore[misc]
+    """Rows of TFRecord files, or batches of them; each iteration is an epoch."""
+
+    def __init__(
+        self,
+        iteration: ArrayIterator,
+        by_row: bool,
+        workers: int | None,
+        epochs: torch.Tensor
+        | None = None,  # of the process that pickled it, as `place` is, for workers that are spawned
+        place: _Place | None = None,
+    ) -> None:
+        if epochs is None:
+            epochs = torch.zeros(2 + _EPOCH_SLOTS, dtype=torch.int64)
+            if iteration.options.seed is None:
+                epochs[0] = torch.randint(2**_SEED_BITS, ())
+        self.iteration, self.by_row, self.workers = iteration, by_row, workers
+        self.epochs = _EpochNumbers(epochs)  # workers that persist see what is set
+        self._place = place
+        self._lengths: dict[_Place, int] = {}
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the number of the next iteration, or of one without a batch yet; those after it follow."""
+        check_integer("epoch", epoch, 0, _LOW - 1)
+        _dealer()  # raises an error before accelerate counts rows that a loader has not
+        self.epochs.set(epoch)
+
+    def place(self, *, is_worker: bool = False) -> _Place:
+        """What this process, or worker, reads if an iteration begins now."""
+        rank = self.iteration.options.worker
+        if (found := _Place.found(rank)) is not None:
+            return found
+        if not is_worker or self._place is None:
+            return _Place(rank or (0, 1))
+        dealer, block = _dealer()  # a shard is iterated over in the worker
+        return _Place(dealer=dealer, block=block) if dealer else self._place
+
+    def iteration_at(self, place: _Place) -> ArrayIterator:
+        """What a process reads, before its workers share it; ValueError if the ranks need one seed, but draw it."""
+        options = self.iteration.options
+        if place.dealer == _SHARD and options.shuffle_buffer and options.seed is None:
+            reason = say(
+                "needs the same {seed=} in all ranks: {} of accelerate takes the part of each from all", _SHARD
+            )
+            raise ValueError(say("{shuffle_buffer=} {} rows, in an order that they share", reason))
+        if place.rank == (options.worker or (0, 1)):
+            return self.iteration
+        return self.iteration.begun_at(0, worker=place.rank)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return _TensorIterator(self)
+
+    def __len__(self) -> int:
+        """The number of batches, or rows, of an epoch, all workers together."""
+        place = self.place()
+        if place not in self._lengths:
+            self._lengths[place] = self._count(place)
+        return self._lengths[place]
+
+    def _count(self, place: _Place) -> int:
+        iteration, (rank, ranks), workers = self.iteration_at(place), place.rank, max(self.workers or 1, 1)
+        if place.dealer == _DISPATCHER:
+            workers = 1
+        elif self.workers is None and (
+            place.block or not (self.by_row and ranks == 1 and iteration.options.uneven == "keep")
+        ):
+            raise TypeError("the number of batches depends on the workers: pass workers=, num_workers of the loader")
+        parts = ((rank * workers + i, ranks * workers) for i in range(workers))
+        counts = [len(iteration.begun_at(0, epochs=1, worker=part)) for part in parts]
+        if place.block:  # each worker distributes by itself
+            counts = [count // -place.block * -place.block for count in counts]
+        return sum(counts)
+
+    def __bool__(self) -> bool:
+        return True  # without looking up the length
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        place = _Place.found(self.iteration.options.worker)
+        return TFRecordStream, (self.iteration, self.by_row, self.workers, self.epochs.table, place)
+
+
+# ---- rows by number
+
+
+class _LazyBatch(Sequence[dict[str, Any]]):
+    """The rows of a batch, which are made once one is asked for; `_collate` asks for none."""
+
+    def __init__(self, tensors: dict[str, Any], count: int) -> None:
+        self.tensors, self._count = tensors, count
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        return [_row(self.tensors, row) for row in range(self._count)]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._rows[row]
+
+
+def _collate(rows: Any) -> dict[str, Any] | WorkerBatch:
+    """The batch that rows are those of, as to_torch makes it: a `collate_fn` that copies nothing."""
+    if not isinstance(rows, _LazyBatch):
+        reason = say(
+            "it takes the rows that a DataLoader gets of to_torch_map by one call, with {batch_size=} of the loader"
+        )
+        raise TypeError(say("collate_fn: {}", reason) & f"got {type(rows).__name__}")
+    if get_worker_info() is not None and is_sent(sys._getframe(1), _collate):
+        return WorkerBatch.of_tensors(rows.tensors)
+    return rows.tensors
+
+
+class TFRecordRows(Dataset):  # type: ignore[misc]
+    """Rows of TFRecord files, or batches of them, by number."""
+
+    def __init__(self, rows: ArraysByNumber | BatchesByNumber) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, number: Any) -> Any:
+        """A row by its number; a list of rows by a slice or a sequence of numbers."""
+        if isinstance(number, slice):
+            return list(self.__getitems__(range(len(self))[number]))
+        if np.ndim(number):
+            return list(self.__getitems__(number))
+        if (row := self.rows.row(operator.index(number))) is None:
+            return self.__getitems__([number])[0]
+        return {
+            name: tensor_of(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+            for name, value in row.items()
+        }
+
+    def __getitems__(self, numbers: Sequence[int]) -> Sequence[dict[str, Any]]:
+        """The rows of a batch, for a DataLoader."""
+        if isinstance(self.rows, BatchesByNumber):
+            return list(map(tensors_of, self.rows.take(numbers)))
+        return _LazyBatch(tensors_of(self.rows.arrays(numbers)), len(numbers))
+
+    collate_fn = staticmethod(_collate)
+
+    def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
+        """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
+        return self.rows.arrays(numbers)

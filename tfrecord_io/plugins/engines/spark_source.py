@@ -1,0 +1,498 @@
+"""Spark's data source ``tfrecord``: a module that imports pyspark, and is imported when the source is registered.
+
+Spark runs the source in Python processes of its own: to plan, to read, to write, and to commit.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache, wraps
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect, whose server has the session
+
+from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.arrow.input.tensor_cast import tensor_cast
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.read.open_scan import open_scan, plan_dataset
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.storage.paths.file_names import parse_spec
+from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
+from tfrecord_io.write.writer import check_columns
+
+FORMAT = "tfrecord"
+_TENSOR_KEY, _OPTIONS_KEY = "tfrecord_io.tensor", "tfrecord_io.options"  # of the metadata of Spark's fields
+_OPTION = "option."
+_LOCAL = re.compile("file:/(?!/)")  # as Spark writes a local path
+
+# As spark-tfrecord calls and spells them.
+_ALIASES = {"paths": "path", "recordtype": "record_type", "codec": "compression"}
+_RECORD_TYPES = {"example": "example", "sequenceexample": "sequence_example", "bytearray": "bytes"}
+_MODES = {"errorifexists": "error", "default": "error", "ignore": "error"}
+_PARTITION_MODE = "partitionoverwritemode"  # Spark's option, whose names come in lower case
+_PARTITION_MODES = {"static": "overwrite", "dynamic": "overwrite_partitions"}
+_CODECS = {"": None, "default": "zlib", "deflate": "zlib", "zstandard": "zstd"}
+
+# What to do without a path.
+_NOT_READ = (
+    "pass it, as in load('train'); of a table that states its columns Spark passes none: state none, as in "
+    "CREATE TABLE t USING tfrecord OPTIONS (path '…'), or the path, as in SELECT … FROM t WITH (path = '…')"
+)
+_NOT_WRITTEN = (
+    "pass it, as in save('train'); Spark passes none to INSERT INTO a table and to CREATE TABLE … AS SELECT: use "
+    "INSERT INTO t WITH (path = '…') SELECT …, or CREATE TEMPORARY VIEW v USING tfrecord OPTIONS (path '…') and "
+    "INSERT INTO v SELECT …"
+)
+
+_WIDER = {  # Spark has no unsigned integers and no float16
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+}
+
+
+@cache
+def set_sessions_of_writers() -> None:
+    """Let writers set the active session of their thread, as ``createDataFrame`` and readers do.
+
+    Spark (4.3) looks there for Python data sources. Without it, a thread that made no frame does not find the format.
+    """
+    original = DataFrameWriter.format
+
+    @wraps(original)
+    def format(self: Any, source: str) -> Any:
+        if source == FORMAT:
+            session = self._spark
+            session._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
+        return original(self, source)
+
+    DataFrameWriter.format = format
+
+
+class WrittenMessage(WriterCommitMessage):  # type: ignore[misc]
+    """What a task wrote."""
+
+    def __init__(self, part: WrittenPart) -> None:
+        self.part = part
+
+
+class TFRecordReader(DataSourceReader):  # type: ignore[misc]
+    """The pieces of a query as partitions, in the types of a Spark schema.
+
+    It takes no filters: Spark 4.3 keeps those of one query for the next ones of the same DataFrame.
+    """
+
+    def __init__(self, scan: Scan, own: pa.Schema, schema: pa.Schema, split: tuple[int | None, int]) -> None:
+        self._scan, self._own, self._schema, self._split = scan.only(own.names), own, schema, split
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(part) for part in self._scan.tasks(*self._split)]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        return _batches(partition.value, self._own, self._schema)
+
+
+class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """Stages a shard in each task, and publishes those of the tasks that Spark has committed."""
+
+    def __init__(self, writer: DistributedWriter, schema: pa.Schema, ignores: bool) -> None:
+        self._writer, self._ignores = writer, ignores
+        self._serialized = schema.serialize().to_pybytes()  # tensor types cannot be pickled
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None  # Spark calls this in a task
+        schema = pa.ipc.read_schema(pa.py_buffer(self._serialized))
+        batches = (_with_tensors(batch, schema) for batch in iterator)
+        part = self._writer.write_part(context.partitionId(), _or_empty(batches, schema))
+        return WrittenMessage(part)
+
+    def commit(self, messages: list[Any]) -> None:
+        with suppress(*([FileExistsError] if self._ignores else [])):  # of a dataset that is there meanwhile
+            self._writer.commit(message.part for message in messages if message is not None)
+
+    def abort(self, messages: list[Any]) -> None:
+        self._writer.abort()
+
+
+class IgnoringWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """Leaves a dataset as it is."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return WriterCommitMessage()
+
+
+class TFRecordSource(DataSource):  # type: ignore[misc]
+    """The format ``tfrecord``."""
+
+    bound: Scan | None = None  # of `to_spark`
+    label = FORMAT
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.label
+
+    def schema(self) -> Any:
+        schema = spark_schema(self._scan(self.options).schema)
+        return _with_options(schema, self.options) if _is_catalog_table(self.options) else schema
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        options = self.options if self.options else _options_of(schema)
+        wanted = _arrow_schema(schema)
+        scan = self._scan(options)
+        known = _arrow_schema(spark_schema(scan.schema))
+        own = pa.schema(_named_as(list(wanted), list(known)))
+        types = dict(zip(known.names, known.types, strict=True))
+        has_types = all(types.get(field.name) == field.type for field in own)
+        if self.bound is None and not has_types:
+            scan = self._scan(options, schema=pa.schema(_read_as(list(own), list(known), list(scan.schema))))
+        values = _values(options)
+        split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
+        return TFRecordReader(scan, own, wanted, split)
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
+        path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
+        path, ignores = _folder(path), str(keywords.get("mode")).lower() == "ignore"
+        options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
+        own, tensors = _arrow_schema(schema), {} if options.schema is not None else _tensor_fields(schema)
+        written = pa.schema([tensors.get(field.name, field) for field in own])
+        check_columns(written, options)
+        with suppress(*([FileExistsError] if ignores else [])), DistributedWriter.begin(path, options) as begun:
+            begun.check(written)
+            return TFRecordWriter(begun, written, ignores)
+        return IgnoringWriter()
+
+    def _scan(self, options: Mapping[str, str], **changes: Any) -> Scan:
+        if self.bound is not None:
+            return self.bound
+        path, keywords = _path_and_keywords(options, _NOT_READ)
+        for name in ("npartitions", "max_bytes"):
+            keywords.pop(name, None)
+        return plan_dataset(path, ReadOptions.from_keywords({**keywords, **changes}))
+
+
+# ---- options
+
+
+def _values(options: Mapping[str, str]) -> dict[str, Any]:
+    """The keywords of options, whose values are JSON or else text; several paths are a list in JSON.
+
+    >>> _values({"path": "a.tfrecord", "threads": "2", "codec": "", "columns": '["x", "y"]'})
+    {'path': 'a.tfrecord', 'threads': 2, 'compression': None, 'columns': ['x', 'y']}
+    """
+    if _is_catalog_table(options):  # with properties of the table, which are not options, and options twice
+        names = ["path", *(name.removeprefix(_OPTION) for name in options if name.startswith(_OPTION))]
+        options = {name: options[name] for name in names if name in options}
+    values: dict[str, Any] = {}
+    for name, text in options.items():
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        known = _ALIASES.get(name.lower(), name)
+        values[known] = _understood(known, text if name == "path" else value)
+    return values
+
+
+def _understood(keyword: str, value: Any) -> Any:
+    """The value of a keyword: a path, which Spark rewrites, a schema as a document, or what spark-tfrecord calls it.
+
+    >>> _understood("compression", "org.apache.hadoop.io.compress.Lz4Codec")
+    'org.apache.hadoop.io.compress.Lz4Codec'
+    >>> _understood("partition_by", "day,country")
+    ['day', 'country']
+    >>> _understood("record_type", "ByteArray"), _understood("compression", "org.apache.hadoop.io.compress.GzipCodec")
+    ('bytes', 'gzip')
+    """
+    if keyword == "path":
+        listed = value if isinstance(value, list) else [value]
+        paths = [each.removeprefix("file:") if _LOCAL.match(each) else each for each in listed]
+        return paths if isinstance(value, list) else paths[0]
+    if keyword == "record_type" and isinstance(value, str):
+        return _RECORD_TYPES.get(value.lower(), value)
+    if keyword == "compression" and isinstance(value, str):
+        codec = value.rpartition(".")[2].lower().removesuffix("codec")
+        if codec == "lz4" and "." in value:  # Hadoop's class writes a form of its own, not LZ4 frames
+            return value
+        return _CODECS.get(codec, codec)
+    if keyword == "partition_by" and isinstance(value, str):
+        return [name.strip() for name in value.split(",")]
+    if keyword == "schema" and isinstance(value, dict) and isinstance(value.get("version"), int):
+        return Schema.from_json(json.dumps(value))
+    return value
+
+
+def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, dict[str, Any]]:
+    """The paths that options name, and the other keywords; without a path, an error that gives advice."""
+    values = _values(options)
+    if "path" not in values:
+        raise ValueError(say("there is no path: {}", advice))
+    return values.pop("path"), values
+
+
+def _folder(path: Any) -> Any:
+    """The directory that Spark's users mean by a path to write; ``name@*`` is the name of a dataset in a directory.
+
+    >>> _folder("/data/out"), _folder("s3://bucket/out/"), _folder("/data/train@*")
+    ('/data/out/', 's3://bucket/out/', '/data/train@*')
+    """
+    is_folder = isinstance(path, str) and not path.endswith("/") and parse_spec(path) is None
+    return f"{path}/" if is_folder else path
+
+
+def _with_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
+    """The keywords of writing, with the mode that they state, or else Spark's, which is "overwrite" or "append".
+
+    >>> _with_mode({}, False), _with_mode({"mode": "ErrorIfExists"}, False)
+    ({'mode': 'append'}, {'mode': 'error'})
+    >>> _with_mode({"partitionoverwritemode": "dynamic", "partition_by": ["day"]}, True)
+    {'partition_by': ['day'], 'mode': 'overwrite_partitions'}
+    """
+    values = {name: value for name, value in keywords.items() if name != _PARTITION_MODE}
+    mode = values.pop("mode", None)
+    if mode is not None:
+        mode = _MODES.get(str(mode).lower(), mode)
+        if overwrite and mode not in ("overwrite", "overwrite_partitions"):
+            reason = "and the mode 'overwrite' contradict each other: use mode('append')"
+            raise ValueError(say("the option {mode=} {}", reason, mode=mode))
+    elif not overwrite:
+        mode = "append"
+    elif _PARTITION_MODE in keywords or not values.get("partition_by"):
+        mode = _PARTITION_MODES.get(str(keywords.get(_PARTITION_MODE, "static")).lower())
+        if mode is None:
+            raise ValueError(f"partitionOverwriteMode={keywords[_PARTITION_MODE]!r}: expected 'dynamic' or 'static'")
+    else:
+        reason = "Spark keeps its setting spark.sql.sources.partitionOverwriteMode from Python data sources"
+        choice = "'dynamic' to replace the folders that the data has or 'static' to replace the dataset"
+        advice = f"add the option partitionOverwriteMode, {choice}"
+        raise ValueError(say("{partition_by=} and the mode 'overwrite': {}", reason) & advice)
+    return {**values, "mode": mode}
+
+
+def _is_catalog_table(options: Mapping[str, str]) -> bool:
+    """Whether Spark passes the properties of a table that CREATE TABLE makes."""
+    return options.get("provider") == FORMAT and "owner" in options
+
+
+def _with_options(schema: Any, options: Mapping[str, str]) -> Any:
+    """The schema of a table, with its options in the metadata of the first column.
+
+    Spark (4.3) keeps the properties of a catalog's table from Python data sources, but passes them the schema.
+    """
+    if len(schema.fields):
+        schema.fields[0].metadata = {**schema.fields[0].metadata, _OPTIONS_KEY: json.dumps(dict(options))}
+    return schema
+
+
+def _options_of(schema: Any) -> dict[str, str]:
+    """The options in the schema of a catalog's table; none in another schema."""
+    stated = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
+    options: dict[str, str] = json.loads(stated[0]) if stated else {}
+    return options
+
+
+# ---- types
+
+
+def spark_schema(schema: pa.Schema) -> Any:
+    """The Spark schema of a dataset: tensors are nested arrays, categories their values, unsigned integers wider."""
+    plain = pa.schema([pa.field(field.name, _plain(field.type), field.nullable) for field in schema])
+    made = from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    for field, column in zip(schema, made.fields, strict=True):
+        if is_any_tensor(field.type):
+            column.metadata = {_TENSOR_KEY: Schema.from_arrow(pa.schema([field])).to_json()}
+    return made
+
+
+def _arrow_schema(schema: Any) -> pa.Schema:
+    """The Arrow schema of the batches that Spark expects."""
+    named = "timezone" in inspect.signature(to_arrow_schema).parameters  # Spark 4.1 has none, and means UTC
+    made: pa.Schema = to_arrow_schema(schema, **({"timezone": "UTC"} if named else {}))
+    return made
+
+
+def _named_as(wanted: list[pa.Field], known: list[pa.Field], struct: str = "") -> list[pa.Field]:
+    """Columns, or fields of a struct, with the names that the dataset has for them, perhaps in another case.
+
+    >>> _named_as([pa.field("ID", pa.int32())], [pa.field("id", pa.int64()), pa.field("x", pa.int64())])
+    [pyarrow.Field<id: int32>]
+    """
+    by_name, taken = {field.name: field for field in known}, {field.name for field in wanted}
+    named = []
+    for field in wanted:
+        found = [by_name[field.name]] if field.name in by_name else []
+        found = found or [f for f in known if f.name.lower() == field.name.lower() and f.name not in taken]
+        if len(found) > 1:
+            reason = f"the dataset has {' and '.join(repr(f.name) for f in found)}, which differ in case only"
+            raise SchemaError(reason, feature=field.name, advice="write the name as the dataset has it")
+        if found:
+            type_ = _type_named_as(field.type, found[0].type, f"{struct}{field.name}.")
+            field = field.with_name(found[0].name).with_type(type_)
+        else:
+            text = (
+                f"column '{struct}{field.name}' of the schema: the dataset has no such feature, in any case, or none "
+            )
+            text += f"in its first records; the column is null where a record has none. Known are {', '.join(by_name)}"
+            warn(printable(text, 1024), SchemaWarning)
+        named.append(field)
+    return named
+
+
+def _type_named_as(wanted: pa.DataType, known: pa.DataType, struct: str) -> pa.DataType:
+    if t.is_struct(wanted) and t.is_struct(known):
+        return pa.struct(_named_as(list(wanted), list(known), struct))
+    if is_list_like(wanted) and is_list_like(known):
+        return pa.list_(wanted.value_field.with_type(_type_named_as(wanted.value_type, known.value_type, struct)))
+    return wanted
+
+
+def _read_as(wanted: list[pa.Field], known: list[pa.Field], own: list[pa.Field]) -> list[pa.Field]:
+    """The fields to read, of columns or of a struct: those of the dataset, `own`, where Spark has them as `wanted`.
+
+    `known` are the types that Spark has for `own`. So a column that is not wanted in another type keeps its unit of
+    time and its encoding.
+    """
+    pairs = {pair[0].name: pair for pair in zip(known, own, strict=True)}
+    return [_field_read_as(field, *pairs[field.name]) if field.name in pairs else field for field in wanted]
+
+
+def _field_read_as(wanted: pa.Field, known: pa.Field, own: pa.Field) -> pa.Field:
+    types = (wanted.type, known.type, own.type)
+    if wanted.type == known.type:
+        return own
+    if all(map(t.is_struct, types)):
+        return wanted.with_type(pa.struct(_read_as(*map(list, types))))
+    if all(map(is_list_like, types)):
+        return wanted.with_type(pa.list_(_field_read_as(*(type_.value_field for type_ in types))))
+    if t.is_temporal(wanted.type) and t.is_temporal(known.type):
+        if wanted.type.id == known.type.id:  # in UTC or without a time zone
+            return own
+        reason = f"the dataset has {known.type}, whose numbers would have another unit as {wanted.type}"
+        advice = "state the type of the dataset, and cast the column in Spark"
+        raise SchemaError(reason, feature=wanted.name, expected=str(known.type), got=str(wanted.type), advice=advice)
+    return wanted
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    """The type that Spark has for a type."""
+    if isinstance(type, pa.FixedShapeTensorType):
+        plain = _plain(type.value_type)
+        for _ in type.shape:
+            plain = pa.list_(plain)
+        return plain
+    if isinstance(type, pa.BaseExtensionType):
+        return _plain(type.storage_type)
+    if t.is_dictionary(type):
+        return _plain(type.value_type)
+    if is_list_like(type):
+        return pa.list_(_plain(type.value_type))
+    if t.is_struct(type):
+        return pa.struct([pa.field(field.name, _plain(field.type), field.nullable) for field in type])
+    if t.is_timestamp(type):
+        return pa.timestamp("us", type.tz)
+    return _WIDER.get(type, type)
+
+
+def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches of a partition, in the types of Spark, with the names that it asks for."""
+    with open_scan(scan) as batches:
+        for batch in batches:
+            columns = (_converted(batch[field.name], field) for field in own)
+            named = [column.view(type_) for column, type_ in zip(columns, schema.types, strict=True)]  # of structs, too
+            yield pa.RecordBatch.from_arrays(named, schema=schema)
+
+
+def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.null_count and not field.nullable:  # Spark would take what lies in its place for a value
+        reason, advice = "it has a null, but the schema states that it has none", "state a nullable column"
+        raise SchemaError(reason, feature=field.name, expected="not null", got="null", advice=advice)
+    try:
+        return _nested(column).cast(field.type)
+    except pa.ArrowInvalid as error:
+        advice = "select other columns" | say("declare a type that holds them with {schema_overrides=}")
+        raise SchemaError(f"Spark cannot hold its values ({error})", feature=field.name, advice=advice) from error
+
+
+def _nested(column: pa.Array) -> pa.Array:
+    """A tensor column as nested lists, or another one as it is."""
+    if not isinstance(column.type, pa.BaseExtensionType):
+        return column
+    storage = column.storage
+    if not isinstance(column.type, pa.FixedShapeTensorType):
+        return storage
+    shape = column.type.shape
+    size, rows = storage.type.list_size, len(storage)
+    nested = storage.values.slice(storage.offset * size, rows * size)
+    for axis in range(len(shape) - 1, 0, -1):
+        nested = _lists(nested, rows * int(np.prod(shape[:axis])), shape[axis])
+    return _lists(nested, rows, shape[0], storage.is_null() if storage.null_count else None)
+
+
+def _lists(values: pa.Array, count: int, length: int, mask: pa.Array | None = None) -> pa.Array:
+    """Lists of one length."""
+    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * length), values, mask=mask)
+
+
+def _tensor_fields(schema: Any) -> dict[str, pa.Field]:
+    """The Arrow fields of the columns of a Spark schema that were read from tensors."""
+    stated = {field.name: field.metadata[_TENSOR_KEY] for field in schema.fields if _TENSOR_KEY in field.metadata}
+    return {name: Schema.from_json(text).to_arrow().field(0).with_name(name) for name, text in stated.items()}
+
+
+def _with_tensors(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of Spark with its nested arrays as the tensors that a schema declares."""
+    columns = [_as_tensors(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
+    """The inverse of `_converted` for a column of tensors, or another column as it is."""
+    type_ = field.type
+    if not is_any_tensor(type_):
+        return column
+    try:
+        if not isinstance(type_, pa.FixedShapeTensorType):
+            return pa.ExtensionArray.from_storage(type_, column.cast(type_.storage_type))
+        nested = type_.value_type
+        for _ in type_.shape:
+            nested = pa.list_(nested)
+        plain = pa.field(field.name, pa.fixed_shape_tensor(type_.value_type, type_.shape))
+        tensors = tensor_cast(column.cast(nested), pa.field(field.name, nested), plain)
+        return pa.ExtensionArray.from_storage(type_, tensors.storage)
+    except (pa.ArrowInvalid, EncodeError) as error:
+        advice = "declare its type by the option schema, or change the column, so that Spark drops its metadata"
+        reason = f"its values are not the tensors that were read ({printable(error)})"
+        raise EncodeError(reason, feature=field.name, expected=str(type_), advice=advice) from error
+
+
+def _or_empty(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[Any]:
+    """The batches; if there are none, an empty one, so that the columns are known."""
+    first = next(batches, None)
+    if first is None:
+        yield empty_batch(schema)
+        return
+    yield first
+    yield from batches
