@@ -261,7 +261,7 @@ def test_rows_are_numbered_over_several_writes(tmp_path: Path) -> None:
 def test_a_mapped_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(40 * 6, dtype=">i2").reshape(40, 2, 3)
     np.save(tmp_path / "a.npy", values)
-    set_limits(monkeypatch, input_bytes=100)
+    set_limits(monkeypatch, batch_bytes=100)
     sizes = []
     monkeypatch.setattr("tfrecord_io.arrow.input.tensor_cast.from_ndarray", _counting(sizes))
     features = records({"x": np.load(tmp_path / "a.npy", mmap_mode="r")}, tmp_path / "a")

@@ -42,7 +42,7 @@ def test_columns_are_joined(batches: list[pa.RecordBatch], threads: int, with_ma
         missing = np.full(rows, 77, np.uint8).view(np.bool_) if has_nulls or with_masks else None
         columns.append(NumberColumn(index, np.full(rows, 9).astype(dtype), missing))
     with pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, shared_bytes=0)
+        set_limits(patch, joined_bytes=0)
         join_numbers(batches, columns, threads)
     for column, dtype in zip(columns, DTYPES, strict=True):
         expected = [value for batch in batches for value in batch[dtype].to_pylist()]

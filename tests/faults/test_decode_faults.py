@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from limited import set_limits
 from reading import read_by
 from records import blobs, entry, example, field, floats, framed, group, int64s, tag, varint, written
 from tfrecord_io.format.protobuf import message_classes
+from tfrecord_io.read.chunks import chunk, chunk_reader
 
 GOOD = [example(b=int64s(i)) for i in range(2)]
 SECRET = b"SECRETVALUE"
@@ -228,7 +228,8 @@ def test_distinct_feature_names_are_bounded(engine: str, tmp_path: Path) -> None
 def test_batches_are_split_before_offsets_overflow(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    set_limits(monkeypatch, batch_bytes=120)  # stands for 2**31 - 1
+    for module in (chunk, chunk_reader):
+        monkeypatch.setattr(module, "MAX_BATCH_BYTES", 120)  # stands for 2**31 - 1
     rows = [example(s=blobs(bytes(40))) for _ in range(7)]
     paths = [written(tmp_path / f"{i}", rows[i : i + 2]) for i in range(0, 7, 2)]
     for more in ({}, {"sample": 1}, {"record_type": "bytes"}, {"schema": {"s": "binary"}}):

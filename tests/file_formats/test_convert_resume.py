@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import set_limits
 from reading import read_by
 from rounds import rounds
 from servers import Bucket
 from suites.resumed_datasets import contents
 from tfrecord_io.format.format_registry import FORMATS
+from tfrecord_io.plugins.vision import webdataset
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.leftovers import clean
 from transfers import convert_flat
@@ -80,7 +80,7 @@ def test_a_stopped_conversion_goes_on(
     tmp_path: Path, format: str, written: list[int], opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suffix = SUFFIXES[format]
-    set_limits(monkeypatch, webdataset_sample_rows=10)
+    monkeypatch.setattr(webdataset, "_SAMPLE_ROWS", 10)
     sources = source_files(tmp_path / "in", suffix)
     whole, target = tmp_path / "whole", tmp_path / "out"
     report = tfr.convert(sources, whole / "x@*", resume=True)

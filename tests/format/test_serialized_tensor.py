@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import set_limits
 from protos import BFLOAT16, NUMBERS, STRING, arrays, axis, bits, content, dtype, number, proto, texts
 from records import field, group, tag, varint
+from tfrecord_io.format import serialized_tensor
 from tfrecord_io.format.dtypes import MAX_AXES
-from tfrecord_io.options import LIMITS
 
 ONE = struct.pack("<f", 1)
 
@@ -226,7 +225,7 @@ def test_declared_dtype_that_is_unsupported(name: str) -> None:
         ((2**62, 2**62, 0), "larger than any array"),
         ((0, 2**62, 2**62), "larger than any array"),
         ((2**63 - 1,), "larger than any array"),
-        ((2**29,), f"{2**31} bytes; a tensor has {LIMITS.tensor_bytes} at most"),
+        ((2**29,), f"{2**31} bytes; a tensor has {2**31 - 1} at most"),
         ((1,) * 65, "65 axes"),
     ],
 )
@@ -301,7 +300,7 @@ def test_any_bytes_are_a_tensor_or_a_decode_error(data: bytes) -> None:
 def sized(data: bytes) -> None:
     limit = 2**20  # that chance does not fill the memory
     with pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, tensor_bytes=limit)
+        patch.setattr(serialized_tensor, "MAX_RECORD_BYTES", limit)
         try:
             found = tfr.io.parse_tensor(data)
         except tfr.errors.DecodeError:

@@ -17,6 +17,7 @@ from in_processes import first_of, in_other_process
 from limited import set_limits
 from reading_modes import pieces_of
 from servers import Bucket
+from tfrecord_io.index import indexed_files
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.range_requests import S3Object
@@ -211,7 +212,7 @@ def test_each_small_file_and_index_is_read_once(
     kept_open: int,
 ) -> None:
     """However many they are, and whether a manifest states their schema."""
-    set_limits(monkeypatch, open_indexed_files=kept_open)
+    monkeypatch.setattr(indexed_files, "_OPEN_FILES", kept_open)
     storage: dict[str, Any] = {"storage_options": options}
     files, rows = 5, range(50)
     if form == "files":
@@ -242,7 +243,8 @@ def test_each_small_file_and_index_is_read_once(
 def test_objects_beyond_the_memory_for_them_are_read_again(
     s3: Bucket, options: dict[str, Any], made: Counter[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_limits(monkeypatch, open_indexed_files=2, held_bytes=1)
+    set_limits(monkeypatch, held_bytes=1)
+    monkeypatch.setattr(indexed_files, "_OPEN_FILES", 2)
     storage: dict[str, Any] = {"storage_options": options}
     tfr.write_tfrecord({"id": range(50)}, s3.url("d/train@5"), **storage)
     made.clear()
@@ -256,7 +258,7 @@ def test_a_file_replaced_after_it_was_read_is_an_error(
     bucket: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, kept_open: int, is_unpickled: bool
 ) -> None:
     """Its content is held for the call that opens it, not longer, however many files there are."""
-    set_limits(monkeypatch, open_indexed_files=kept_open)
+    monkeypatch.setattr(indexed_files, "_OPEN_FILES", kept_open)
     for at in range(3):
         tfr.write_tfrecord({"x": [1000 + at] * 3}, f"{bucket}/{at}.tfrecord", storage_options=options)
     with (
@@ -272,7 +274,7 @@ def test_a_file_replaced_after_it_was_read_is_an_error(
 def test_relative_files_are_opened_again_from_another_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_limits(monkeypatch, open_indexed_files=1)
+    monkeypatch.setattr(indexed_files, "_OPEN_FILES", 1)
     monkeypatch.chdir(tmp_path)
     for at in range(3):
         tfr.write_tfrecord({"id": [at]}, f"{at}.tfrecord")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import set_limits
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.index import key_index
 from tfrecord_io.index.key_index import KeyIndex, key_type
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -63,7 +63,7 @@ def test_a_key_finds_the_first_record_that_a_dict_has(
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_many_keys(engine: str, monkeypatch: pytest.MonkeyPatch, wide: bool) -> None:
-    set_limits(monkeypatch, narrow_key_bytes=0 if wide else 2**31 - 1)
+    monkeypatch.setattr(key_index, "_NARROW_KEY_BYTES", 0 if wide else 2**31 - 1)
     keys = [f"image/{number * 7919}" for number in range(20_000)]
     index = index_of(keys, pa.string(), 3000)
     assert [index.find(key) for key in keys] == list(range(20_000))

@@ -19,6 +19,7 @@ import tfrecord_io as tfr
 from limited import set_limits
 from records import framed
 from rounds import rounds
+from tfrecord_io.read import find_boundaries
 
 SCHEMA = pa.schema({"n": pa.int64(), "blob": pa.binary()})
 inner = st.lists(st.binary(max_size=30), max_size=40).map(lambda payloads: framed(*payloads))
@@ -78,7 +79,7 @@ def test_damage_is_found_by_one_of_the_pieces(
 ) -> None:
     """No record is lost or read twice in silence, however little proves a boundary; an intact one is in one piece."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, chain_bytes=(chain, chain))
+        patch.setattr(find_boundaries, "_CHAIN_BYTES", (chain, chain))
         folder = written(Path(name), contents, [".tfrecord"] * 3, embed=False)
         intact = tfr.read_table(folder, schema=SCHEMA)
         path = data.draw(st.sampled_from(sorted(folder.iterdir())))

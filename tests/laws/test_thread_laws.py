@@ -23,6 +23,7 @@ from reading_modes import blocks_of
 from records import blobs, example, field, floats, framed, int64s
 from servers import SlowBucket
 from tfrecord_io.compression import CODECS, get_codec
+from tfrecord_io.compression import stream as decompression
 from tfrecord_io.schema.embedded import pack
 
 THREADS = (1, 2, 3, 4, 8)
@@ -232,7 +233,8 @@ def test_streams_are_read_alike_on_any_number_of_threads(
         contents[number] = bytes(content if change else content[:at])
     place = in_bucket(contents, size) if "bucket" in storage else on_disk(contents)
     with place as found, blocks_of(size), pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, ratio_free_bytes=200, decompressed_step_bytes=50)
+        set_limits(patch, decompressed_step_bytes=50)
+        patch.setattr(decompression, "_FREE_BYTES", 200)
         paths, where = found if "bucket" in storage else (found, {})
         expected = outcome(read, paths, threads=1, **options, **where)
         for threads in THREADS[1:]:

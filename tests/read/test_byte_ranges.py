@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import limited, set_limits
 from reading import read_by
 from reading_modes import pieces_of
 from records import example, framed, header, int64s, written
@@ -23,6 +23,7 @@ from servers import Bucket
 from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.byte_ranges import aligned, split_sources
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.find_boundaries import find_boundaries
@@ -100,7 +101,7 @@ def test_pieces_that_are_read_without_an_error_are_the_file(
     (source,) = [source_of(written(tmp_path / "a.tfrecord", records))]
     got: list[bytes] = []
     try:
-        with limited(chain_bytes=(chain, chain), chain_records=least):
+        with mock.patch.multiple(boundaries, _CHAIN_BYTES=(chain, chain), _CHAIN_RECORDS=least):
             for run in split_sources([source], n):  # each by itself, as in other processes
                 for piece in aligned(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
                     got += read(piece)
@@ -200,7 +201,7 @@ def test_a_long_chain_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     content[-116] ^= 1
     path.write_bytes(content)
     assert [piece.size for piece in pieces_of(source_of(path), 2)] == [len(content)]  # no boundary is certain
-    set_limits(monkeypatch, chain_bytes=(4096, 4096))
+    monkeypatch.setattr(boundaries, "_CHAIN_BYTES", (4096, 4096))
     with open_random_access(source_of(path)) as file:
         assert find_boundaries(file, get_engine(), [1000]) == [1044]
 

@@ -40,7 +40,7 @@ def test_steps_are_those_of_the_lists(
         }
     ).slice(skipped)
     with pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, input_rows=most)
+        set_limits(patch, batch_rows=most)
         reader = tfr.explode(table.to_batches(max_chunksize=batch_rows) or table)
         batches = list(reader)
     expected = [

@@ -7,16 +7,17 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import limited, set_limits
 from records import framed, header, masked, written
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import open_random_access
@@ -34,7 +35,7 @@ CHAIN = 64  # bytes of a chain that are enough in the tests with a small file
 @pytest.fixture
 def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little is read at a time, and little proves a boundary."""
-    set_limits(monkeypatch, chain_bytes=(CHAIN, CHAIN))
+    monkeypatch.setattr(boundaries, "_CHAIN_BYTES", (CHAIN, CHAIN))
 
 
 def search(path: Path, positions: list[int], max_record_bytes: int = MAX_RECORD_BYTES) -> list[int]:
@@ -94,7 +95,7 @@ def test_long_chains_are_those_of_a_plain_search(
     path = tmp_path / "a.tfrecord"
     path.write_bytes(content)
     positions = data.draw(st.lists(st.integers(0, len(content)), min_size=1, max_size=5))
-    with limited(chain_bytes=(size, size), chain_records=least):
+    with mock.patch.multiple(boundaries, _CHAIN_BYTES=(size, size), _CHAIN_RECORDS=least):
         found = search(path, positions)
     assert found == [expected(bytes(content), at, size, least) for at in positions]
 
@@ -129,7 +130,7 @@ def test_a_chain_is_long_with_enough_bytes_and_records(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int
 ) -> None:
     """Both; or with four times the bytes. One record less is not enough, and the damage behind it decides."""
-    set_limits(monkeypatch, chain_records=least)
+    monkeypatch.setattr(boundaries, "_CHAIN_RECORDS", least)
     for size in (16, 32, 40, 64, 80):
         enough = next(n for n in range(1, 99) if n * size >= 4 * CHAIN or (n * size >= CHAIN and n >= least))
         for intact in (enough - 1, enough):
@@ -184,7 +185,7 @@ def test_a_search_among_false_headers_is_given_up(engine: str, tmp_path: Path, m
     """Each of them has a payload of half the file, whose checksum does not match."""
     path = written(tmp_path / "a.tfrecord", [header(20_000) * 1000 + bytes(21_000), b"after"])
     assert search(path, [1]) == [path.stat().st_size - 21]
-    set_limits(monkeypatch, spare_search_bytes=1 << 20)
+    monkeypatch.setattr(boundaries, "_SPARE_BYTES", 1 << 20)
     with pytest.raises(tfr.errors.CorruptRecordError, match="no record boundary was found from byte 1 on") as caught:
         search(path, [1])
     assert caught.value.offset == 1

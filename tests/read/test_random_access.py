@@ -23,6 +23,7 @@ import tfrecord_io as tfr
 from in_processes import sum_of
 from limited import set_limits
 from records import example, field, framed, int64s, written
+from tfrecord_io.index import indexed_files
 from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 ROWS = 20
@@ -284,7 +285,7 @@ def test_wrong_offsets_in_an_index_are_detected_when_used(
 
 @pytest.mark.parametrize("kept_open", [128, 0])
 def test_unpickling_opens_the_files_again(paths: list[Path], monkeypatch: pytest.MonkeyPatch, kept_open: int) -> None:
-    set_limits(monkeypatch, open_indexed_files=kept_open)
+    monkeypatch.setattr(indexed_files, "_OPEN_FILES", kept_open)
     with tfr.open_random(paths, columns=["id"]) as records:
         copy = pickle.loads(pickle.dumps(records))
     assert copy[[5, 1]].to_pydict() == {"id": [5, 1]}
@@ -347,7 +348,7 @@ def test_a_file_that_changed_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_large_requests_are_read_in_parts(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, picked_chunk_bytes=500)
+    set_limits(monkeypatch, batch_bytes=500)
     with tfr.open_random(paths) as records:
         assert records[::-1].to_pylist() == TABLE.to_pylist()[::-1]
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from in_processes import rows_of_keys
-from limited import set_limits
 from reading import read_by
 from servers import Bucket
+from tfrecord_io.index import indexed_files
 
 ROWS = 40
 TABLE = pa.table(
@@ -180,7 +180,7 @@ def test_a_file_that_is_replaced_while_it_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_open: int
 ) -> None:
     """The record is that of the file that was opened, or an error: never another one of the same size."""
-    set_limits(monkeypatch, open_indexed_files=kept_open)
+    monkeypatch.setattr(indexed_files, "_OPEN_FILES", kept_open)
     for at in range(2):
         tfr.write_tfrecord({"id": [f"{at}a", f"{at}b"]}, tmp_path / f"{at}.tfrecord")
     with tfr.open_random(tmp_path, key="id") as records:
@@ -237,7 +237,7 @@ def test_other_processes_can_look_up(paths: list[Path], method: str) -> None:
 
 
 def test_unpickling_reads_no_key_again(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, open_indexed_files=1)
+    monkeypatch.setattr(indexed_files, "_OPEN_FILES", 1)
     with tfr.open_random(paths, key="id") as records:
         copy = pickle.loads(pickle.dumps(records))
     with copy:
@@ -248,7 +248,7 @@ def test_unpickling_reads_no_key_again(paths: list[Path], monkeypatch: pytest.Mo
 @pytest.mark.fault(65)
 @pytest.mark.parametrize("kept_open", [128, 1])
 def test_threads_can_share_one_reader(paths: list[Path], monkeypatch: pytest.MonkeyPatch, kept_open: int) -> None:
-    set_limits(monkeypatch, open_indexed_files=kept_open)
+    monkeypatch.setattr(indexed_files, "_OPEN_FILES", kept_open)
     expected = by_key(TABLE, "id")
     asked = sorted(expected) * 20
     with tfr.open_random(paths, key="id") as records, ThreadPoolExecutor(8) as pool:

@@ -30,26 +30,16 @@ def blocks_of(size: int) -> Iterator[None]:
         set_limits(
             patch,
             block_bytes=size,
-            small_block_bytes=size,
             few_rows=0,
-            walk_block_bytes=size,
-            large_walk_block_bytes=size,
-            segment_bytes=size,
+            window_bytes=size,
             decoded_file_bytes=0,
-            part_bytes=size,
-            filtered_parts=1,
-            part_records=0,
             copied_share=100,
             segment_records=0,
             segment_column_bytes=1,
-            walked_segment_bytes=size,
-            walked_file_bytes=size,
-            walked_segment_records=0,
             skipped_record_bytes=4 * size,
-            ahead_record_bytes=8 * size,
+            ahead_bytes=8 * size,
         )
         patch.setattr(segments, "cpu_count", lambda: 8)
-        set_limits(patch, parsed_bytes=size)
         yield
 
 
@@ -65,12 +55,7 @@ def matching_records_only() -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         set_limits(patch, gap_bytes=(0, 0))
         set_limits(
-            patch,
-            largest_share=(0.999, 0.999),
-            least_piece_bytes=0,
-            index_row_bytes=(0.001, 0.001),
-            task_ranges=3,
-            ahead_ranges=7,
+            patch, largest_share=(0.999, 0.999), least_piece_bytes=0, index_row_bytes=(0.001, 0.001), task_ranges=3
         )
         search = ways_in.search_indexes
 

@@ -24,7 +24,7 @@ from records import example, int64s, written
 def chunks_of(rows: int) -> Iterator[None]:
     """Files read in small pieces."""
     with pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, shuffled_chunk_rows=rows)
+        set_limits(patch, batch_rows=rows)
         yield
 
 

@@ -133,7 +133,7 @@ def test_a_null_may_have_bytes_behind_it() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_large_column_is_decoded_on_all_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, segment_bytes=4096, segment_records=1, segment_column_bytes=1, decoded_file_bytes=1024)
+    set_limits(monkeypatch, window_bytes=4096, segment_records=1, segment_column_bytes=1, decoded_file_bytes=1024)
     numbers = np.arange(5000)
     table = pa.table({"n": numbers, "text": [f"{n}" * (n % 50) for n in numbers]})
     column = tfr.io.encode_examples(table)

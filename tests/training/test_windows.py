@@ -71,7 +71,7 @@ def test_windows_are_those_of_the_lists(
     columns = {"id": pa.array(range(len(episodes)), pa.int64()), "steps/n": pa.array(episodes, type_)}
     table = pa.table(columns | {"steps/text": pa.array(texts, pa.list_(pa.string()))}).slice(skipped)
     with pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, input_rows=most)
+        set_limits(patch, batch_rows=most)
         reader = tfr.windows(table.to_batches(max_chunksize=batch_rows) or table, **form)
         batches = list(reader)
     assert all(len(batch) <= most for batch in batches)

@@ -14,9 +14,10 @@ from typing import Protocol
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError, ReplacedError, say, without_secrets
-from tfrecord_io.options import LIMITS
+from tfrecord_io.options import LIMITS, MIB
 
 _CHUNK = 256 << 10  # compressed bytes per read
+_FREE_BYTES = MIB  # that a file may decompress to whatever the ratio: its start may be uniform
 
 
 class Raw(Protocol):
@@ -175,9 +176,9 @@ class DecompressedStream:
     def _check_ratio(self, size: int, most: float) -> None:
         """Raise CompressionError if `size` more bytes are too many for the bytes of the file used for them."""
         used, total = self.raw_offset, self.offset + size
-        if total > LIMITS.ratio_free_bytes + most * used:
+        if total > _FREE_BYTES + most * used:
             reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
-            reason += f", more than {most:g} times as many and {LIMITS.ratio_free_bytes}"
+            reason += f", more than {most:g} times as many and {_FREE_BYTES}"
             advice = say("pass a larger {limits.decompression_ratio=} if you trust the file")
             ratio = total / max(used, 1)
             self._refuse(

@@ -200,7 +200,7 @@ def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], thread
     joined = [(c.number, c.values.itemsize, _address(c.values), _address(c.missing)) for c in columns]  # JoinedNumbers
     fields = np.array(joined, np.int64).reshape(-1, 4)
     sizes = np.cumsum([column.values.nbytes for column in columns])
-    count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= LIMITS.shared_bytes else 1
+    count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= LIMITS.joined_bytes else 1
     ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
     calls = (partial(kernel.join_numbers, arrays, part) for part in np.split(fields, ends))
     for _ in ordered(calls, count, "numbers"):

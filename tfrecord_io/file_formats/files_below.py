@@ -217,7 +217,7 @@ def read_files(files: Iterable[tuple[T, Any, Entry | None]], threads: int) -> Ge
 
 
 def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T, Any, Entry | None, bytes | None]:
-    if entry is None or (in_advance and (entry.size or 0) > LIMITS.ahead_file_bytes):
+    if entry is None or (in_advance and (entry.size or 0) > LIMITS.ahead_bytes):
         return key, fs, entry, None
     content = read_whole(fs, entry, MAX_RECORD_BYTES)
     if len(content) > MAX_RECORD_BYTES:

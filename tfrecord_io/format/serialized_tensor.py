@@ -19,7 +19,7 @@ from tfrecord_io.format.dtypes import MAX_AXES, STRING, Array, declared_name, dt
 from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.format.protobuf import enum_values, message_classes, parsed
 from tfrecord_io.format.varint import varint
-from tfrecord_io.options import DEFAULT_LIMITS, LIMITS, Limits
+from tfrecord_io.options import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.remedies import Caller, address
 
@@ -174,9 +174,9 @@ def _shape(proto: Any, itemsize: int) -> tuple[int, ...]:
     size_without_zeros = math.prod([axis or 1 for axis in shape]) * itemsize  # NumPy limits this product, too
     if size_without_zeros > np.iinfo(np.int64).max:
         raise DecodeError(f"the shape {shape} is larger than any array", got=shape)
-    if (size := math.prod(shape) * itemsize) > LIMITS.tensor_bytes:
-        reason = f"the shape {shape} makes {size} bytes; a tensor has {LIMITS.tensor_bytes} at most"
-        raise DecodeError(reason, expected=LIMITS.tensor_bytes, got=size)
+    if (size := math.prod(shape) * itemsize) > MAX_RECORD_BYTES:
+        reason = f"the shape {shape} makes {size} bytes; a tensor has {MAX_RECORD_BYTES} at most"
+        raise DecodeError(reason, expected=MAX_RECORD_BYTES, got=size)
     return shape
 
 
@@ -301,7 +301,7 @@ def serialize_tensor(tensor: Any) -> bytes:
     if values.dtype.kind in "OSTU":
         return _strings(values)
     name = _name(values.dtype)
-    if values.nbytes > LIMITS.tensor_bytes:
+    if values.nbytes > MAX_RECORD_BYTES:
         raise _oversized(values.nbytes)
     flat = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1)
     return b"".join((proto_prefix(name, values.shape), flat.view(np.uint8).data))
@@ -344,8 +344,8 @@ def _name(dtype: np.dtype) -> str:
 
 
 def _oversized(size: int) -> EncodeError:
-    reason = f"the tensor has {size} bytes; a TensorProto holds {LIMITS.tensor_bytes} at most"
-    return EncodeError(reason, expected=LIMITS.tensor_bytes, got=size)
+    reason = f"the tensor has {size} bytes; a TensorProto holds {MAX_RECORD_BYTES} at most"
+    return EncodeError(reason, expected=MAX_RECORD_BYTES, got=size)
 
 
 def _strings(values: Array) -> bytes:
@@ -353,7 +353,7 @@ def _strings(values: Array) -> bytes:
     message = _front(STRING, values.shape)
     encoded = [item if isinstance(item, bytes) else _encoded(item, index) for index, item in enumerate(items)]
     size = sum(map(len, encoded)) + 6 * len(encoded)  # a tag and a varint of five bytes, at most
-    if size > LIMITS.tensor_bytes:
+    if size > MAX_RECORD_BYTES:
         raise _oversized(size)
     message.string_val.extend(encoded)
     return bytes(message.SerializeToString())

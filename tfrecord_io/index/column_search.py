@@ -393,7 +393,7 @@ class PickedFrames:
         for at in range(number, len(self._tasks)):
             task = self._tasks[at]
             ranges, size = ranges + task.ranges, size + int((task.ends - task.begins).sum())
-            if at > number and (ranges > LIMITS.ahead_ranges or size > _AHEAD_BYTES):
+            if at > number and (ranges > 2 * LIMITS.task_ranges or size > _AHEAD_BYTES):
                 return
             yield at
 

@@ -14,7 +14,6 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index.find_index import usable_index, warn_of_stale
 from tfrecord_io.index.record_index import RecordIndex, scan_index
-from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
@@ -23,6 +22,7 @@ from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_p
 from tfrecord_io.storage.read.source import Source, is_elsewhere, working_directory
 
 _THREADS = 16
+_OPEN_FILES = 128  # if there are more, each is opened when it is read
 
 
 class IndexedFiles:
@@ -126,7 +126,7 @@ class IndexedFiles:
 
     @property
     def _keeps_open(self) -> bool:
-        return len(self.sources) <= LIMITS.open_indexed_files
+        return len(self.sources) <= _OPEN_FILES
 
     def __len__(self) -> int:
         return int(self.first[-1])
@@ -187,7 +187,7 @@ class IndexedFiles:
         bounds = np.zeros(len(numbers) + 1, np.int64)
         (ends - begins).cumsum(out=bounds[1:])
         data = None
-        if len(used) <= LIMITS.open_indexed_files and all(self.sources[file].local for file in used):
+        if len(used) <= _OPEN_FILES and all(self.sources[file].local for file in used):
             data = read_local([self.opened(file) for file in used], np.searchsorted(used, files), begins, ends)
         if data is None:
             data = np.concatenate([np.empty(0, np.uint8), *self.frames(numbers)])
@@ -219,7 +219,7 @@ class IndexedFiles:
         opened = self._open_files.get(file)
         if opened is None:
             opened = self._open_files[file] = self._open(file)
-            for oldest in list(self._open_files)[: max(0, len(self._open_files) - max(1, LIMITS.open_indexed_files))]:
+            for oldest in list(self._open_files)[: max(0, len(self._open_files) - max(1, _OPEN_FILES))]:
                 self._open_files.pop(oldest, None)  # it is closed once no thread reads it
         return opened
 

@@ -19,7 +19,6 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.column_search import column_indexes
 from tfrecord_io.index.find_index import open_columns, unless_stale
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.options import LIMITS
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.read.source import Source
@@ -27,6 +26,7 @@ from tfrecord_io.typing import KeepKey
 
 _THREADS = 16
 _MOST_KEYS = 2**32 - 1
+_NARROW_KEY_BYTES = 2**31 - 1  # that offsets of 32 bits reach
 _SHOWN = 5  # keys in a message
 
 
@@ -132,7 +132,7 @@ def _held(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array 
     rows = sum(map(len, chunks))
     if rows > _MOST_KEYS:
         raise ValueError(f"{rows:,} records are more than can be found by a key: {_MOST_KEYS:,}")
-    is_wide = not t.is_integer(type_) and sum(chunk.nbytes for chunk in chunks) > LIMITS.narrow_key_bytes
+    is_wide = not t.is_integer(type_) and sum(chunk.nbytes for chunk in chunks) > _NARROW_KEY_BYTES
     narrow = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     own = type_ if is_wide else narrow.get(type_, type_)
     keys = pa.concat_arrays([pa.array([], own), *(chunk.cast(own) for chunk in chunks)])

@@ -149,48 +149,29 @@ class TunedLimits:
     """The limits of this process; each was chosen by measuring, its comment says what it balances."""
 
     # reading files: blocks, segments and parts
-    block_bytes: int = 4 * MIB  # of a file that is decoded block by block
-    small_block_bytes: int = MIB // 4  # where a limit allows
-    few_rows: int = 1000  # at most
-    walk_block_bytes: int = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL
-    large_walk_block_bytes: int = 9 * MIB  # a segment of a file that is not very large, and its last record
-    walked_segment_bytes: int = 4 * MIB  # of a segment that is walked over
-    walked_file_bytes: int = 8 * MIB  # of a file that is worth the threads
-    walked_segment_records: int = 4  # at least, as the search of its first record reads half a record
-    ahead_record_bytes: int = 16 * MIB  # read by a thread in advance; larger ones only in order, as each takes memory
+    block_bytes: int = 4 * MIB  # of a file that is decoded, or walked over by a thread; a file of two is worth threads
+    few_rows: int = 1000  # of a read that a limit ends so early that its blocks are small
+    # Of a file at a time, which stays in the processor's cache; smaller ones would make threads wait for the GIL. A
+    # segment has at least one; one whose rows become a part of a batch has one.
+    window_bytes: int = 2 * MIB
+    ahead_bytes: int = 16 * MIB  # of a record, or a file, that a thread reads in advance: each takes memory
     skipped_record_bytes: int = 128 << 10  # reading only headers is faster for larger records
     decoded_file_bytes: int = MIB // 4  # a file with fewer is not worth a task
-    segment_bytes: int = 2 * MIB  # at least
-    segment_records: int = 4  # at least
+    segment_records: int = 4  # at least, as the search of its first record reads half a record
     segment_column_bytes: int = 24 << 10  # for each column: making one takes as long as decoding several KiB
-    part_bytes: int = 2 * MIB  # of a segment whose rows become a part of a batch
-    filtered_parts: int = 2  # times as large, as a filter takes about as long for many records as for few
-    part_records: int = 4  # at least
     copied_share: float = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
     sniffed_files: int = 1000  # a directory with more of them is rather one of images
     split_record_bytes: int = 1 << 16  # room before a block for the record that the end of the last one split
-    picked_chunk_bytes: int = 64 * MIB  # of records that are read by number and decoded together
-    open_indexed_files: int = 128  # if there are more, each is opened when it is read
     whole_object_bytes: int = 256 << 10  # of a bucket that is read whole, which takes about as long as a request
     held_bytes: int = 256 * MIB  # of such objects, so that a call reads each once
-    parsed_bytes: int = MIB  # of payloads parsed at a time, so that records of many names take little memory
-    shuffled_chunk_rows: int = 65_536  # that a shuffle buffer takes at a time
-
-    # the search for the next record behind damage
-    chain_records: int = 16  # one after the other, that prove where the first one begins
-    # of these records, in a bucket, where they are one request of 2 MiB with what precedes them, and on a disk
-    chain_bytes: tuple[int, int] = (3 << 19, 16 * MIB)
-    spare_search_bytes: int = 256 * MIB  # that chains may have beyond those searched: payloads full of headers
 
     # column indexes: values by whether a file is on a disk
     least_piece_bytes: int = 32 * MIB  # a smaller piece of a file is read in the time that opening the index takes
     # of a file, in a bucket and on a disk, take the time of a row of an index
     index_row_bytes: tuple[int, int] = (16, 128)
-    task_ranges: int = 32
-    ahead_ranges: int = 64  # of one file or several
+    task_ranges: int = 32  # of one file; twice as many are read ahead, of one or several
     # of a file, in a bucket and on a disk: reading it whole is as fast
     largest_share: tuple[float, float] = (0.5, 0.25)
-    narrow_key_bytes: int = 2**31 - 1  # of keys, that offsets of 32 bits reach
     whole_index_bytes: int = MIB  # a column index up to this size is read at once
 
     # requests to stores
@@ -218,30 +199,20 @@ class TunedLimits:
     slice_bytes: int = 4 * MIB  # of Arrow data, about
     spool_memory_bytes: int = 64 * MIB  # more of a stream of unknown length is spooled to disk
     compression_block_bytes: int = MIB
-    ratio_free_bytes: int = MIB  # that a file may decompress to whatever the ratio: its start may be uniform
     decompressed_step_bytes: int = 256 << 10  # fits in the processor's cache until copied
 
-    input_rows: int = 65_536  # of a batch of data that is written
-    input_bytes: int = 64 * MIB  # of arrays in such a batch
-    tensor_bytes: int = 2**31 - 1  # protobuf's own limit, here also for what a repeated value expands to
-    batch_bytes: int = 2**31 - 1  # of payloads: offsets have 32 bits, and payloads have no more values than bytes
+    batch_rows: int = 65_536  # of a batch that is made of other data, or that a shuffle buffer takes at a time
+    batch_bytes: int = 64 * MIB  # of arrays in such a batch, or of records that are read by number together
 
     # arrays
     joined_bytes: int = 8 * MIB  # fewer are copied in about the time that it takes to start threads
     object_piece_bytes: int = 8 * MIB  # of objects that are made at a time
-    shared_bytes: int = 4 * MIB  # fewer are copied in about the time that it takes to start a thread
 
     # files of other formats
-    csv_block_bytes: int = 8 * MIB  # types are inferred from the first block
     csv_streamed_bytes: int = 2 * MIB  # a block when all types are known
-    json_block_bytes: int = 8 * MIB
-    json_line_bytes: int = 256 * MIB
-    webdataset_sample_rows: int = 1000  # from which the columns are found
-    ahead_file_bytes: int = 16 * MIB  # a larger file is read in its turn, so that memory holds one of them
+    text_block_bytes: int = 8 * MIB  # of CSV and JSON lines; types are inferred from the first one
     file_batch_bytes: int = 32 * MIB  # of files in a batch
     embedded_rows: int = 256  # rows whose files are looked up together
-    annotation_bytes: int = 16 * MIB  # of a file of annotations
-    parsed_chunk_bytes: int = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
 
 
 LIMITS = TunedLimits()

@@ -150,7 +150,7 @@ def at_a_time(sources: Sequence[Source]) -> int:
     """How many files are read, and their indexes stored, at a time: of those in a store as many as memory allows."""
     if not any(source.remote is not None for source in sources):
         return 1
-    largest = max(min(source.size or MIB, LIMITS.picked_chunk_bytes) for source in sources)
+    largest = max(min(source.size or MIB, LIMITS.batch_bytes) for source in sources)
     return max(1, min(_THREADS, len(sources), _MEMORY // (_DECODED * max(largest, 1))))
 
 

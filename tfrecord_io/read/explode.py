@@ -100,7 +100,7 @@ def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
         done = 0
         while done < len(batch):
             steps_before = int(ends[done - 1]) if done else 0
-            stop = max(done + 1, int(ends.searchsorted(steps_before + LIMITS.input_rows, side="right")))
+            stop = max(done + 1, int(ends.searchsorted(steps_before + LIMITS.batch_rows, side="right")))
             yield _exploded(batch.slice(done, stop - done), names, begin + done)
             done = stop
         begin += len(batch)

@@ -2,7 +2,7 @@
 
 A header is found by testing at every byte whether the CRC of a length matches. That alone proves little: a payload may
 hold headers, even a whole TFRecord file. So a chain of records must lead from it to the end of the file, or far enough,
-through `LIMITS.chain_records` records and the `chain_bytes`, or four times these bytes: a chain inside a payload
+through `_CHAIN_RECORDS` records and the `_CHAIN_BYTES`, or four times these bytes: a chain inside a payload
 ends with it. A truncated file inside a payload continues as if the end of the payload were its own, so the checksums of
 payloads are checked, but for those of records that are longer than what is read at a time.
 
@@ -22,10 +22,14 @@ from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
-from tfrecord_io.options import LIMITS
+from tfrecord_io.options import MIB
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, codec_of
 
+_CHAIN_RECORDS = 16  # one after the other, that prove where the first one begins
+# Of these records, in a bucket, where they are one request of 2 MiB with what precedes them, and on a disk.
+_CHAIN_BYTES = (3 << 19, 16 * MIB)
+_SPARE_BYTES = 256 * MIB  # that chains may have beyond those searched: payloads full of headers
 _LONG_CHAIN = 4  # times the bytes of a chain: as long as one needs to be, however few records it has
 _CHECKS = 8
 
@@ -58,7 +62,7 @@ class _BoundarySearch:
     def __init__(self, file: RandomAccessFile, engine: Engine, max_record_bytes: int) -> None:
         self._file, self._engine, self._max_record_bytes = file, engine, max_record_bytes
         self._end = file.size
-        self._window_bytes = min(file.block_bytes, LIMITS.chain_bytes[file.is_local] * 4 // 3)
+        self._window_bytes = min(file.block_bytes, _CHAIN_BYTES[file.is_local] * 4 // 3)
         self._block: Bytes | None = None  # the memory of what is read of chains
         self._begin, self._window = 0, np.empty(0, np.uint8)  # what is searched for headers
         self._rejected: set[int] = set()  # offsets from which no chain leads on
@@ -69,7 +73,7 @@ class _BoundarySearch:
         if begin <= 0:
             return 0
         for offset in self._headers(begin):
-            if self._spent > LIMITS.spare_search_bytes + _CHECKS * (offset - begin):
+            if self._spent > _SPARE_BYTES + _CHECKS * (offset - begin):
                 reason = f"no record boundary was found from byte {begin} on: the payloads are full of record headers"
                 advice = "read the file as a whole"
                 raise CorruptRecordError(reason, path=self._file.path, offset=begin, advice=advice)
@@ -117,8 +121,8 @@ class _BoundarySearch:
         return False
 
     def _is_long(self, chain: list[int]) -> bool:
-        size, least = chain[-1] - chain[0], LIMITS.chain_bytes[self._file.is_local]
-        return (size >= least and len(chain) > LIMITS.chain_records) or size >= _LONG_CHAIN * least
+        size, least = chain[-1] - chain[0], _CHAIN_BYTES[self._file.is_local]
+        return (size >= least and len(chain) > _CHAIN_RECORDS) or size >= _LONG_CHAIN * least
 
     def _intact(self, offset: int) -> tuple[Array, Fault | None]:
         """Frame sizes of the next intact records, and the fault that follows.

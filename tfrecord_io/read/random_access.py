@@ -106,7 +106,7 @@ class RandomAccess(Closing, Shared):
 
         `leaves_out`: but for damaged ones, if `on_error` allows it.
         """
-        for chunk in self._files.chunks(numbers, LIMITS.picked_chunk_bytes):
+        for chunk in self._files.chunks(numbers, LIMITS.batch_bytes):
             yield from self._decode(chunk, leaves_out=leaves_out)
 
     def _decode(self, numbers: Array, *, leaves_out: bool) -> Iterator[tuple[Array, pa.RecordBatch]]:
@@ -124,7 +124,7 @@ class RandomAccess(Closing, Shared):
             decoder = settings.decoder()
             first, error = done, None
             while True:
-                progress = decoder.feed(data, consumed, max_records=rows - done, max_bytes=LIMITS.picked_chunk_bytes)
+                progress = decoder.feed(data, consumed, max_records=rows - done, max_bytes=LIMITS.batch_bytes)
                 done, consumed = done + progress.records, consumed + progress.consumed
                 if progress.fault is not None:
                     error = self._fault_error(progress.fault, location(done), data)

@@ -24,7 +24,7 @@ from tfrecord_io.engine.fault_messages import not_examples, to_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable, say
 from tfrecord_io.format.feature_types import Kind, Layout, Text
-from tfrecord_io.options import DEFAULT_LIMITS, LIMITS, Limits
+from tfrecord_io.options import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.column_features import fixed_part
 from tfrecord_io.schema.formats.tf_features import (
@@ -50,6 +50,7 @@ Parsed = Any
 """An ndarray, a SparseTensor or a RaggedTensor; of a single record also a NumPy scalar or bytes."""
 
 _DTYPES: dict[str, Any] = {"int64": np.int64, "float32": np.float32, "string": object}
+_CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
 _MAX_EMPTY_ROWS = 1 << 24  # in a batch: ValueRowIds can claim empty rows without a byte for each
 # The exact types: where np.int64 is long, an array of long long prints as another dtype.
 _NUMBERS: dict[Kind, type] = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}
@@ -578,9 +579,7 @@ def _chunks(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     begin = 0
     while True:
         before = ends[begin - 1] if begin else 0
-        end = max(
-            int(np.searchsorted(ends, before + LIMITS.parsed_chunk_bytes, side="right")), min(begin + 1, len(payloads))
-        )
+        end = max(int(np.searchsorted(ends, before + _CHUNK_BYTES, side="right")), min(begin + 1, len(payloads)))
         yield payloads[begin:end]
         begin = end
         if begin == len(payloads):

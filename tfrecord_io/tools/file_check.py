@@ -67,7 +67,7 @@ class RecordPart:
             return len(frames.starts), frames.consumed, fault
         records = consumed = 0
         while self.is_plain:
-            progress = self.decoder.feed(data, consumed, max_bytes=LIMITS.parsed_bytes, final=final)
+            progress = self.decoder.feed(data, consumed, max_bytes=LIMITS.window_bytes, final=final)
             records, consumed = records + progress.records, consumed + progress.consumed
             kinds = _kinds(self.decoder, self.plan)
             self.is_plain = not progress.embedded and not kinds
@@ -105,7 +105,7 @@ class RecordChecker:
         if self._decoder is None:
             frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=final)
             return Progress(len(frames.starts), frames.consumed, fault)
-        progress = self._decoder.feed(data, max_bytes=LIMITS.parsed_bytes, final=final)
+        progress = self._decoder.feed(data, max_bytes=LIMITS.window_bytes, final=final)
         kinds = _kinds(self._decoder, self.plan)
         if kinds and len(self._contents.kinds) < _MOST_PLANNED:
             self._contents.kinds = kinds | self._contents.kinds

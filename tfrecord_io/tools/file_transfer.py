@@ -202,7 +202,7 @@ def _check_records(source: Source, tee: _Tee) -> int:
     engine = get_engine()
     stream = open_source(source, raw=tee)
     is_one_of_many = source.remote is not None and source.size is not None and source.size <= SMALL_BYTES
-    block_bytes = _SMALL_BLOCK if is_one_of_many else LIMITS.walk_block_bytes
+    block_bytes = _SMALL_BLOCK if is_one_of_many else LIMITS.window_bytes
     blocks = BlockReader(stream, block_bytes)
     records = 0
     while (block := blocks.next_block()) is not None:

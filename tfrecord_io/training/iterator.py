@@ -434,7 +434,7 @@ def iter_arrays(
     if isinstance(path, Scan):
         own = {name: value for name, value in keywords.items() if name not in _OF_FILES}
         return iterate(narrowed(path, options), **own)
-    limits = {"batch_size": LIMITS.shuffled_chunk_rows, "batch_bytes": _CHUNK_BYTES}
+    limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
     reads = ReadOptions.of_read(options, threads=options.thread_count, **limits)
     planned = plan_scan(path, reads, only_sample=True)
     scan = planned.close()
@@ -466,7 +466,7 @@ def iterate(data: DatasetValue | Scan | RowSource, **keywords: Any) -> ArrayIter
     source = source_of(data)
     options = IterOptions.of_read(source.options, **{"batch_size": 1, **keywords})
     _refuse_idle_seed(keywords)
-    source = source.pruned().over(batch_size=LIMITS.shuffled_chunk_rows, batch_bytes=_CHUNK_BYTES)
+    source = source.pruned().over(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
     counts = None if options.uneven == "keep" else source.counts()
     lengths = source.list_lengths(options)

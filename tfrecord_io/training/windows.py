@@ -79,7 +79,7 @@ class _Episodes:
         counts = self._form.counts(self.steps)
         rows, numbers = rows_and_numbers(counts)
         step_bytes = self._batch.nbytes / max(1, int(self.steps.sum()))
-        size = int(max(1, min(LIMITS.input_rows, _BATCH_BYTES / max(1, step_bytes * self._form.length))))
+        size = int(max(1, min(LIMITS.batch_rows, _BATCH_BYTES / max(1, step_bytes * self._form.length))))
         for at in range(0, len(rows), size):
             yield rows[at : at + size], numbers[at : at + size]
 

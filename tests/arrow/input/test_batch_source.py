@@ -153,11 +153,11 @@ def test_types_of_pandas_are_refused_where_it_is_not_imported(name: str) -> None
 
 
 def test_large_batches_are_cut() -> None:
-    rows = open_input(pa.table({"a": np.zeros(LIMITS.input_rows * 2 + 1)}))
-    assert rows.rows == LIMITS.input_rows * 2 + 1
-    assert [b.num_rows for b in rows] == [LIMITS.input_rows, LIMITS.input_rows, 1]
+    rows = open_input(pa.table({"a": np.zeros(LIMITS.batch_rows * 2 + 1)}))
+    assert rows.rows == LIMITS.batch_rows * 2 + 1
+    assert [b.num_rows for b in rows] == [LIMITS.batch_rows, LIMITS.batch_rows, 1]
     wide = pa.table(
-        {"a": pa.FixedSizeListArray.from_arrays(np.zeros(LIMITS.input_bytes // 4, np.float32).repeat(3), 1 << 18)}
+        {"a": pa.FixedSizeListArray.from_arrays(np.zeros(LIMITS.batch_bytes // 4, np.float32).repeat(3), 1 << 18)}
     )
     assert [b.num_rows for b in open_input(wide)] == [64, 64, 64]
 
@@ -550,7 +550,7 @@ def test_rows_of_a_generator_are_those_of_a_list(rows: list[dict[str, Any]], mos
     """They are converted some at a time; the first of these have the types."""
     expected = table(open_input(rows))
     with pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, input_rows=most)
+        set_limits(patch, batch_rows=most)
         if {name for row in rows[:most] for name in row} == {name for row in rows for name in row}:
             assert table(open_input(row for row in rows)).equals(expected)
         else:
@@ -559,7 +559,7 @@ def test_rows_of_a_generator_are_those_of_a_list(rows: list[dict[str, Any]], mos
 
 
 def test_rows_of_a_generator_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, input_bytes=1000)
+    set_limits(monkeypatch, batch_bytes=1000)
     taken = []
 
     def rows() -> Iterator[dict[str, Any]]:

@@ -181,7 +181,7 @@ def test_columns_that_csv_cannot_hold_are_refused(tmp_path: Path, column: Any) -
 def test_damage_names_row_and_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, record: Any, feature: Any, reason: str
 ) -> None:
-    set_limits(monkeypatch, csv_block_bytes=24, csv_streamed_bytes=24)
+    set_limits(monkeypatch, text_block_bytes=24, csv_streamed_bytes=24)
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(tfr.errors.DecodeError, match=reason) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")

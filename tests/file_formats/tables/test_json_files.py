@@ -95,7 +95,7 @@ def test_text_that_is_no_date_or_time_is_refused(tmp_path: Path, type_: str, tex
 
 
 def test_a_schema_names_columns_that_the_first_lines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, json_block_bytes=16)
+    set_limits(monkeypatch, text_block_bytes=16)
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n' * 5 + '{"a": 2, "b": "x"}\n')
     with pytest.raises(tfr.errors.DecodeError, match=r"a field that the first lines do not have.*schema=") as caught:
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
@@ -149,12 +149,13 @@ def test_lines_are_not_split_between_blocks(tmp_path: Path, monkeypatch: pytest.
     rows = [{"n": i, "s": "x" * (i % 50)} for i in range(200)]
     text = "\n".join(map(json.dumps, rows))
     for size in (1, 7, 64, 1000):
-        set_limits(monkeypatch, json_block_bytes=size)
+        set_limits(monkeypatch, text_block_bytes=size)
         for end in ("", "\n", "\n\n \n"):
             (tmp_path / "a.jsonl").write_text(text + end)
             tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
             assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == rows
-    set_limits(monkeypatch, json_line_bytes=30, json_block_bytes=10)
+    set_limits(monkeypatch, text_block_bytes=10)
+    monkeypatch.setattr(json_files, "_LINE_BYTES", 30)
     with pytest.raises(tfr.errors.DecodeError, match="a line is longer"):
         tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
 

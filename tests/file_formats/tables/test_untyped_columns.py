@@ -92,7 +92,7 @@ def test_integers_of_later_blocks_are_not_rounded(tmp_path: Path, name: str, row
     header = "id\n" if name == "a.csv" else ""
     (tmp_path / name).write_text(header + "".join(map(row.format, [*[0.5] * 20, ID])))
     with (
-        limited(csv_block_bytes=24, csv_streamed_bytes=24, json_block_bytes=24),
+        limited(text_block_bytes=24, csv_streamed_bytes=24),
         pytest.raises(tfr.errors.DecodeError, match="rounds this integer") as caught,
     ):
         tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", float64="raw")

@@ -175,7 +175,7 @@ def test_other_files_are_left_out_with_a_warning(tmp_path: Path) -> None:
 
 def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, [f"{i}.png" for i in range(50)])
-    set_limits(monkeypatch, file_batch_bytes=3 * len(encoded()), ahead_file_bytes=10)
+    set_limits(monkeypatch, file_batch_bytes=3 * len(encoded()), ahead_bytes=10)
     sizes = [batch.num_rows for batch in tfr.formats.open_image_folder(tmp_path)]
     assert sizes == [3] * 16 + [2]
 

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import set_limits
 from pictures import jpeg
 from servers import Bucket
-from tfrecord_io.plugins.vision import pascal_voc
+from tfrecord_io.plugins.vision import annotated_images, pascal_voc
 
 BOX = (10.0, 5.0, 30.0, 15.0)
 
@@ -216,8 +215,7 @@ def test_any_bytes_are_an_element_or_an_error(content: bytes) -> None:
 
 
 def test_large_annotations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    set_limits(monkeypatch, annotation_bytes=100)
+    monkeypatch.setattr(annotated_images, "MOST_BYTES", 100)
     with pytest.raises(tfr.errors.DecodeError, match="annotations of"):
         rows(tmp_path, dog())
 

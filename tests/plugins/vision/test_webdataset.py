@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from limited import set_limits
 from servers import Bucket
+from tfrecord_io.plugins.vision import webdataset
 
 
 def archive(path: Path, members: list[tuple[str, bytes]], mode: str = "w") -> None:
@@ -80,7 +80,7 @@ def test_a_sample_at_the_root_of_the_file_system_is_not_that_of_the_archive(tmp_
 
 
 def test_a_late_member_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, webdataset_sample_rows=1)
+    monkeypatch.setattr(webdataset, "_SAMPLE_ROWS", 1)
     archive(tmp_path / "a.tar", SAMPLES)
     with pytest.raises(tfr.errors.DecodeError, match="'b/1' has a member that the first samples do not have"):
         tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")

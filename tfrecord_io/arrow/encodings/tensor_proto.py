@@ -26,7 +26,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtypes import STRING, Element
 from tfrecord_io.format.serialized_tensor import ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
-from tfrecord_io.options import LIMITS
+from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.options.limits import current
 from tfrecord_io.schema.tensor_types import Shape
 
@@ -83,9 +83,9 @@ def _of_numbers(values: Array, offsets: Array, element: Element) -> tuple[Decode
     for row in range(1, count):
         tensors.append(_number_tensor(row, offsets, values, first.name))
         total += tensors[-1].values.nbytes
-        if total > max(LIMITS.tensor_bytes, len(values)):  # few bytes may claim many values
+        if total > max(MAX_RECORD_BYTES, len(values)):  # few bytes may claim many values
             reason = f"the tensors up to this one unfold to {total} bytes"
-            raise RowFault(row, reason, expected=LIMITS.tensor_bytes, got=total, of_memory=True)
+            raise RowFault(row, reason, expected=MAX_RECORD_BYTES, got=total, of_memory=True)
     return _joined(tensors, lambda row, tensor: tensor.values.astype(element.dtype, copy=False))
 
 

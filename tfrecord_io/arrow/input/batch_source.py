@@ -326,7 +326,7 @@ def _batches_of_hugging_face(data: Any) -> Any:
 
     The metadata of its schema describes the features, such as the names of labels.
     """
-    tables = data.with_format("arrow").iter(batch_size=LIMITS.input_rows)
+    tables = data.with_format("arrow").iter(batch_size=LIMITS.batch_rows)
     if data.features is None:
         return tables
     schema = data.features.arrow_schema
@@ -362,7 +362,7 @@ def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource
     table = _one_dictionary(columns.table)
     columns = replace(columns, table=table)
     part, schema = partial(columns.batches, PART_BYTES), with_nested(columns.schema, table.to_batches())
-    return BatchSource(schema, cut(columns.batches(LIMITS.input_bytes)), table.num_rows, part)
+    return BatchSource(schema, cut(columns.batches(LIMITS.batch_bytes)), table.num_rows, part)
 
 
 def _of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -> BatchSource:
@@ -377,7 +377,7 @@ def _of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -
 
     typed = block(0, 0).schema
     fields = [(whole.schema if f.name in objects.column_names else typed).field(f.name) for f in typed]
-    batches = (batch for begin, end in rows.blocks(LIMITS.input_bytes) for batch in block(begin, end))
+    batches = (batch for begin, end in rows.blocks(LIMITS.batch_bytes) for batch in block(begin, end))
     return BatchSource(rows.with_labels(pa.schema(fields)), batches, rows.count)
 
 
@@ -472,7 +472,7 @@ def _with_rows_joined(items: Iterator[Any]) -> Iterator[Any]:
                 raise TypeError(f"row {len(rows)} after the first dict is {_type_name(row)}: expected dicts, one a row")
             rows.append(row)
             size += sum(map(_value_bytes, row.values()))
-            if len(rows) >= LIMITS.input_rows or size >= LIMITS.input_bytes:
+            if len(rows) >= LIMITS.batch_rows or size >= LIMITS.batch_bytes:
                 yield [names | rows[0], *rows[1:]]
                 names = names or dict.fromkeys(chain.from_iterable(rows))
                 rows, size = [], 0
@@ -589,9 +589,9 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
 
 def cut(batches: Iterable[pa.RecordBatch], most_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
     """Slices of limited size, so that copies of converted values need little memory."""
-    most_bytes = LIMITS.input_bytes if most_bytes is None else most_bytes
+    most_bytes = LIMITS.batch_bytes if most_bytes is None else most_bytes
     for batch in batches:
-        rows = LIMITS.input_rows
+        rows = LIMITS.batch_rows
         if batch.get_total_buffer_size() > most_bytes:  # those of a slice are counted exactly, which takes long
             heavy = -(-sum(map(value_bytes, batch.columns)) // most_bytes) or 1
             rows = max(1, min(rows, -(-batch.num_rows // heavy)))

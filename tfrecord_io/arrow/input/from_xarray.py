@@ -60,7 +60,7 @@ class LabelledColumns:
                 chunks = dict(zip(variable.dims, variable.chunks or (), strict=False))
                 stored = (variable.encoding.get("preferred_chunks") or {}).get(self._dim, 1)
                 chunk = max(chunk, *chunks.get(self._dim, ()), stored)
-        rows = max(1, min(LIMITS.input_rows, most_bytes // row_bytes))
+        rows = max(1, min(LIMITS.batch_rows, most_bytes // row_bytes))
         rows = -(-rows // chunk) * chunk if chunk * row_bytes <= _CHUNK_BYTES else rows
         for begin in range(0, self.count, rows):
             yield begin, min(begin + rows, self.count)

@@ -197,13 +197,13 @@ def _head(source: Source, options: SourceOptions, cells: Cells, types: dict[str,
 
     with closing(open_text_file(source)) as file:
         # Its first block, and the next, where the last row of the first may end.
-        start = _from_header(file.read(2 * LIMITS.csv_block_bytes))
+        start = _from_header(file.read(2 * LIMITS.text_block_bytes))
     if start and not start.endswith((b"\r", b"\n")):
         start += b"\n"  # without which pyarrow takes a header alone for no header
     parsing = cells.parsing(source.path)
     _check_header(start, parsing.delimiter, options, source.path)
     with _csv_errors(source.path, ()):
-        reading = csv.ReadOptions(block_size=LIMITS.csv_block_bytes, use_threads=False)
+        reading = csv.ReadOptions(block_size=LIMITS.text_block_bytes, use_threads=False)
         head = csv.open_csv(arrow_file(start), reading, parsing, cells.conversion(types))
     try:
         head.schema.names  # noqa: B018
@@ -420,7 +420,7 @@ def _csv_errors(path: str, names: Sequence[str], before: int = -1) -> Iterator[N
             advice = say("check the quotes and the delimiter, which {delimiter=} changes")
             raise DecodeError(reason, path=path, record=before + int(match[1]) - 1, advice=advice) from error
         if "straddling object" in text:
-            raise _too_long(path, LIMITS.csv_block_bytes) from error
+            raise _too_long(path, LIMITS.text_block_bytes) from error
         raise
 
 

@@ -43,6 +43,7 @@ from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.value_class import value_class
 
+_LINE_BYTES = 256 << 20
 _WRITTEN_BYTES = 4 << 20  # of a batch that become text at once
 _NESTED = ("to array", "to object", "from array", "from object")
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -295,15 +296,15 @@ def line_blocks(file: Any, path: str) -> Iterator[Block]:
     """
     row, parts, ended = 0, [file.read(3).removeprefix(codecs.BOM_UTF8)], False
     while not ended:
-        data = file.read(LIMITS.json_block_bytes)
-        ended = len(data) < LIMITS.json_block_bytes
+        data = file.read(LIMITS.text_block_bytes)
+        ended = len(data) < LIMITS.text_block_bytes
         end = len(data) if ended else data.rfind(b"\n") + 1
         if not end and not ended:
             parts.append(data)
-            if sum(map(len, parts)) > LIMITS.json_line_bytes:
-                reason = f"a line is longer than {LIMITS.json_line_bytes >> 20} MiB"
+            if sum(map(len, parts)) > _LINE_BYTES:
+                reason = f"a line is longer than {_LINE_BYTES >> 20} MiB"
                 advice = "JSON lines have one object in each line: convert an array with jq -c '.[]'"
-                raise DecodeError(reason, path=path, record=row, expected=LIMITS.json_line_bytes, advice=advice)
+                raise DecodeError(reason, path=path, record=row, expected=_LINE_BYTES, advice=advice)
             continue
         block = b"".join([*parts, data[:end]])
         parts = [data[end:]]

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.image_pixels import pillow
 from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import LeftOut, find_folder, read_files, reader_threads, row_batches, shuffled
-from tfrecord_io.options import LIMITS, StorageOptions, leaves_out, raises
+from tfrecord_io.options import StorageOptions, leaves_out, raises
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.masks_and_keypoints import ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
@@ -26,6 +26,7 @@ from tfrecord_io.typing import InvalidBoxes, Path
 from tfrecord_io.value_class import value_class
 
 T = TypeVar("T")
+MOST_BYTES = 16 << 20  # of a file of annotations
 
 
 def read_annotations(
@@ -40,9 +41,9 @@ def read_annotations(
     """
 
     def check(size: int | None, path: str) -> None:
-        if (size or 0) > LIMITS.annotation_bytes:
+        if (size or 0) > MOST_BYTES:
             reason = f"annotations of {size:,} bytes"
-            raise DecodeError(reason, path=path, expected=f"at most {LIMITS.annotation_bytes:,} bytes", got=size)
+            raise DecodeError(reason, path=path, expected=f"at most {MOST_BYTES:,} bytes", got=size)
 
     def checked() -> Iterator[tuple[tuple[T, str], FileSystem, Entry | None]]:
         for key, path, entry in files:

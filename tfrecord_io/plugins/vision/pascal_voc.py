@@ -17,9 +17,9 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, printable, say, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import Folder, check_class_names, find_folder, list_folder, warn_of_others
-from tfrecord_io.options import LIMITS, StorageOptions
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, read_annotations
+from tfrecord_io.plugins.vision.annotated_images import MOST_BYTES, AnnotatedImage, Objects, Reading, read_annotations
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
@@ -165,7 +165,7 @@ class _Folder(NamedTuple):
         path = self.fs.display_path(entry.name)
         by_name = {file.basename[: -len(_SUFFIX)]: file for file in files}
         chosen: dict[str, Entry] = {}
-        content = read_whole(self.fs, entry, LIMITS.annotation_bytes)
+        content = read_whole(self.fs, entry, MOST_BYTES)
         for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
             name = line.strip()
             if not name:
@@ -175,7 +175,7 @@ class _Folder(NamedTuple):
                 reason = f"line {number}: there is no annotation '{printable(name, 80)}{_SUFFIX}'"
                 raise DecodeError(reason, path=path, got=name)
             chosen[name] = by_name[name]
-        if not chosen or len(content) > LIMITS.annotation_bytes:
+        if not chosen or len(content) > MOST_BYTES:
             raise DecodeError("the image set is empty" if not chosen else "the image set is too large", path=path)
         return list(chosen.values())
 

@@ -22,7 +22,6 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, EncodeError, printable, say
 from tfrecord_io.file_formats.files_below import row_batches
 from tfrecord_io.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_decompressed_file
-from tfrecord_io.options import LIMITS
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.schema.types import is_bytes, is_text
@@ -34,7 +33,7 @@ _META = re.compile(r"__[^/]*__($|/)")  # as in webdataset.tariterators
 
 _INTEGERS = {"cls", "cls2", "index", "inx", "id"}  # as WebDataset decodes them
 _TEXTS = {"txt", "text", "transcript", "json"}
-_SAMPLE_BYTES = 16 << 20  # from which the columns are found
+_SAMPLE_BYTES, _SAMPLE_ROWS = 16 << 20, 1000  # from which the columns are found
 _VALUE_BYTES = 64  # of an object, besides its content
 
 Sample = dict[str, Any]
@@ -104,7 +103,7 @@ def _first(found: Iterator[tuple[str, Sample]], options: SourceOptions) -> tuple
         names |= dict.fromkeys(sample)
         options.check_count(len(names), path)
         size += _size(sample)
-        if size >= _SAMPLE_BYTES or len(first) == LIMITS.webdataset_sample_rows:
+        if size >= _SAMPLE_BYTES or len(first) == _SAMPLE_ROWS:
             break
     return first, pa.schema([(name, _type(name)) for name in names])
 

@@ -13,10 +13,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, MissingDependencyError, printable, say
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, Folder, find_folder, list_folder, warn_of_others
-from tfrecord_io.options import LIMITS, StorageOptions
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.checked_options import check_choice
 from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, read_annotations
+from tfrecord_io.plugins.vision.annotated_images import MOST_BYTES, AnnotatedImage, Objects, Reading, read_annotations
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out, refused
@@ -158,7 +158,7 @@ class _Dataset(NamedTuple):
             return _names(self.data["names"], self.source)
         for place in ("", f"{LABELS}/"):
             if (entry := self.fs.entry(f"{self.root}/{place}{CLASSES}")) is not None:
-                text = _text(self.fs, entry, LIMITS.annotation_bytes)
+                text = _text(self.fs, entry, MOST_BYTES)
                 names = [line.strip() for line in text.rstrip().splitlines()]
                 if "" in names:
                     reason = f"line {names.index('') + 1} is empty, so that it is not clear which number a class has"
@@ -234,7 +234,7 @@ class _Dataset(NamedTuple):
         entry, shown = self.fs.entry(f"{self.root}/{place}"), f"{self.path.rstrip('/')}/{place}"
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, "no such list of images", shown)
-        lines = _text(self.fs, entry, LIMITS.annotation_bytes).splitlines()
+        lines = _text(self.fs, entry, MOST_BYTES).splitlines()
         names = [line.strip() for line in lines if line.strip()]
         for name in names:
             if (reason := leads_out(name)) is not None:

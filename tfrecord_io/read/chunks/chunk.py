@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _PAYLOADS = "record"
 PAYLOAD_SCHEMA = pa.schema([pa.field(_PAYLOADS, pa.binary(), nullable=False)])
-_MAX_PAYLOADS = 2**31 - 1  # of a batch, whose offsets have 32 bits
+MAX_BATCH_BYTES = 2**31 - 1  # of payloads: offsets have 32 bits, and payloads have no more values than bytes
 _NO_RECORDS = RecordCounts()
 
 
@@ -297,7 +297,7 @@ class PayloadDecoder:
     def feed(
         self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
     ) -> Progress:
-        limit = _MAX_PAYLOADS if max_bytes < 0 else min(max_bytes, _MAX_PAYLOADS)
+        limit = MAX_BATCH_BYTES if max_bytes < 0 else min(max_bytes, MAX_BATCH_BYTES)
         frames, fault = self._engine.scan(
             data,
             begin,
@@ -415,7 +415,7 @@ class RowBudget:
 
 def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
     """The budget of a read; the batches of a `whole` read are as large as possible."""
-    batch_bytes = min(options.batch_bytes, LIMITS.batch_bytes)
+    batch_bytes = min(options.batch_bytes, MAX_BATCH_BYTES)
     limit = None if options.limit is None else options.limit + options.rows_to_drop
     if whole:
         return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), limit)

@@ -19,6 +19,7 @@ from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.options import LIMITS, ReadOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import (
+    MAX_BATCH_BYTES,
     BatchLimit,
     ChunkDecoder,
     DecodedChunk,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # a read of a small file needs no segments
 
 _SAMPLED_RECORDS = 100  # whose mean size stands for that of the records of a batch
 _FEW_FILES = 64
+_SMALLER = 16  # times: the blocks of a read of few rows
 
 
 def reads_on(options: ReadOptions) -> bool:
@@ -312,7 +314,7 @@ class ChunkReader:
         from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
 
         in_parts = not budget.is_whole
-        max_bytes = LIMITS.batch_bytes if in_parts else budget.batch_bytes
+        max_bytes = MAX_BATCH_BYTES if in_parts else budget.batch_bytes
 
         def decoder(file: OpenPlainFile, position: Position) -> FileDecoder:
             settings, check = self.settings, self.check
@@ -470,7 +472,7 @@ class ChunkReader:
         return RecordFile(
             source,
             options.compression,
-            block_bytes=LIMITS.small_block_bytes if few or not self._ahead else LIMITS.block_bytes,
+            block_bytes=-(-LIMITS.block_bytes // _SMALLER) if few or not self._ahead else LIMITS.block_bytes,
             ahead=ahead,
             recover=self.recovery is not None,
             asks=True,

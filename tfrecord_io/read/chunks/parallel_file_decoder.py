@@ -19,6 +19,7 @@ from tfrecord_io.storage.read.source import OpenPlainFile
 # Of a file whose segments are within the following limits, in all and for each core.
 _LEAST_SEGMENTS, _LEAST_OF_CORE, _MOST_SEGMENTS, _MOST_OF_CORE = 8, 2, 16, 4
 _LARGE_BYTES, _MOST_BYTES = 8 * MIB, 64 * MIB
+_FILTERED = 2  # times as large, as a filter takes about as long for many records as for few
 MOST_PARTS = 8  # that are decoded, or wait for their turn
 _LONG_VALUE = 64  # bytes
 _LONG_KINDS = (Kind.BYTES, Kind.FLOAT, Kind.INT64)
@@ -32,14 +33,14 @@ def segment_bounds(
     Small ones keep all threads busy to the end; each costs time for a chunk, for its columns, and for the search of its
     first record; twice as much time if the reader `filters`.
     """
-    size, times = end - begin, 2 if filters else 1
+    size, times = end - begin, _FILTERED if filters else 1
     least, most = (
         max(_LEAST_SEGMENTS // times, _LEAST_OF_CORE * cores),
         max(_MOST_SEGMENTS // times, _MOST_OF_CORE * cores),
     )
     wanted = max(min(size / least, _LARGE_BYTES), size / most)
     wanted = max(
-        wanted, LIMITS.segment_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns
+        wanted, LIMITS.window_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns
     )
     count = max(round(size / wanted), -(-size // _MOST_BYTES))
     count += count > 1 and count % 2  # the last one of a few would keep one thread busy, and the other ones waiting
@@ -161,8 +162,8 @@ class FileDecoder(Segments[DecodedPart]):
         self.position, self.in_parts, self._joins = position, in_parts, joins
         self._decoders = SegmentDecoders(max_bytes, in_parts)
         self._settings, self._check, self._known, self._pool = settings, check, known, pool
-        filters = settings.prefilter is not None  # takes about as long for many records as for few
-        self._part_bytes = LIMITS.part_bytes * (LIMITS.filtered_parts if filters else 1)
+        filters = settings.prefilter is not None
+        self._part_bytes = LIMITS.window_bytes * (_FILTERED if filters else 1)
         windows = FileWindows(file, large=filters)
         self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
         bounds = self._split(windows)
@@ -180,14 +181,14 @@ class FileDecoder(Segments[DecodedPart]):
         begin, size = self.position.offset, windows.size
         if self.in_parts and is_little(size - begin):
             return [begin]
-        if size - begin <= LIMITS.segment_bytes:
+        if size - begin <= LIMITS.window_bytes:
             return [begin, size]
         record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
         if (self.in_parts or self._joins) and copied_bytes > LIMITS.copied_share * record_bytes:
             return [begin]
         if not self.in_parts:
             return segment_bounds(begin, size, record_bytes, columns, cpu_count(), filters=windows.is_large)
-        if record_bytes * LIMITS.part_records > self._part_bytes:
+        if record_bytes * LIMITS.segment_records > self._part_bytes:
             return [begin]
         return [*range(begin, size, self._part_bytes), size]
 

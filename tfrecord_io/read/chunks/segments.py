@@ -32,6 +32,7 @@ from tfrecord_io.value_class import value_class
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 _STEP_BYTES = 16 << 20  # that are read before a thread looks whether the read has ended
 _KEPT_BUFFERS = 4
+_LARGE = 4.5  # blocks: a segment of a file that is not very large, and its last record
 
 
 # Buffers of earlier reads: the system takes as long to make their pages again as to read some of a file into them.
@@ -62,8 +63,8 @@ class FileWindows:
     def __init__(self, file: OpenPlainFile, *, large: bool = False) -> None:
         self.size = file.size  # when it was opened
         self.is_large = large
-        self._buffer_bytes = LIMITS.large_walk_block_bytes if large else LIMITS.walk_block_bytes
-        self._block_bytes = self._buffer_bytes if file.descriptor is None else LIMITS.walk_block_bytes
+        self._buffer_bytes = int((_LARGE if large else 1) * LIMITS.window_bytes)
+        self._block_bytes = self._buffer_bytes if file.descriptor is None else LIMITS.window_bytes
         self._file = file
         self.ended = threading.Event()  # lets those who read return soon
 
@@ -79,7 +80,7 @@ class FileWindows:
         try:
             yield buffer
         finally:
-            if len(buffer) > LIMITS.walk_block_bytes:
+            if len(buffer) > LIMITS.window_bytes:
                 _kept.append(buffer)
 
     def block(self, buffer: Bytes, begin: int, end: int) -> Bytes:
@@ -322,7 +323,7 @@ class WalkedSegments(Segments[WalkedPart[StepT]]):
     def __init__(
         self, windows: FileWindows, pool: WorkerPool, bounds: Sequence[int], make_step: Callable[[], StepT], **how: Any
     ) -> None:
-        super().__init__(windows, pool, bounds, most_record_bytes=LIMITS.ahead_record_bytes, **how)
+        super().__init__(windows, pool, bounds, most_record_bytes=LIMITS.ahead_bytes, **how)
         self._make_step, self._skipped_in = make_step, None if self._work.whole else windows.size
 
     def make_part(self, ahead: bool) -> WalkedPart[StepT]:
@@ -360,7 +361,7 @@ class SegmentWalk(Generic[StepT]):
         """
         assert walker.file is not None
         if walker.number != self._number:
-            self._number, self._retry, self._pause = walker.number, 0, LIMITS.walked_segment_bytes
+            self._number, self._retry, self._pause = walker.number, 0, LIMITS.block_bytes
         if walker.offset < self._retry or not (self._pool.threads or self._skips_payloads):
             return 0
         file = walker.file.plain_file()
@@ -403,9 +404,9 @@ class SegmentWalk(Generic[StepT]):
     ) -> tuple[int, int]:
         """Walk over segments of [begin, end); returns the number of records and where they end."""
         records, offset = 0, begin
-        if end - begin < LIMITS.walked_file_bytes or mean > LIMITS.ahead_record_bytes or not self._pool.threads:
+        if end - begin < 2 * LIMITS.block_bytes or mean > LIMITS.ahead_bytes or not self._pool.threads:
             return records, offset
-        bounds = [*range(begin, end, max(LIMITS.walked_segment_bytes, int(LIMITS.walked_segment_records * mean))), end]
+        bounds = [*range(begin, end, max(LIMITS.block_bytes, int(LIMITS.segment_records * mean))), end]
         how = {"max_record_bytes": self._max_record_bytes, "whole": not self._skips_payloads}
         with WalkedSegments(windows, self._pool, bounds, self._make_step, **how) as segments:
             for segment, bound in segments:
