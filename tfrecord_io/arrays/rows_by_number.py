@@ -24,6 +24,7 @@ from tfrecord_io.options import ReadOptions, raises
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.open_scan import open_indexed, open_scan
 from tfrecord_io.read.random_access import RandomAccess
+from tfrecord_io.read.reader import NumberedRows
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.column_features import ENCODING_KEY
 from tfrecord_io.schema.tensor_types import is_fixed_shape_tensor
@@ -255,6 +256,6 @@ def _fulfilling(scan: Scan) -> Array:
     assert scan.row_filter is not None
     numbers = [np.empty(0, np.int64)]
     with open_indexed(scan.only([]).decoded(), scan.row_filter, whole=True) as reader:
-        for of_batch, batch in reader.numbered(scan.options.offset):
+        for of_batch, batch in NumberedRows(reader, scan.options.offset):
             numbers.append(scan.row_filter.rows(batch, of_batch))
     return np.concatenate(numbers)[: scan.options.limit]

@@ -37,7 +37,6 @@ from tfrecord_io.typing import DtypeBackend
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tfrecord_io.index.column_search import PickedSource
     from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
     from tfrecord_io.schema.inferred_schema import InferredSchema
 
@@ -463,57 +462,10 @@ class Reader(BatchStream):
         is_all = options.offset == 0 and options.limit is None and scan.row_filter is None
         return is_all and len(scan.sources) == 1
 
-    # Numbers of rows: of a scan without a filter, which may read only some of the records ---------------------------
-
-    def numbered(self, begin: int) -> Iterator[tuple[Array, pa.RecordBatch]]:
-        """The numbers of the rows among all records, and the batches; `begin` is the first number.
-
-        Afterwards, `next_number` comes after those of all records; before, after those of the rows read so far.
-        """
-        self.next_number = self._begin_number = begin
-        rows, picked = 0, self._scan.picked
-        if picked is None:
-            for batch in self:
-                self.next_number += len(batch)
-                yield np.arange(self.next_number - len(batch), self.next_number), batch
-            return
-        self._firsts = [begin - self._scan.left_out]  # numbers of the first records of the picked files, as far as read
-        self._read_files = [at for at, file in enumerate(picked) if file.source is not None]
-        for batch in self:
-            parts = []
-            for run in self.origins.runs(rows, rows + len(batch)):
-                parts.append(self._numbers(picked, *run))
-                self.next_number = int(parts[-1][-1]) + 1
-            rows += len(batch)
-            yield parts[0] if len(parts) == 1 else np.concatenate(parts), batch
-        self.next_number = max(self.next_number, self._first_number(picked, len(picked)))
-
     @property
     def is_indexed(self) -> bool:
         """Whether column indexes tell which records are read."""
         return self._scan.picked is not None
-
-    def _numbers(self, picked: Sequence[PickedSource], file: int, record: int, rows: int) -> Array:
-        """The numbers of consecutive records of a file, as the reader counts both."""
-        at = self._read_files[file]
-        records = picked[at].records
-        own = np.arange(record, record + rows) if records is None else records[record : record + rows]
-        return self._first_number(picked, at) + own
-
-    def _first_number(self, picked: Sequence[PickedSource], at: int) -> int:
-        """The number of the first record of a file, or after the last one; all before it have been read."""
-        while len(self._firsts) <= at:
-            before, count = self._firsts[-1], picked[len(self._firsts) - 1].count
-            self._firsts.append(max(before, self.next_number) if count is None else before + count)
-        return self._firsts[at]
-
-    def row_of(self, number: int) -> int:
-        """The row with a number that was delivered, counted from the first one."""
-        picked, runs = self._scan.picked, self.origins.runs
-        if picked is None:
-            return number - self._begin_number
-        rows = range(self.origins.rows)
-        return bisect_left(rows, number, key=lambda row: int(self._numbers(picked, *next(runs(row, row + 1)))[0]))
 
     def _close(self) -> None:
         self._batches.close()
@@ -525,6 +477,57 @@ class Reader(BatchStream):
     def _close_files(self) -> None:
         self._chunks.close()
         self._reader.close()
+
+
+class NumberedRows:
+    """The rows of a reader, and their numbers among all records: of a scan without a filter, which may read only some.
+
+    `next` is the number after those of the rows read so far; at the end, after those of all records.
+    """
+
+    def __init__(self, reader: Reader, begin: int) -> None:
+        self.reader, self.begin, self.next = reader, begin, begin
+        self._picked = reader.scan.picked or ()
+        self._firsts = [begin - reader.scan.left_out]  # numbers of the first records of these files, as far as read
+        self._read_files = [at for at, file in enumerate(self._picked) if file.source is not None]
+
+    def __iter__(self) -> Iterator[tuple[Array, pa.RecordBatch]]:
+        """Yield the numbers of the rows of each batch, and the batch."""
+        if not self.reader.is_indexed:
+            for batch in self.reader:
+                self.next += len(batch)
+                yield np.arange(self.next - len(batch), self.next), batch
+            return
+        rows = 0
+        for batch in self.reader:
+            parts = []
+            for run in self.reader.origins.runs(rows, rows + len(batch)):
+                parts.append(self._numbers(*run))
+                self.next = int(parts[-1][-1]) + 1
+            rows += len(batch)
+            yield parts[0] if len(parts) == 1 else np.concatenate(parts), batch
+        self.next = max(self.next, self._first_number(len(self._picked)))
+
+    def _numbers(self, file: int, record: int, rows: int) -> Array:
+        """The numbers of consecutive records of a file, as the reader counts both."""
+        at = self._read_files[file]
+        records = self._picked[at].records
+        own = np.arange(record, record + rows) if records is None else records[record : record + rows]
+        return self._first_number(at) + own
+
+    def _first_number(self, at: int) -> int:
+        """The number of the first record of a file, or after the last one; all before it have been read."""
+        while len(self._firsts) <= at:
+            before, count = self._firsts[-1], self._picked[len(self._firsts) - 1].count
+            self._firsts.append(max(before, self.next) if count is None else before + count)
+        return self._firsts[at]
+
+    def row_of(self, number: int) -> int:
+        """The row with a number that was delivered, counted from the first one."""
+        if not self.reader.is_indexed:
+            return number - self.begin
+        rows, runs = range(self.reader.origins.rows), self.reader.origins.runs
+        return bisect_left(rows, number, key=lambda row: int(self._numbers(*next(runs(row, row + 1)))[0]))
 
 
 def _located(error: E, source: Source) -> E:

@@ -245,7 +245,6 @@ class _Planner:
         if self._filters is not None:
             options, self.sources = _unfiltered(options, sources, self._partitions)
         self.options = options
-        self._sample_size = "all" if whole else options.sample
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         are_parsed = not takes_payloads(options.record_type)
         self._uses_embedded = options.schema is None and are_parsed
@@ -531,7 +530,8 @@ class _Planner:
         )
         reader.settings = DecodeSettings(plan)
         budget, sample = row_budget(self.options, whole=self._whole), list[DecodedChunk]()
-        chunks = sampled_chunks(reader, budget, self._sample_size, self.options.limits.expansion_bytes)
+        size = "all" if self._whole else self.options.sample
+        chunks = sampled_chunks(reader, budget, size, self.options.limits.expansion_bytes)
         is_declared = self._newly_declared(assumptions)
         columns = observe_chunks(  # while others are decoded
             chunks,

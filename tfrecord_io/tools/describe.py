@@ -99,7 +99,6 @@ class ColumnAccumulator:
     ) -> None:
         self.field = pa.field(name, type, metadata=dict(metadata or {}))
         self.stored = stored
-        self.type = type
         self.nulls = self.nans = self.numbers = 0
         self.total = 0.0  # of the numbers
         self.extremes: tuple[Any, Any] = (None, None)  # minimum and maximum, as below
@@ -114,7 +113,7 @@ class ColumnAccumulator:
         present = array.drop_null()
         if not len(present):
             return
-        if is_any_tensor(self.type):
+        if is_any_tensor(self.field.type):
             self._add_tensors(present)
             return
         if self.example is None or _is_empty(self.example):
@@ -176,7 +175,7 @@ class ColumnAccumulator:
             self.distinct = None
 
     def summary(self) -> ColumnSummary:
-        name, type_ = self.field.name, short_type_name(self.type, self.field.metadata)
+        name, type_ = self.field.name, short_type_name(self.field.type, self.field.metadata)
         mean = self.total / self.numbers if self.numbers else None
         distinct = len(self.distinct) if self.distinct else None
         ends = self._from_number(self.extremes[0]), self._from_number(self.extremes[1])

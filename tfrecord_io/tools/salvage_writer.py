@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any
 
 from tfrecord_io.compression import CODECS
-from tfrecord_io.compression.recovering_stream import Gap
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.fault_messages import is_other_format
 from tfrecord_io.engine.select import get_engine
@@ -56,7 +55,7 @@ class IntactRecords:
         self.unread = 0  # bytes of a compressed file that cannot be read
         self.compression: str | None = None
         self.lost_first = False  # whether the first record of the file was left out
-        self._source, self._options = source, options
+        self._options = options
         self._file: RecordFile | None = None
         self._gaps = 0  # of the damaged compressed file that were noted
         longest, recovery = options.limits.record_bytes, Recovery("skip")
@@ -127,14 +126,13 @@ class IntactRecords:
 
     def _note_gaps(self, offset: int | None) -> None:
         """Note what was left out of a compressed file before an uncompressed offset; None: the file's end."""
-        gaps: list[Gap] = [] if self._file is None else self._file.gaps
-        for gap in gaps[self._gaps :]:
+        if self._file is None:
+            return
+        for gap in self._file.gaps[self._gaps :]:
             if offset is not None and gap.offset > offset:
                 break
-            region = SkippedRegion(
-                self._source.path, gap.offset, gap.offset, str(gap), self._walker.record, "CompressionError"
-            )
-            self._add(region)
+            place = self._file.path, gap.offset, gap.offset
+            self._add(SkippedRegion(*place, str(gap), self._walker.record, "CompressionError"))
             self.unread += gap.end - gap.begin
             self._gaps += 1
 

@@ -23,7 +23,7 @@ from tfrecord_io.options import MIB, DatasetValue, leaves_out, unwrapped
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import records_of_files
 from tfrecord_io.read.open_scan import count_scan, open_indexed, open_scan, read_scan
-from tfrecord_io.read.reader import Reader, open_as_it_is
+from tfrecord_io.read.reader import NumberedRows, Reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -326,7 +326,7 @@ class FilesReader(EpochReader):
     ) -> None:
         super().__init__(begin)
         self._readers = readers
-        self._begins: list[int] = []  # the number of the first row of each
+        self._numbered: list[NumberedRows] = []
         self._filter, self._names = scan.row_filter, scan.schema.names
         self._residue, self._modulus, self._resumed_at = residue, modulus, resumed_at
         self._limit, self._counted, self._expected, self._bounds = limit, counted, expected, bounds
@@ -337,14 +337,15 @@ class FilesReader(EpochReader):
     def _read(self) -> Generator[NumberedBatch]:
         for run, reader in enumerate(self._readers):
             self._opened.append(reader)
-            self._begins.append(self.next)
+            rows = NumberedRows(reader, self.next)
+            self._numbered.append(rows)
             size = self._found = 0
-            for numbers, batch in reader.numbered(self.next):
+            for numbers, batch in rows:
                 if self._bounds:
-                    _refuse_changed_files(reader, reader.row_of(int(numbers[0])), len(batch), self._bounds[run])
+                    _refuse_changed_files(reader, rows.row_of(int(numbers[0])), len(batch), self._bounds[run])
                 size, before = reader.payload_bytes, size
                 row_bytes = (size - before) / max(len(batch), 1)
-                self.next = reader.next_number
+                self.next = rows.next
                 numbers, batch = self._select(numbers, batch)
                 if len(batch):
                     yield NumberedBatch(numbers, batch, np.full(len(batch), row_bytes))
@@ -353,7 +354,7 @@ class FilesReader(EpochReader):
                 if is_enough or (self._is_limited and self._found == self._counted):
                     break
             else:
-                self.next = reader.next_number
+                self.next = rows.next
             if self._counted is not None and run == 0 and self._found != self._counted:
                 reason = f"{self._found} records fulfil the filter, but {self._counted} were counted"
                 raise CorruptRecordError(reason, expected=self._counted, got=self._found, advice="open the files again")
@@ -390,8 +391,8 @@ class FilesReader(EpochReader):
         return [reader.report for reader in self._opened]
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
-        reader = self._opened[bisect_right(self._begins, fault.row) - 1]
-        return reader, fault.at(reader.row_of(fault.row))
+        rows = self._numbered[bisect_right(self._numbered, fault.row, key=lambda rows: rows.begin) - 1]
+        return rows.reader, fault.at(rows.row_of(fault.row))
 
 
 def _refuse_changed_files(reader: Reader, row: int, rows: int, bounds: Array) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -35,6 +35,21 @@ _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied
 _OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
 _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far an iteration is: the position before a chunk, and how many rows of that were delivered."""
+
+    before: Callable[[], IteratorPosition]
+    chunk: ArrayChunk | None = None
+    delivered: int = 0
+
+    def position(self) -> Callable[[], IteratorPosition]:
+        """What makes the position, when it is asked for: it takes as long as to draw the rows again."""
+        if self.chunk is None or not self.delivered:
+            return self.before
+        return partial(replace(self.chunk, columns=[]).position, self.delivered)
 
 
 class ArrayIterator(Closing, Shared):
@@ -107,9 +122,7 @@ class ArrayIterator(Closing, Shared):
         self._stop()
         self._batching = None
         self._beginning = position
-        self._position: Callable[[], IteratorPosition] = lambda: position  # before the current chunk
-        self._chunk: ArrayChunk | None = None
-        self._delivered = 0  # rows of the chunk
+        self._place = _Place(lambda: position)
         self._error: Exception | None = None
         self._closed = False
 
@@ -142,7 +155,7 @@ class ArrayIterator(Closing, Shared):
         in the shuffle buffer, and what `restore` needs to recognize the files and options.
         """
         with self._lock:
-            return self._identity.state(self.seed, self._current_position()())
+            return self._identity.state(self.seed, self._place.position()())
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue with the batch after the one at which a state was taken.
@@ -158,12 +171,6 @@ class ArrayIterator(Closing, Shared):
             seed, position = self._identity.restored(state, self.options.seed)
             self._begin(position)
             self.seed = seed
-
-    def _current_position(self) -> Callable[[], IteratorPosition]:
-        """What makes the position, when it is asked for: it takes as long as to draw the rows again."""
-        if self._chunk is None or not self._delivered:
-            return self._position
-        return partial(replace(self._chunk, columns=[]).position, self._delivered)
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         if self._closed and self._error is None:
@@ -211,34 +218,34 @@ class ArrayIterator(Closing, Shared):
         before = None
         try:
             with self._lock:
-                before = self._position, self._chunk, self._delivered
+                delivered = self._place.delivered
+                before = place = self._place
                 while True:
-                    while self._chunk is None or self._delivered == self._chunk.rows:
-                        self._advance()
-                    self._delivered, arrays = self._chunk.batch(self._delivered, self.options.batch_size)
+                    while place.chunk is None or place.delivered == place.chunk.rows:
+                        place = self._advance()
+                    place.delivered, arrays = place.chunk.batch(place.delivered, self.options.batch_size)
                     if arrays is not None:
                         return arrays
         except Exception:
             raise
         except BaseException:  # Ctrl-C: the next call makes the same batch again
             if before is not None:
-                self._rewind(*before)
+                before.delivered = delivered
+                self._rewind(before)
             raise
 
-    def _rewind(self, position: Callable[[], IteratorPosition], chunk: ArrayChunk | None, delivered: int) -> None:
+    def _rewind(self, place: _Place) -> None:
         with self._lock:
             self._stop()
-            self._position, self._chunk, self._delivered = position, chunk, delivered
-            self._position = self._current_position()
-            self._chunk = None
+            self._place = _Place(place.position())
 
-    def _advance(self) -> None:
+    def _advance(self) -> _Place:
         """Take the next chunk, or raise what ended the previous one."""
         if self._error is not None:
             raise self._error
         if self._closed:
             raise StopIteration
-        failure = self._damage or (None if self._chunk is None else self._chunk.error)
+        failure = self._damage or (None if self._place.chunk is None else self._place.chunk.error)
         if failure is not None:
             self._finish(failure, self.options.on_error)
         chunks = self._chunks
@@ -246,7 +253,7 @@ class ArrayIterator(Closing, Shared):
             if chunks is None:
                 epochs = self._source.epochs(self.options, self.seed, self._counts)
                 self._batching = Batching(epochs, self._representation, self.options, self.seed)
-                make = partial(self._batching.chunks, self._current_position()())
+                make = partial(self._batching.chunks, self._place.position()())
                 chunks = make() if self.options.thread_count == 1 else BackgroundGenerator(make, _READY)
             self._chunks = None  # Ctrl-C ends a generator: the next call begins another one
             following = next(chunks)
@@ -260,8 +267,8 @@ class ArrayIterator(Closing, Shared):
         except Exception as error:
             self._chunks = chunks
             self._finish(error, "raise")
-        self._position = self._current_position()
-        self._chunk, self._delivered = following, 0
+        self._place = _Place(self._place.position(), following)
+        return self._place
 
     def _issue_warnings(self) -> None:
         """Issue the warnings of the thread that reads, at the line that takes the batch."""
@@ -286,8 +293,7 @@ class ArrayIterator(Closing, Shared):
             return  # the parent process still reads
         with self._lock:
             self._stop()
-            self._position = self._current_position()
-            self._chunk = None
+            self._place = _Place(self._place.position())
             self._closed = True
 
     def _after_fork(self) -> None:

@@ -234,23 +234,20 @@ class _Part:
     def __init__(self, mixed: MixedEpochs, number: int, epoch: int, begin: int, ended: ReadReport) -> None:
         self._epochs, self._whole = mixed.parts[number], None if mixed.whole is None else mixed.whole[number]
         self._epoch, self._stop, self._ended = epoch, mixed.mixture.stop, ended
-        member, stop = mixed.members[number], self._stop
+        self._member, stop = mixed.members[number], self._stop
         # How many there are, if the rows that are taken depend on it.
         self._counted = None if mixed.counts is None else mixed.counts[number]
         self.total: int | None = None  # how many there are, once the first pass has ended
         self.error: Exception | None = None  # what ended them
         self.stopped = False  # they ended early, because of ``on_error="stop"``
         self._held: NumberedBatch | None = None
-        self._sources = member.sources
-        self._in_sequence = member.in_sequence
-        self._offset = member.options.offset if self._in_sequence else 0
         self._pass = 0
         self.taken = 0  # how many were taken, those before the beginning included
-        within = begin if self._in_sequence and stop == "first" else 0
-        size = member.size
+        in_sequence, size = self._member.in_sequence, self._member.size
+        within = begin if in_sequence and stop == "first" else 0
         self._is_kept = stop != "first" and size is not None and size <= _KEPT_BYTES
         self._kept: list[NumberedBatch] = []  # the rows of a pass over little data, which is not read again
-        if self._in_sequence and stop != "first" and begin and (count := self._known()):
+        if in_sequence and stop != "first" and begin and (count := self._known()):
             self._counted = count
             passes, within = divmod(begin, count)
             if passes and self.total is None:
@@ -289,7 +286,8 @@ class _Part:
             self._pools = iter(self._kept)
             return
         epoch = self._epoch + self._pass * (not self._is_kept) * _PASS
-        self.rows = self._epochs.open(IteratorPosition(epoch, 0, self._offset + within))
+        offset = self._member.options.offset if self._member.in_sequence else 0
+        self.rows = self._epochs.open(IteratorPosition(epoch, 0, offset + within))
         self._pools = map(partial(_with_origins, self.rows), self.rows)
 
     def take(self, count: int) -> list[NumberedBatch]:
@@ -346,7 +344,7 @@ class _Part:
         """Raise CorruptRecordError: there are other rows than those that were counted."""
         reason = f"a dataset of the mixture has {amount} rows than the {counted} that were counted"
         advice = "open the files again" | say("correct the number in their dataset_info.json")
-        raise CorruptRecordError(reason, path=self._sources[0].path, expected=counted, advice=advice)
+        raise CorruptRecordError(reason, path=self._member.sources[0].path, expected=counted, advice=advice)
 
     def close(self) -> None:
         self.rows.close()
