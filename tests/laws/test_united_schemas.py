@@ -157,6 +157,7 @@ def test_a_column_without_a_common_type_is_an_error_only_where_it_is_read(tmp_pa
     assert [batch["id"].tolist() for batch in tfr.iter_arrays(path, batch_size=2, columns=["id"])] == [[1, 2], [3]]
 
 
+@pytest.mark.plugins("report")
 def test_tools_show_columns_without_a_common_type(tmp_path: Path) -> None:
     tfr.write_tfrecord({"id": [1, 2], "v": [1, 2]}, tmp_path / "1.tfrecord")
     tfr.write_tfrecord({"id": [3], "v": ["x"]}, tmp_path / "2.tfrecord")
