@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limited import set_limits
+from tfrecord_io.engine import numpy_output
 from tfrecord_io.engine.numpy_output import BytesSlots, bytes_objects
 
 VALUES = st.lists(st.none() | st.binary(max_size=5) | st.sampled_from([b"", b"\0", b"a" * 600, b"b" * 3000]))
@@ -29,7 +29,7 @@ def slots(values: list[bytes | None], dtype: type, valid: bool = True) -> BytesS
 @given(parts=st.lists(VALUES, max_size=3), piece=st.sampled_from([1, 700, 2**24]))
 def test_objects_are_those_of_the_slots(parts: list[list[bytes | None]], dtype: type, threads: int, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, object_piece_bytes=piece)
+        patch.setattr(numpy_output, "_OBJECT_PIECE_BYTES", piece)
         items = bytes_objects([slots(values, dtype) for values in parts], threads)
         assert items.dtype == object
         assert items.tolist() == [value for values in parts for value in values]

@@ -14,6 +14,7 @@ from limited import set_limits
 from reading import read_by
 from records import blobs, example, framed, int64s
 from rounds import COMPLETE
+from tfrecord_io.storage.read import range_reader
 
 pytestmark = [pytest.mark.fault(61), pytest.mark.fault(62), pytest.mark.storm]
 ROWS = 100
@@ -74,13 +75,9 @@ READS: dict[str, Callable[..., int]] = {
 @pytest.fixture(autouse=True)
 def small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(
-        monkeypatch,
-        first_range_bytes=1000,
-        stream_range_bytes=1000,
-        largest_range_bytes=1000,
-        kept_start_bytes=10_000,
-        backoff_seconds=0.0,
+        monkeypatch, first_range_bytes=1000, stream_range_bytes=1000, largest_range_bytes=1000, backoff_seconds=0.0
     )
+    monkeypatch.setattr(range_reader, "_KEPT_START_BYTES", 10_000)
 
 
 @pytest.mark.matrix

@@ -24,6 +24,7 @@ from reading import read_by
 from records import example, framed, int64s
 from rounds import rounds
 from servers import Bucket
+from tfrecord_io.storage.write import atomic_remote
 from training_batches import chunks_of
 
 LIMIT = 0.1
@@ -140,7 +141,8 @@ def test_a_read_from_a_bucket_that_gives_no_answer(
 
 
 def test_a_write_to_a_bucket_that_gives_no_answer(s3: Bucket, chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, s3_part_bytes=5 << 20, s3_pending_bytes=20 << 20)
+    set_limits(monkeypatch, s3_part_bytes=5 << 20)
+    monkeypatch.setattr(atomic_remote, "_PENDING_BYTES", 20 << 20)
     options = {**s3.storage_options, "endpoint_url": chaos.endpoint}
 
     def run() -> float:

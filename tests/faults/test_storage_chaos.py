@@ -20,6 +20,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.write import atomic_remote
 from tfrecord_io.storage.write.atomic import open_output
 
 SCHEDULES = rounds(500, 30)
@@ -43,8 +44,8 @@ def stormy(
         stream_range_bytes=SIZE // 4,
         largest_range_bytes=SIZE // 4,
         s3_part_bytes=SIZE // 4,
-        s3_pending_bytes=SIZE // 2,
     )
+    monkeypatch.setattr(atomic_remote, "_PENDING_BYTES", SIZE // 2)
     if conditional.protocol == "s3":
         s3fs = pytest.importorskip("s3fs")
         monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)

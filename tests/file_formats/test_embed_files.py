@@ -12,6 +12,7 @@ import pytest
 import tfrecord_io as tfr
 from limited import set_limits
 from servers import Bucket
+from tfrecord_io.file_formats import embed_files
 from transfers import convert_flat
 
 
@@ -26,7 +27,8 @@ def files(tmp_path: Path) -> list[str]:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_files_in_the_order_of_the_rows(files: list[str], threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, file_batch_bytes=1000, embedded_rows=7)
+    set_limits(monkeypatch, file_batch_bytes=1000)
+    monkeypatch.setattr(embed_files, "_ROWS", 7)
     frame = pd.DataFrame({"n": range(30), "uri": files, "other": files[::-1]})
     stream = tfr.formats.embed_files(frame, {"a": "uri", "b": "other"}, threads=threads)
     assert stream.schema.names == ["n", "uri", "other", "a", "b"]

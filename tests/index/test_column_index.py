@@ -21,7 +21,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import set_limits
 from reading_modes import small_index_groups
 from rounds import rounds
 from tfrecord_io.engine.select import get_engine
@@ -77,7 +76,7 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: 
     table = pa.table({name: rng.integers(0, 2**62, 3000) for name in names})
     tfr.write_tfrecord(table, path)
     tfr.build_index(path, columns="*")
-    set_limits(monkeypatch, whole_index_bytes=0)
+    monkeypatch.setattr(column_index, "_WHOLE_BYTES", 0)
     wanted = fields(path, names[20], names[3])
     index, file = opened(path)
     read: list[int] = []

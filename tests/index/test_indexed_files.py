@@ -20,6 +20,7 @@ from servers import Bucket
 from tfrecord_io.index import indexed_files
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read import held_content
 from tfrecord_io.storage.read.range_requests import S3Object
 from tfrecord_io.tools.build_index import check_indexes, write_indexes
 
@@ -243,7 +244,7 @@ def test_each_small_file_and_index_is_read_once(
 def test_objects_beyond_the_memory_for_them_are_read_again(
     s3: Bucket, options: dict[str, Any], made: Counter[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_limits(monkeypatch, held_bytes=1)
+    monkeypatch.setattr(held_content, "_HELD_BYTES", 1)
     monkeypatch.setattr(indexed_files, "_OPEN_FILES", 2)
     storage: dict[str, Any] = {"storage_options": options}
     tfr.write_tfrecord({"id": range(50)}, s3.url("d/train@5"), **storage)

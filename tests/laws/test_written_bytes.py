@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import crc32c
 import numpy as np
@@ -23,6 +24,7 @@ from rounds import rounds
 from tfrecord_io.arrow.input.batch_source import with_nested
 from tfrecord_io.compression import CODECS
 from tfrecord_io.storage.paths.manifest import parse_manifest
+from tfrecord_io.write import writer
 
 THREADS = (1, 2, 3, 4, 8)
 SUFFIXES = {codec.suffixes[0]: codec.name for codec in CODECS}
@@ -81,14 +83,15 @@ def test_threads_pieces_and_batches_change_no_byte(
         return
     for number, threads in enumerate(data.draw(st.permutations(THREADS))[:3]):
         size = data.draw(st.sampled_from([1, 100, 1000]))
-        pieces = limited(piece_bytes=size, slice_bytes=data.draw(st.sampled_from([1, 3 * size])))
+        pieces = limited(piece_bytes=size)
+        slices = mock.patch.object(writer, "_SLICE_BYTES", data.draw(st.sampled_from([1, 3 * size])))
         step = data.draw(st.integers(1, 20))
         parts = [batch.slice(at, step) for at in range(0, len(batch), step)]
         whole, stream = pa.Table.from_batches(parts, batch.schema), iter(parts)
         form = data.draw(st.sampled_from([batch, whole, stream, parts] if parts else [batch, whole]))
         nested = [with_nested(batch.schema, some) for some in (parts[:1], parts)]
         late = form is stream and not nested[0].equals(nested[1], check_metadata=True)
-        with pieces, pytest.raises(tfr.errors.EncodeError, match="column_encoding") if late else nullcontext():
+        with pieces, slices, pytest.raises(tfr.errors.EncodeError, match="column_encoding") if late else nullcontext():
             assert written(folder / f"{number}", target, form, threads=threads, **options) == expected
 
 
@@ -141,7 +144,7 @@ def test_the_first_bad_row_does_not_depend_on_threads_and_shards(
         columns[name][row % rows] = 2**63
     options: dict[str, Any] = {"schema": {"n": tfr.scalar("int64"), "m": tfr.scalar("int64")}} if declared else {}
     errors = []
-    with limited(piece_bytes=100, slice_bytes=1):
+    with limited(piece_bytes=100), mock.patch.object(writer, "_SLICE_BYTES", 1):
         for number, threads in enumerate(THREADS):
             target = folder / str(number) / f"a@{shards}"
             with pytest.raises(tfr.TFRecordError) as raised:

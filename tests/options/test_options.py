@@ -17,8 +17,8 @@ from reading import read_by
 from records import example, int64s, written
 from tfrecord_io.options import ReadOptions, names_in_other_libraries
 from tfrecord_io.options.arrays import ArrayOptions, IterOptions
-from tfrecord_io.options.limits import LIMITS
 from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.storage.read.source import MOST_MANIFEST_BYTES
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
 WRITING = [tfr.write_tfrecord, tfr.open_writer]
@@ -385,4 +385,4 @@ def test_the_limits_in_the_security_policy_exist() -> None:
     assert tfr.Limits().features == 100_000
     assert tfr.Limits().expansion_bytes == 256 << 20
     assert tfr.Limits().decompression_ratio is None
-    assert f"| manifest | {LIMITS.manifest_bytes >> 20} MiB |" in text
+    assert f"| manifest | {MOST_MANIFEST_BYTES >> 20} MiB |" in text

@@ -14,9 +14,10 @@ from typing import Protocol
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError, ReplacedError, say, without_secrets
-from tfrecord_io.options import LIMITS, MIB
+from tfrecord_io.options import MIB
 
 _CHUNK = 256 << 10  # compressed bytes per read
+_STEP = 256 << 10  # decompressed bytes at a time: they stay in the processor's cache until copied
 _FREE_BYTES = MIB  # that a file may decompress to whatever the ratio: its start may be uniform
 
 
@@ -153,7 +154,7 @@ class DecompressedStream:
                 raise self._error
             if not len(self._out):
                 try:
-                    out = self._next(LIMITS.decompressed_step_bytes)
+                    out = self._next(_STEP)
                 except Damage as damage:
                     self._handle(damage)
                     continue
@@ -257,7 +258,7 @@ class DecompressedStream:
                 return False
             self._data, self._member = b"", self._new_member(exact=True)
             while given < self.offset:
-                given += len(self._next(min(self.offset - given, LIMITS.decompressed_step_bytes)))
+                given += len(self._next(min(self.offset - given, _STEP)))
         except Damage:
             return False
         except Exception as error:  # the position is lost, so no more bytes can be returned

@@ -20,6 +20,7 @@ from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 
 _ROOM_BYTES = 128 * MIB  # of memory that is prepared for several pieces; each time takes about a millisecond
+_OBJECT_PIECE_BYTES = 8 * MIB  # of objects that are made at a time
 _LEAST_ROOM_BYTES = 8 * MIB
 _OBJECT_BYTES, _SMALL_BYTES = 48, 512  # of an object besides its content; of one that Python's own heap is for
 _POINTER_BYTES = 8
@@ -260,11 +261,9 @@ def _heap_bytes(slots: BytesSlots) -> int:
 
 
 def _pieces(data: Array, offsets: Array, valid: Array | None) -> Iterator[BytesSlots]:
-    """Slots of about `LIMITS.object_piece_bytes`."""
+    """Slots of about `_OBJECT_PIECE_BYTES`."""
     offsets = np.ascontiguousarray(offsets, np.int64)
-    cuts = np.searchsorted(
-        offsets, np.arange(offsets[0] + LIMITS.object_piece_bytes, offsets[-1], LIMITS.object_piece_bytes)
-    )
+    cuts = np.searchsorted(offsets, np.arange(offsets[0] + _OBJECT_PIECE_BYTES, offsets[-1], _OBJECT_PIECE_BYTES))
     for begin, end in pairwise([0, *cuts.tolist(), len(offsets) - 1]):
         yield data, offsets[begin : end + 1], None if valid is None else valid[begin:end]
 

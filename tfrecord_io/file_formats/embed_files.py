@@ -25,6 +25,8 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.safe_names import below, leads_out, links_out
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 
+_ROWS = 256  # whose files are looked up together
+
 
 @check_keywords
 def embed_files(
@@ -116,8 +118,8 @@ class _Embedding:
     def batches(self, source: BatchSource, schema: pa.Schema) -> Generator[pa.RecordBatch]:
         row = 0
         for batch in source:
-            for begin in range(0, len(batch), LIMITS.embedded_rows):
-                part = batch.slice(begin, LIMITS.embedded_rows)
+            for begin in range(0, len(batch), _ROWS):
+                part = batch.slice(begin, _ROWS)
                 yield from self._with_files(part, schema, row)
                 row += len(part)
 

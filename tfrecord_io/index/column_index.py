@@ -40,7 +40,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.record_index import Fingerprint, RecordIndex
-from tfrecord_io.options import LIMITS, MAX_EXPANSION
+from tfrecord_io.options import MAX_EXPANSION, MIB
 from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
@@ -195,7 +195,8 @@ REWRITE_COLUMNS = "rewrite it (tfr index --columns)"
 
 _MAGIC = b"TFRCOLS1"
 _TAIL = struct.Struct("<QQQ8s")
-_TAIL_BYTES = 64 << 10  # read first, of a file above `LIMITS.whole_index_bytes`
+_WHOLE_BYTES = MIB  # an index up to this size is read at once
+_TAIL_BYTES = 64 << 10  # read first, of a file above `_WHOLE_BYTES`
 _GROUP_ROWS = 1 << 17
 _MOST_BYTES = 1 << 61  # of a file: offsets are sums
 _GROUP_NUMBERS, _CHUNK_NUMBERS = 2, 6
@@ -331,7 +332,7 @@ class ColumnIndex:
         """
         self.path, self._opened, self._data_bytes = path, opened, data_bytes
         size = opened.size
-        self._begin = 0 if size <= LIMITS.whole_index_bytes else size - _TAIL_BYTES  # of `_held`
+        self._begin = 0 if size <= _WHOLE_BYTES else size - _TAIL_BYTES  # of `_held`
         self._held = opened.read(self._begin, size).tobytes()
         description, table = self._directory()
         with _corrupt(path):

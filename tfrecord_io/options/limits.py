@@ -160,10 +160,7 @@ class TunedLimits:
     segment_records: int = 4  # at least, as the search of its first record reads half a record
     segment_column_bytes: int = 24 << 10  # for each column: making one takes as long as decoding several KiB
     copied_share: float = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
-    sniffed_files: int = 1000  # a directory with more of them is rather one of images
-    split_record_bytes: int = 1 << 16  # room before a block for the record that the end of the last one split
     whole_object_bytes: int = 256 << 10  # of a bucket that is read whole, which takes about as long as a request
-    held_bytes: int = 256 * MIB  # of such objects, so that a call reads each once
 
     # column indexes: values by whether a file is on a disk
     least_piece_bytes: int = 32 * MIB  # a smaller piece of a file is read in the time that opening the index takes
@@ -172,7 +169,6 @@ class TunedLimits:
     task_ranges: int = 32  # of one file; twice as many are read ahead, of one or several
     # of a file, in a bucket and on a disk: reading it whole is as fast
     largest_share: tuple[float, float] = (0.5, 0.25)
-    whole_index_bytes: int = MIB  # a column index up to this size is read at once
 
     # requests to stores
     tries: int = 5
@@ -181,38 +177,24 @@ class TunedLimits:
     first_range_bytes: int = 256 << 10  # if reading on is uncertain
     stream_range_bytes: int = MIB  # first ranges, if all will be read
     largest_range_bytes: int = 8 * MIB
-    kept_start_bytes: int = 8 * MIB  # of a file's start, for reading it again
-    pipe_memory_bytes: int = 64 * MIB  # more than this of a pipe is kept on disk
-    gcs_block_bytes: int = 32 * MIB  # an upload is one stream of blocks, each of which costs a round trip
     s3_part_bytes: int = 6 * MIB
-    s3_pending_bytes: int = 64 * MIB  # of the parts under way and the one being filled
-    dataset_pending_bytes: int = 256 * MIB  # the same, of all shards of a dataset; it has those that wait, too
-    s3_connections: int = 64  # of a filesystem that is made here; s3fs has 10
-    s3_id_seconds: float = 0.05  # to wait for the id of an upload that is to be aborted
-    copies: int = 64  # and uploads of shards, at a time: as a request takes about as long as a few MiB
 
-    manifest_bytes: int = 256 * MIB  # about 2 million files
     gap_bytes: tuple[int, int] = (256 << 10, 32 << 10)  # read to save a request, in a bucket and on a disk
 
     # writing
     piece_bytes: int = MIB  # about; a record that is larger is a piece
-    slice_bytes: int = 4 * MIB  # of Arrow data, about
-    spool_memory_bytes: int = 64 * MIB  # more of a stream of unknown length is spooled to disk
+    spool_memory_bytes: int = 64 * MIB  # more of a pipe, or of rows of unknown number, is kept on disk
     compression_block_bytes: int = MIB
-    decompressed_step_bytes: int = 256 << 10  # fits in the processor's cache until copied
 
     batch_rows: int = 65_536  # of a batch that is made of other data, or that a shuffle buffer takes at a time
     batch_bytes: int = 64 * MIB  # of arrays in such a batch, or of records that are read by number together
 
     # arrays
     joined_bytes: int = 8 * MIB  # fewer are copied in about the time that it takes to start threads
-    object_piece_bytes: int = 8 * MIB  # of objects that are made at a time
 
     # files of other formats
-    csv_streamed_bytes: int = 2 * MIB  # a block when all types are known
     text_block_bytes: int = 8 * MIB  # of CSV and JSON lines; types are inferred from the first one
     file_batch_bytes: int = 32 * MIB  # of files in a batch
-    embedded_rows: int = 256  # rows whose files are looked up together
 
 
 LIMITS = TunedLimits()

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
 _MOST_NAMED, _FEATURE_BYTES = 8, 10  # columns in a warning; bytes of an entry with one value, besides name and value
+_SLICE_BYTES = 4 * MIB  # of Arrow data, about
 _KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
 
 Prepare = Callable[[Any, int, int], Piece]
@@ -592,9 +593,9 @@ class SliceEncoder:
         width = self._columns.value_bytes(batch) // max(1, len(batch)) + 1
         absent = sum(map(mul, self._absent, (column.null_count for column in batch.columns))) // max(1, len(batch))
         record = width + self._names - absent + FRAME_BYTES
-        rows = max(1, min(LIMITS.piece_bytes // record, LIMITS.slice_bytes // width))
+        rows = max(1, min(LIMITS.piece_bytes // record, _SLICE_BYTES // width))
         rows -= rows % 64 if rows > 64 else 0  # so that slices begin with a byte of their bitmaps
-        slice_rows = rows * max(1, LIMITS.slice_bytes // (width * rows))
+        slice_rows = rows * max(1, _SLICE_BYTES // (width * rows))
         for first in range(0, len(batch), slice_rows):
             part = batch.slice(first, slice_rows) if slice_rows < len(batch) else batch
             at, rounding = row + first, Rounding()

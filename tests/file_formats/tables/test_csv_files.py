@@ -181,7 +181,8 @@ def test_columns_that_csv_cannot_hold_are_refused(tmp_path: Path, column: Any) -
 def test_damage_names_row_and_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, record: Any, feature: Any, reason: str
 ) -> None:
-    set_limits(monkeypatch, text_block_bytes=24, csv_streamed_bytes=24)
+    set_limits(monkeypatch, text_block_bytes=24)
+    monkeypatch.setattr(csv_files, "_STREAMED_BYTES", 24)
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(tfr.errors.DecodeError, match=reason) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
@@ -378,7 +379,7 @@ def test_leading_zeros_are_lost_with_a_warning_only(
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if block is not None:
-            set_limits(patch, csv_streamed_bytes=block)
+            patch.setattr(csv_files, "_STREAMED_BYTES", block)
         with open_format(FORMATS["csv"], [str(path)]) as stream:
             table = pa.Table.from_batches(list(stream), stream.schema)
     named = {name for name in names for warning in caught if f"column '{name}'" in str(warning.message)}

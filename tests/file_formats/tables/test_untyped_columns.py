@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
 from limited import limited
+from tfrecord_io.file_formats.tables import csv_files
 from tfrecord_io.file_formats.tables.untyped_columns import may_be_rounded, refuse_rounding
 from transfers import convert_flat
 
@@ -92,7 +94,8 @@ def test_integers_of_later_blocks_are_not_rounded(tmp_path: Path, name: str, row
     header = "id\n" if name == "a.csv" else ""
     (tmp_path / name).write_text(header + "".join(map(row.format, [*[0.5] * 20, ID])))
     with (
-        limited(text_block_bytes=24, csv_streamed_bytes=24),
+        limited(text_block_bytes=24),
+        mock.patch.object(csv_files, "_STREAMED_BYTES", 24),
         pytest.raises(tfr.errors.DecodeError, match="rounds this integer") as caught,
     ):
         tfr.convert(tmp_path / name, tmp_path / "a.tfrecord", float64="raw")

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from limited import set_limits
 from servers import Web
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.storage.paths import manifest
 from tfrecord_io.storage.paths.file_names import manifest_name, new_id, shard_name, stem_of
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 
@@ -156,7 +156,7 @@ def test_truncated_deeply_nested_or_too_large_text_is_refused(monkeypatch: pytes
     for bad in (text[:-1], b"", b"[" * 100_000, b"\xff"):
         with pytest.raises(CorruptRecordError, match="not JSON"):
             parse_manifest(bad, PATH)
-    set_limits(monkeypatch, manifest_bytes=len(text))
+    monkeypatch.setattr(manifest, "MOST_MANIFEST_BYTES", len(text))
     assert parse_manifest(text, PATH) is not None
     with pytest.raises(CorruptRecordError, match="limit"):
         parse_manifest(text + b" ", PATH)

@@ -10,7 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from folder_trees import shards
-from limited import set_limits
+from tfrecord_io.storage.paths import sniff_files
 from tfrecord_io.storage.paths.file_names import is_record_file, parse_shard, parse_spec
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 
@@ -213,7 +213,7 @@ def test_files_without_records_are_ignored_without_a_warning(tree):
 
 
 def test_a_directory_of_many_other_files_is_not_opened(tree, monkeypatch):
-    set_limits(monkeypatch, sniffed_files=2)
+    monkeypatch.setattr(sniff_files, "MOST_SNIFFED", 2)
     tree.make("1.jpg", "2.jpg", "3.jpg")
     with pytest.raises(
         FileNotFoundError, match="its 3 other files were not inspected, as there are more than 2; it has 3"

@@ -10,6 +10,7 @@ import pytest
 
 from limited import set_limits
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read import held_content
 from tfrecord_io.storage.read.held_content import hold, unheld
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
@@ -26,7 +27,8 @@ def objects() -> list[Source]:
 def test_small_objects_are_held_as_far_as_memory_reaches(
     objects: list[Source], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_limits(monkeypatch, whole_object_bytes=200, held_bytes=250)
+    set_limits(monkeypatch, whole_object_bytes=200)
+    monkeypatch.setattr(held_content, "_HELD_BYTES", 250)
     held = hold(objects)
     assert [source.held is not None for source in held] == [True, False, True, False]
     assert hold([replace(objects[0], size=None)])[0].held is None

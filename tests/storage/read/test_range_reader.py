@@ -17,6 +17,7 @@ from records import framed
 from servers import Bucket, Web
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read import range_reader
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.range_reader import RangeReader, Window
 from tfrecord_io.storage.read.range_requests import RemoteObject
@@ -71,14 +72,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
-    set_limits(
-        patch,
-        first_range_bytes=10,
-        stream_range_bytes=20,
-        largest_range_bytes=40,
-        pending_range_bytes=200,
-        kept_start_bytes=50,
-    )
+    set_limits(patch, first_range_bytes=10, stream_range_bytes=20, largest_range_bytes=40, pending_range_bytes=200)
+    patch.setattr(range_reader, "_KEPT_START_BYTES", 50)
 
 
 def read(raw: Any, size: int) -> bytes:

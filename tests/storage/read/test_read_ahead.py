@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limited import set_limits
 from running_threads import running
+from tfrecord_io.storage.read import read_ahead
 from tfrecord_io.storage.read.block_reader import SPARE
 from tfrecord_io.storage.read.read_ahead import ReadAhead
 
@@ -57,7 +57,7 @@ def test_all_bytes_come_in_order_however_they_are_consumed(
     data: bytes, most: int, size: int, head: int, wishes: list[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        set_limits(patch, split_record_bytes=head)
+        patch.setattr(read_ahead, "_SPLIT_RECORD_BYTES", head)
         assert read_all(ReadAhead(Stream(data, most), size), wishes) == data
 
 

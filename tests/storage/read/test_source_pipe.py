@@ -172,7 +172,7 @@ def test_a_stream_of_a_pipe_keeps_only_the_sample(fifo: MakePipe, monkeypatch: p
 
 
 def test_what_is_kept_may_be_on_disk(fifo: MakePipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, pipe_memory_bytes=1000)
+    set_limits(monkeypatch, spool_memory_bytes=1000)
     content = contents(tmp_path)["late embedded schema"]
     assert tfr.read_table(fifo(content)).num_rows == 11
 

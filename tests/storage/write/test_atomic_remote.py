@@ -20,6 +20,7 @@ from limited import set_limits
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.write import atomic_remote
 from tfrecord_io.storage.write.atomic import open_named, open_output
 from tfrecord_io.storage.write.atomic_remote import AzureOutput, S3Output
 
@@ -30,7 +31,8 @@ CONTENTS = pytest.mark.parametrize("data", [b"", b"small", BIG], ids=["empty", "
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(monkeypatch, s3_part_bytes=5 << 20)  # the minimum of S3
-    set_limits(monkeypatch, gcs_block_bytes=1 << 20, backoff_seconds=0.001)
+    set_limits(monkeypatch, backoff_seconds=0.001)
+    monkeypatch.setattr(atomic_remote, "_GCS_BLOCK", 1 << 20)
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:
@@ -87,7 +89,7 @@ def test_exception_in_the_block_aborts_the_upload_to_gcs(gcs: Bucket, monkeypatc
 def test_upload_interrupted_before_its_id_arrives_is_aborted(
     s3: Bucket, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
-    set_limits(monkeypatch, s3_id_seconds=0.0 if late else 10.0)
+    monkeypatch.setattr(atomic_remote, "_ID_SECONDS", 0.0 if late else 10.0)
     real = s3.fs._call_s3
     requested = threading.Event()
 
@@ -280,7 +282,7 @@ def test_metadata_of_the_caller_is_kept(s3: Bucket, data: bytes) -> None:
 
 
 def test_parts_are_uploaded_concurrently_within_a_limit(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_limits(monkeypatch, s3_pending_bytes=20 << 20)
+    monkeypatch.setattr(atomic_remote, "_PENDING_BYTES", 20 << 20)
     now: list[int] = []
     most: list[int] = []
     real: Callable[..., Any] = s3.fs._call_s3

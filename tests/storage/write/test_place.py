@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from limited import set_limits
 from reading import read_by
 from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths import manifest
 from tfrecord_io.storage.paths.file_names import manifest_name
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.write.atomic import place_of
@@ -54,7 +54,7 @@ def test_a_manifest_that_is_too_large_is_found_before_a_file_is_moved(
     if way not in ("new", "folders"):
         tfr.write_tfrecord({"n": [1], "x": ["a"]}, path, **columns, **storage)
         before = (read_by(tfr.verify, path, **storage).ok, read_by(tfr.read_table, path, **storage))
-    set_limits(monkeypatch, manifest_bytes=1500)
+    monkeypatch.setattr(manifest, "MOST_MANIFEST_BYTES", 1500)
     moved: list[str] = []
     kind = type(place_at(folder))
     monkeypatch.setattr(kind, "move", lambda self, staged, name, **keywords: moved.append(name))

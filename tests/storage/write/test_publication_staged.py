@@ -13,12 +13,12 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
 from interposed import on_commit
-from limited import set_limits
 from rounds import each_step
 from servers import CHANGES, Bucket, around_requests
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.storage.write import place_remote
 from tfrecord_io.storage.write.place_remote import RemotePlace
 from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools.leftovers import clean
@@ -288,7 +288,7 @@ def test_the_last_of_two_writers_wins_and_the_other_raises(s3: Bucket, monkeypat
     """The second writer publishes between two copies of the first."""
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@3", 1)
-    set_limits(monkeypatch, copies=1)
+    monkeypatch.setattr(place_remote, "_MOVES", 1)
     real = RemotePlace.move
     inner: list[str] = []
 

@@ -18,6 +18,7 @@ import tfrecord_io as tfr
 from limited import set_limits
 from reading import read_by
 from servers import Bucket
+from tfrecord_io.storage.write import atomic_remote
 
 pytestmark = pytest.mark.matrix
 
@@ -72,7 +73,8 @@ def open_store(kind: str, request: pytest.FixtureRequest) -> Store:
     if kind in ("s3", "gcs"):
         monkeypatch = request.getfixturevalue("monkeypatch")
         set_limits(monkeypatch, s3_part_bytes=5 << 20)  # the minimum of S3
-        set_limits(monkeypatch, gcs_block_bytes=1 << 20, backoff_seconds=0.001)
+        set_limits(monkeypatch, backoff_seconds=0.001)
+        monkeypatch.setattr(atomic_remote, "_GCS_BLOCK", 1 << 20)
         return bucket_store(request.getfixturevalue(kind))
     keywords = {} if kind == "disk" else {"storage_options": LocalFileSystem()}
     return folder_store(request.getfixturevalue("tmp_path"), **keywords)

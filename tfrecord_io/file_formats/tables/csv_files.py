@@ -41,7 +41,7 @@ from tfrecord_io.file_formats.tables.untyped_columns import (
     text_advice,
 )
 from tfrecord_io.format.format_registry import CSV, TSV
-from tfrecord_io.options import LIMITS, cpu_count
+from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.storage.paths.resolve_output import without_compression
 from tfrecord_io.storage.read.source import Source
@@ -53,6 +53,7 @@ _LEADING_ZERO = r"^\s*[+-]?0[0-9xX]"  # also of hexadecimal numbers, which pyarr
 _LONG_INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # beyond which float64 does not have each
 _MAY_FOLLOW_ZERO = np.zeros(256, np.bool_)
 _MAY_FOLLOW_ZERO[list(b"0123456789xX")] = True
+_STREAMED_BYTES = 2 * MIB  # a block when all types are known
 _HEADER_BYTES = 64 << 10
 _THREADS = 2  # parse at a time: the records are encoded next to them
 _LINE_ENDS = tuple(b"\r\n")
@@ -341,15 +342,15 @@ def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[byte
         A row is longer than a block, or a quoted cell has no end.
     """
     rest, is_start = b"", True
-    while read := file.read(LIMITS.csv_streamed_bytes):
+    while read := file.read(_STREAMED_BYTES):
         data = _from_header(read) if is_start else rest + read
         is_start = not data
         end = rows_end(data, delimiter)
         if end:
             yield data[:end]
         rest = data[end:]
-        if len(rest) > LIMITS.csv_streamed_bytes:
-            raise _too_long(path, LIMITS.csv_streamed_bytes)
+        if len(rest) > _STREAMED_BYTES:
+            raise _too_long(path, _STREAMED_BYTES)
     if rest:
         if rows_end(rest + b"\n", delimiter) <= len(rest):  # pyarrow takes all that follows as one cell
             begin = printable(rest[:40].decode(errors="replace"))

@@ -26,6 +26,7 @@ T = TypeVar("T")
 ARGUMENT_ERRORS = (ImportError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, MemoryError)
 _PERMANENT = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
 _PERMANENT_ERRNO = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENAMETOOLONG, errno.ESTALE}
+_S3_CONNECTIONS = 64  # of a filesystem that is made here; s3fs has 10
 _STATUS = ("status", "code", "status_code")
 _TRANSIENT_STATUS = {408, 425, 429}  # timeout, too early, too many requests
 _CREDENTIALS = re.compile("Credential|Token|Auth")  # in names of errors of the libraries of stores
@@ -106,7 +107,7 @@ def s3_options(options: Mapping[str, Any]) -> dict[str, Any]:
     config = options.get("config_kwargs") or {}
     if not isinstance(config, dict):
         return dict(options)
-    ours = {"retries": dict(_S3_RETRIES), "max_pool_connections": LIMITS.s3_connections}
+    ours = {"retries": dict(_S3_RETRIES), "max_pool_connections": _S3_CONNECTIONS}
     return {**options, "config_kwargs": {**ours, **config}}
 
 

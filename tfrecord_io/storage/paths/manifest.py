@@ -46,7 +46,6 @@ from typing import Any, NoReturn
 from tfrecord_io.background import Task, WorkerPool, ordered
 from tfrecord_io.errors import CorruptRecordError, printable, say
 from tfrecord_io.log import logger
-from tfrecord_io.options import LIMITS
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
 from tfrecord_io.storage.filesystem.locate import is_remote
@@ -67,6 +66,7 @@ from tfrecord_io.storage.paths.file_names import (
     stem_of,
 )
 from tfrecord_io.storage.read.source import (
+    MOST_MANIFEST_BYTES,
     ManifestShard,
     ManifestVersion,
     Source,
@@ -213,8 +213,8 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     If it is damaged, has another version, or names a file that is not a shard of its dataset, this is a
     CorruptRecordError.
     """
-    if len(text) > LIMITS.manifest_bytes:
-        _refuse(path, f"it has {len(text)} bytes, over the limit of {LIMITS.manifest_bytes}")
+    if len(text) > MOST_MANIFEST_BYTES:
+        _refuse(path, f"it has {len(text)} bytes, over the limit of {MOST_MANIFEST_BYTES}")
     try:
         document = json.loads(text, object_hook=_packed)
     except (ValueError, RecursionError) as error:

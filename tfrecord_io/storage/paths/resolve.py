@@ -23,7 +23,7 @@ from typing import Any
 
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import CorruptRecordError, printable, say, warn, without_secrets
-from tfrecord_io.options import DEFAULT_STORAGE, LIMITS, DatasetValue, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, DatasetValue, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, literal_prefix
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
@@ -286,8 +286,10 @@ class _Search:
         if not files:
             suffixes = " ".join(RECORD_SUFFIXES)
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
-            if len(others) > (most := LIMITS.sniffed_files):
-                text += f"; its {len(others)} other files were not inspected, as there are more than {most}"
+            from tfrecord_io.storage.paths.sniff_files import MOST_SNIFFED
+
+            if len(others) > MOST_SNIFFED:
+                text += f"; its {len(others)} other files were not inspected, as there are more than {MOST_SNIFFED}"
             from tfrecord_io.storage.paths.similar_files import files_below
 
             below = files_below(self.fs, directory, everything)

@@ -8,7 +8,6 @@ from functools import partial
 from tfrecord_io.background import ordered
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
-from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix, unknown_suffix
 from tfrecord_io.storage.read.open_stream import open_source
@@ -20,6 +19,7 @@ _NEVER_RECORDS = frozenset(
     ".mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tgz .bz2 .xz .lzma .snappy .br .7z "
     ".jpg .jpeg .png .gif .webp .wav .mp4".split()
 )
+MOST_SNIFFED = 1000  # a directory with more files is rather one of images
 MOST_CHECKED = 100  # files next to those that are read
 _MOST_READERS = 16
 
@@ -27,10 +27,10 @@ _MOST_READERS = 16
 def files_with_records(fs: FileSystem, files: Sequence[Entry], *, most: int | None = None) -> list[Entry]:
     """Those that begin with a record header, decompressed if need be; none if there are over `most` files.
 
-    `most` is `LIMITS.sniffed_files` by default.
+    `most` is `MOST_SNIFFED` by default.
     """
     regular = [entry for entry in files if entry.size]  # a FIFO or a dangling link has no size
-    if not regular or len(files) > (LIMITS.sniffed_files if most is None else most):
+    if not regular or len(files) > (MOST_SNIFFED if most is None else most):
         return []
     calls = (partial(_begins_with_record, fs, entry) for entry in regular)
     matches = ordered(calls, min(_MOST_READERS, len(regular)), "sniff")

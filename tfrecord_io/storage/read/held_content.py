@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tfrecord_io.options import LIMITS
+from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.read.source import HeldContent, Source
 
@@ -17,8 +17,8 @@ def is_small(source: Source) -> bool:
 
 
 def hold(sources: Iterable[Source]) -> list[Source]:
-    """The same sources; what is read of small objects is held, of all that share memory of `LIMITS.held_bytes`."""
-    held, room = [], LIMITS.held_bytes
+    """The same sources; what is read of small objects is held, of all that share memory of `_HELD_BYTES`."""
+    held, room = [], _HELD_BYTES
     for source in sources:
         if is_small(source) and (room := room - (source.size or 0)) >= 0:
             source = replace(source, held=HeldContent())
@@ -26,6 +26,7 @@ def hold(sources: Iterable[Source]) -> list[Source]:
     return held
 
 
+_HELD_BYTES = 256 * MIB  # of small objects, so that a call reads each once
 _NOTHING = HeldContent()
 _NOTHING.drop()
 

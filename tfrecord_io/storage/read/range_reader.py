@@ -18,12 +18,13 @@ from typing import Any
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.errors import without_secrets
-from tfrecord_io.options import LIMITS
+from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS
 from tfrecord_io.storage.read.file_object import NO_RANGES
 from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject, received, result_of
 
+_KEPT_START_BYTES = 8 * MIB  # of a file, for reading it again
 _MOST_RANGES = 32
 _HEAD_BYTES = 4 << 10  # if only the type of a file is detected
 
@@ -309,7 +310,7 @@ class RangeReader:
         return first
 
     def _keep(self, used: _Range) -> None:
-        if self._used is not None and used.end - self._begin <= LIMITS.kept_start_bytes:
+        if self._used is not None and used.end - self._begin <= _KEPT_START_BYTES:
             self._used.append(used)
         else:
             self._used = None

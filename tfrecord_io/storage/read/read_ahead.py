@@ -12,9 +12,9 @@ import numpy as np
 from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Stream
-from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, FIRST_BYTES, SPARE, Block, Bytes
 
+_SPLIT_RECORD_BYTES = 1 << 16  # room before a block for the record that the end of the last one split
 _BUFFERS = 3  # one in use, one filled, one being filled
 
 
@@ -33,7 +33,7 @@ class _Filled:
 
 
 def _fill(stream: Stream | Any, buffer: Bytes, most: int | None = None) -> _Filled:
-    view = memoryview(buffer.data)[LIMITS.split_record_bytes : len(buffer) - SPARE][:most]
+    view = memoryview(buffer.data)[_SPLIT_RECORD_BYTES : len(buffer) - SPARE][:most]
     done = 0
     while done < len(view):
         try:
@@ -101,7 +101,7 @@ class ReadAhead:
         held = len(self._rest)
         filled = self._next()
         # A record larger than a block: it is doubled, to stay linear.
-        if held > LIMITS.split_record_bytes or (held and not self._consumed):
+        if held > _SPLIT_RECORD_BYTES or (held and not self._consumed):
             data = self._join(filled, 0 if self._consumed else held)
         else:
             data = self._prepend(filled)
@@ -140,7 +140,7 @@ class ReadAhead:
         """The next buffer; after the end or an error, an empty one with the same result."""
         last = self._current
         if last is not None and last.is_last:
-            return _Filled(np.empty(LIMITS.split_record_bytes + SPARE, np.uint8), 0, last.ended, last.error)
+            return _Filled(np.empty(_SPLIT_RECORD_BYTES + SPARE, np.uint8), 0, last.ended, last.error)
         if last is None and self._thread is None:
             return _fill(self._stream, self._new_buffer(), FIRST_BYTES)
         self.start()
@@ -151,21 +151,21 @@ class ReadAhead:
             return _fill(self._stream, self._new_buffer())
 
     def _new_buffer(self) -> Bytes:
-        return np.empty(LIMITS.split_record_bytes + self._size + SPARE, np.uint8)
+        return np.empty(_SPLIT_RECORD_BYTES + self._size + SPARE, np.uint8)
 
     def _prepend(self, filled: _Filled) -> Bytes:
         """Move the rest before the new bytes."""
-        begin = LIMITS.split_record_bytes - len(self._rest)
-        filled.buffer[begin : LIMITS.split_record_bytes] = self._rest
+        begin = _SPLIT_RECORD_BYTES - len(self._rest)
+        filled.buffer[begin:_SPLIT_RECORD_BYTES] = self._rest
         self._use(filled)
-        return filled.buffer[begin : LIMITS.split_record_bytes + filled.count]
+        return filled.buffer[begin : _SPLIT_RECORD_BYTES + filled.count]
 
     def _join(self, filled: _Filled, least: int) -> Bytes:
         """The rest and at least `least` new bytes, if there are as many, in a new buffer."""
         parts = [self._rest.copy()]  # copies, as their buffers go back to the thread
         arrived = 0
         while True:
-            parts.append(filled.buffer[LIMITS.split_record_bytes : LIMITS.split_record_bytes + filled.count].copy())
+            parts.append(filled.buffer[_SPLIT_RECORD_BYTES : _SPLIT_RECORD_BYTES + filled.count].copy())
             arrived += filled.count
             self._use(filled)
             if arrived >= least or filled.is_last:
@@ -176,5 +176,5 @@ class ReadAhead:
     def _use(self, filled: _Filled) -> None:
         """Make `filled` the buffer in use, and return the last one to the thread."""
         last, self._current = self._current, filled
-        if last is not None and len(last.buffer) == LIMITS.split_record_bytes + self._size + SPARE:
+        if last is not None and len(last.buffer) == _SPLIT_RECORD_BYTES + self._size + SPARE:
             self._free.put(last.buffer)

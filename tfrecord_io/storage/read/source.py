@@ -19,7 +19,7 @@ from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.compression import Raw
 from tfrecord_io.compression.stream import PlainStream, Stream
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
-from tfrecord_io.options import LIMITS
+from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, is_dangling
 from tfrecord_io.storage.filesystem.locate import is_remote
@@ -41,6 +41,7 @@ MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files 
 T = TypeVar("T")
 _Opened = TypeVar("_Opened", bound=Raw)
 _PIECE = 1 << 20
+MOST_MANIFEST_BYTES = 256 * MIB  # about 2 million files
 ONLY_TAG = "ETag"  # a key of the description of an object in S3, of which fsspec states no checksum
 INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
 
@@ -500,7 +501,7 @@ def total(numbers: Iterable[int | None]) -> int | None:
 
 
 def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
-    """All bytes of a manifest, or slightly more than `LIMITS.manifest_bytes`.
+    """All bytes of a manifest, or slightly more than `MOST_MANIFEST_BYTES`.
 
     Another writer may replace it at any time, also after `entry` was looked up. In a bucket it is therefore read by one
     request for the whole object, which gives the old one or the new one: ranges of the size that was looked up would be
@@ -508,8 +509,8 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
     """
     path = fs.display_path(entry.name)
     for _ in range(LIMITS.tries):
-        if not is_remote(fs) or entry.size is None or entry.size > LIMITS.manifest_bytes:
-            return read_whole(fs, entry, LIMITS.manifest_bytes)
+        if not is_remote(fs) or entry.size is None or entry.size > MOST_MANIFEST_BYTES:
+            return read_whole(fs, entry, MOST_MANIFEST_BYTES)
         text = fs.read_object(entry.name)
         if len(text) != entry.size:  # it was replaced, or the connection ended early
             latest = fs.entry(entry.name, is_file=True)
@@ -617,7 +618,7 @@ class Pipe:
                 raise OSError(errno.ESPIPE, "a pipe cannot be read a second time: save it to a file", self.path)
             if not self._opened:
                 self._raw = open(self.path, "rb", buffering=0)  # noqa: SIM115
-                self._kept = tempfile.SpooledTemporaryFile(LIMITS.pipe_memory_bytes, prefix="tfrecord_io-")  # noqa: SIM115
+                self._kept = tempfile.SpooledTemporaryFile(LIMITS.spool_memory_bytes, prefix="tfrecord_io-")  # noqa: SIM115
                 self._opened = True
         return PipeReader(self)
 

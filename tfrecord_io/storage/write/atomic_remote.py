@@ -30,7 +30,7 @@ from fsspec.asyn import AsyncFileSystem
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.format.framing import crc32c
-from tfrecord_io.options import LIMITS
+from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, Blob
 from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
@@ -46,6 +46,8 @@ T = TypeVar("T")
 
 _FIXED_PART_BYTES = 64 << 20  # for servers that need parts of equal size
 _GCS_UNIT = 256 << 10  # blocks are multiples of it
+_GCS_BLOCK = 32 * MIB  # an upload is one stream of blocks, each of which costs a round trip
+_PENDING_BYTES = 64 * MIB  # of the parts under way and the one being filled
 _LEAST_GCS_BLOCK = 8 << 20  # as each costs a round trip
 _EXISTS = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 _NO_UPLOAD = "NoSuchUpload"
@@ -53,6 +55,7 @@ _NO_UPLOAD_TEXT = (
     "the store has no such upload: another program, or a rule of the bucket, aborted it, or it was completed and the "
     "response was lost; write again"
 )
+_ID_SECONDS = 0.05  # to wait for the id of an upload that is to be aborted
 _STORED_SECONDS = 10.0  # to wait for a small object: it could be stored after it is removed
 _WRITING = "tfrecord-io-writing"  # the name of an id in the metadata of an object in S3
 _DOUBLED_AFTER = 1400  # parts; an upload has at most 10,000 parts, and an object several TiB
@@ -211,7 +214,7 @@ class ObjectOutput(OutputFile):
         super().__init__(path)
         self._fs, self._name, self._exclusive = fs, name, exclusive
         self._is_one_of_many = memory is not None
-        self._memory = UploadMemory(LIMITS.s3_pending_bytes) if memory is None else memory
+        self._memory = UploadMemory(_PENDING_BYTES) if memory is None else memory
         self._part = bytearray()  # being filled
         self._has_parts = False  # that were sent
         self._put: Future[Any] | None = None  # of an object without parts, if it has begun
@@ -513,7 +516,7 @@ class S3Output(PartedOutput):
         await super()._cancel()  # a part that arrives after the abort would stay
         self._aborted = True
         if self._creation is not None and not self._creation.done():
-            await asyncio.wait([asyncio.wrap_future(self._creation)], timeout=LIMITS.s3_id_seconds)
+            await asyncio.wait([asyncio.wrap_future(self._creation)], timeout=_ID_SECONDS)
         await self._abort()
 
     async def _abort(self) -> None:
@@ -564,7 +567,7 @@ class GcsOutput(ObjectOutput):
         """Begin an upload with what was written."""
         with raise_os_errors(self.path):
             mode = "xb" if self._exclusive else "wb"
-            size = min(LIMITS.gcs_block_bytes, max(self._memory.most_bytes, _LEAST_GCS_BLOCK) & -_GCS_UNIT)
+            size = min(_GCS_BLOCK, max(self._memory.most_bytes, _LEAST_GCS_BLOCK) & -_GCS_UNIT)
             self._file = self._outer.fsspec.open(self._outer_name, mode, autocommit=False, block_size=size)
         part, self._part, self._has_parts = memoryview(self._part), bytearray(), True
         while len(part):

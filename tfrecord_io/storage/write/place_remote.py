@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 from fsspec.asyn import AsyncFileSystem, sync
 
-from tfrecord_io.options import LIMITS
+from tfrecord_io.options import MIB
 from tfrecord_io.storage.filesystem.azure import AZURE, MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
@@ -35,8 +35,10 @@ from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, in
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Change, Place, version_of
 
+_PENDING_BYTES = 256 * MIB  # of parts, of all shards of a dataset; it has those that wait, too
 _TRIES = 40  # of a conditional put that others precede, or of a claim
 _LONGEST_PAUSE = 1.0  # seconds between two tries
+_MOVES = 64  # shards that are copied or uploaded at a time: a request takes about as long as a few MiB
 _LARGEST_COPY = 5 * 2**30  # bytes, of S3 by one request
 _REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 _T = TypeVar("_T")
@@ -50,8 +52,8 @@ class RemotePlace(Place):
     def __init__(self, fs: FsspecFileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)
         self._is_object_store = isinstance(unwrap(fs.fsspec, "")[0], AsyncFileSystem)
-        self.moves = LIMITS.copies if self._is_object_store else 1
-        self._memory = UploadMemory(LIMITS.dataset_pending_bytes)
+        self.moves = _MOVES if self._is_object_store else 1
+        self._memory = UploadMemory(_PENDING_BYTES)
         self._folders: set[str] = set()  # that exist
 
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
