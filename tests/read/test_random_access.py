@@ -67,6 +67,21 @@ def test_records_by_number_equal_the_rows_of_the_table(engine: str, paths: list[
             assert got.to_pylist() == expected.to_pylist()
 
 
+@given(st.permutations(["id", "word", "part", "path"]), st.integers(1, 4))
+def test_columns_have_the_order_in_which_they_are_named(
+    tmp_path_factory: pytest.TempPathFactory, order: list[str], count: int
+) -> None:
+    path = tmp_path_factory.mktemp("ordered") / "part=1" / "a.tfrecord"
+    path.parent.mkdir()
+    tfr.write_tfrecord(TABLE, path)
+    dataset, columns = tfr.dataset(path.parent.parent, include_file_paths="path"), order[:count]
+    expected = tfr.read_table(dataset, columns=columns)
+    for source, named in ((dataset, columns), (dataset.select(columns), None)):
+        with tfr.open_random(source, columns=named) as records:
+            assert records.schema.names == list(records[0]) == columns
+            assert records[:].equals(expected)
+
+
 @given(st.slices(ROWS))
 def test_slices_equal_those_of_a_list(paths: list[Path], cut: slice) -> None:
     whole = tfr.read_table(paths)

@@ -95,6 +95,15 @@ def test_the_key_need_not_be_selected(paths: list[Path]) -> None:
         assert records.schema.names == ["label", "scores"]
 
 
+def test_the_key_need_not_be_selected_where_types_are_inferred(tmp_path: Path) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "a.tfrecord", embed_schema=False)
+    with tfr.open_random(tmp_path / "a.tfrecord", key="id", columns=["label", "scores"]) as records:
+        assert plain(records.lookup("img-07")) == {"label": 1, "scores": [0.5]}
+        assert records.lookup(["img-07"]).schema == records.schema
+        with pytest.raises(tfr.errors.FeatureNotFoundError, match="'nothing': key= names a column"):
+            tfr.open_random(tmp_path / "a.tfrecord", key="nothing", columns=["label"])
+
+
 def test_columns_that_are_no_key(paths: list[Path]) -> None:
     with pytest.raises(
         tfr.errors.FeatureNotFoundError, match="'nothing': key= names a column that does not exist; valid names: id"

@@ -31,7 +31,7 @@ def plan_records(files: IndexedFiles, options: ReadOptions) -> Scan:
     """Plan under the embedded schemas of all files: a later one may have more columns than the first."""
     embedded: EmbeddedSchema | None = None
     while True:
-        scan = plan_scan(files.sources, options, embedded=embedded).close().decoded()
+        scan = plan_scan(files.sources, options, embedded=embedded).close().needed()
         scan.refuse_conflicts()
         if scan.settings.as_bytes:
             return scan

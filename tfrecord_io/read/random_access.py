@@ -387,7 +387,8 @@ class RandomAccess(Closing, Shared):
 
     def _scan_with(self, name: str) -> Scan:
         """A scan of all columns, with one of this name."""
-        return with_columns_of(self._scan.over(columns=None), condition_of([(name, "!=", None)]))
+        scan = with_columns_of(self._scan.over(columns=None), condition_of([(name, "!=", None)]))
+        return replace(scan, selected=None)
 
     @cached_property
     def _with_keys(self) -> RandomAccess:
