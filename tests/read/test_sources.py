@@ -410,6 +410,45 @@ def test_pieces_are_added_to_datasets(files: Path) -> None:
         first + ROWS
 
 
+@settings(max_examples=rounds(60))
+@given(
+    marks=st.lists(st.sampled_from(["01", "2", "x"]), max_size=9).map(lambda marks: [*marks, "x"]),
+    limits=st.lists(st.integers(-1, 9), min_size=1, max_size=3),
+    cut=st.none() | st.integers(1, 5),
+    layout=st.sampled_from(["manifest", "embedded", "inferred"]),
+    pickled=st.booleans(),
+)
+def test_parts_of_a_dataset_in_a_list_are_read_under_its_schema(
+    marks: list[str], limits: list[int], cut: int | None, layout: str, pickled: bool
+) -> None:
+    """Whichever rows, and files, are left: types are neither inferred from them nor from the names of their folders."""
+    rows = pa.table({"n": range(len(marks)), "values": [[n] * (1 + n % 2) for n in range(len(marks))], "mark": marks})
+    with tempfile.TemporaryDirectory() as folder:
+        tfr.write_tfrecord(rows, f"{folder}/d/", partition_by="mark", embed_schema=layout != "inferred")
+        if layout != "manifest":
+            Path(folder, "d", "_MANIFEST.json").unlink()
+        dataset = tfr.dataset(f"{folder}/d/")
+        parts: list[Any] = dataset.pieces(cut) if cut else [dataset]
+        parts = [part.filter((f("n") <= limit) & (f("mark") <= "2")) for part in parts for limit in limits]
+        expected = pa.concat_tables([tfr.read_table(part) for part in parts])
+        assert expected.schema.equals(dataset.schema)
+        parts = pickle.loads(pickle.dumps(parts)) if pickled else parts
+        joined = tfr.dataset(parts)
+        for table in (tfr.read_table(parts), joined.to_table(), tfr.open_reader(parts).read_all()):
+            assert table.schema.equals(dataset.schema)
+            assert table.to_pylist() == expected.to_pylist()
+        assert joined.select(["mark"]).filter(f("n") > 1).count_rows() == sum(n > 1 for n in expected["n"].to_pylist())
+        assert tfr.read_table([part.select(["mark"]) for part in parts]).equals(expected.select(["mark"]))
+
+
+def test_parts_of_several_datasets_have_the_types_that_their_manifests_state(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        tfr.write_tfrecord({"n": [1, 2], "mark": ["01", "2"]}, tmp_path / name, partition_by="mark")
+    parts = [tfr.dataset(tmp_path / name).filter(f("n") == 1) for name in ("a", "b")]
+    assert tfr.read_table(parts).to_pydict() == {"n": [1, 1], "mark": ["01", "01"]}
+    assert (parts[0].limit(1) + parts[1] + tmp_path / "a").to_table()["mark"].to_pylist() == ["01", "01", "01", "2"]
+
+
 # ---- options
 
 

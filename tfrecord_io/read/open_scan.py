@@ -153,15 +153,15 @@ def scan_of(path: Any, options: ReadOptions) -> Scan:
 def plan_dataset(path: Any, options: ReadOptions) -> Scan:
     """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
     path = unwrapped(as_list(path))
+    read, stated = given(path, options)
+    if isinstance(read, Scan):
+        scan = narrowed(read, stated)
+        if scan.origin is None:
+            return scan
+        return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
     if isinstance(path, Scan):
-        sources, stated = given(path, options)
-        if isinstance(sources, Scan):
-            scan = narrowed(path, options)
-            if scan.origin is None:
-                return scan
-            return replace(scan, origin=(scan.origin[0], scan.origin[1].changed(**_of_call(options))))
         assert path.origin is not None
-        return replace(plan_sources(sources, stated), origin=(path.origin[0], stated))
+        return replace(plan_sources(read, stated), origin=(path.origin[0], stated))
     sources = resolve_sources(path, options)
     origin: tuple[Any, ReadOptions] | None = (path, options)
     if isinstance(path, list) and any(isinstance(part, Scan) for part in path):

@@ -18,7 +18,7 @@ from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, unpack
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.file_names import partition_folder
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import ManifestShard, Source
 from tfrecord_io.value_class import value_class
 
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -134,9 +134,15 @@ class PartitionColumns:
         return self.add_to(nothing, [source], schema, path_column)
 
 
+def shard_of(source: Source) -> ManifestShard | None:
+    """What a manifest states about a file, also of one with some of its records only."""
+    return source.shard or getattr(source.derived, "shard", None)
+
+
 def _stated_types(sources: Sequence[Source]) -> pa.Schema | None:
     """The types of the partition columns, if one manifest states them for all files."""
-    contents = {source.shard.manifest.partition_schema if source.shard else None for source in sources}
+    shards = map(shard_of, sources)
+    contents = {None if shard is None else shard.manifest.partition_schema for shard in shards}
     content = contents.pop() if len(contents) == 1 else None
     names = [name for name, _ in sources[0].partitions] if content is not None else []
     if content is None or not names:

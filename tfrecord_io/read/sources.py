@@ -10,10 +10,11 @@ call does not take is an error, when the options of the call are made.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
+from itertools import chain
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from tfrecord_io.options.checked_options import OF_CALLS, OF_PLACES, differing, 
 from tfrecord_io.options.names_in_other_libraries import OF_SELECTION
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.partition_columns import shard_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.column_selection import Projection
@@ -85,11 +87,15 @@ def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
 def given(source: Any, options: AnyOptions, *, whole: bool = False) -> tuple[Any, AnyOptions]:
     """What a call reads: instead of a dataset without a schema yet its files, and the options with its selection.
 
+    Of several parts of one dataset, it is one scan of their rows.
+
     So what it reads is what it would read of the path. The same holds for a dataset that has one, if the call states
     more of how it is read, or its types are inferred and the read is `whole`, as they are those of all rows then.
     ValueError if the call states more of how it is read, and both select rows or columns: this is not one read.
     """
     source = unwrapped(source)
+    if isinstance(source, list | tuple) and isinstance(options, ReadOptions) and _are_of_one_dataset(source):
+        return chosen(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
     own = source.origin[1]
@@ -181,10 +187,18 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
     return [ChosenRecords(chosen, number, carries=carries).source() for number in range(len(scan.sources))]
 
 
-def chosen(scan: AnyScan) -> AnyScan:
-    """The same rows as all those of other files, so that a filter that is added counts after a limit."""
-    whole = scan.over(record_sources(scan), offset=0, limit=None)
+def chosen(*parts: AnyScan) -> AnyScan:
+    """The rows of parts of a dataset as all those of other files, so that an added filter counts after a limit."""
+    whole = parts[0].over(chain.from_iterable(map(record_sources, parts)), offset=0, limit=None)
     return replace(whole, row_filter=None)
+
+
+def _are_of_one_dataset(parts: Sequence[Any]) -> bool:
+    """Whether these are parts of a dataset, of which not all are whole, so that they are read under its schema."""
+    if not all(isinstance(part, Scan) for part in parts) or all(part.is_as_stated for part in parts):
+        return False
+    read = [(part.resolved, part.partitions) for part in parts]
+    return all(each == read[0] for each in read)
 
 
 class PieceStream:
@@ -265,6 +279,7 @@ class ChosenRecords:
     def __init__(self, chosen: _RecordNumbers, number: int, *, carries: bool) -> None:
         self._chosen, self._number, self.scan = chosen, number, chosen.scan
         self._file = chosen.scan.sources[number]
+        self.shard = shard_of(self._file)
         embedded = chosen.scan.resolved.embedded if carries else None
         self.schema = None if embedded is None else pack(embedded.schema, embedded.dictionaries)
         self._carries = carries
