@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,17 @@ def test_the_order_of_columns_does_not_depend_on_the_folders_that_are_read(
             assert reader.schema.names == whole
         with tfr.open_random(tmp_path / "d") as records:
             assert records.schema.names == whole
+
+
+@pytest.mark.parametrize("empty", [b"", gzip.compress(b"")], ids=["empty", "compressed"])
+@pytest.mark.parametrize("embed", [True, False])
+def test_folders_without_records_have_the_columns_of_the_others(tmp_path: Path, empty: bytes, embed: bool) -> None:
+    for folder in ("p=1", "p=2"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "p=1" / "a.tfrecord").write_bytes(empty)
+    tfr.write_tfrecord({"n": [1, 2], "l": [[1], [2, 3]]}, tmp_path / "p=2" / "a.tfrecord", embed_schema=embed)
+    whole = tfr.read_table(tmp_path).slice(0, 0)
+    for condition in ([("p", "==", 1)], [("p", "==", 1), ("n", ">", 0)], [("p", "==", 3), ("n", ">", 0)]):
+        assert tfr.read_table(tmp_path, filters=condition).equals(whole)
+        assert tfr.dataset(tmp_path, filters=condition).to_table().equals(whole)
+        assert tfr.read_table(tmp_path, filters=condition, columns=["l"]).equals(whole.select(["l"]))

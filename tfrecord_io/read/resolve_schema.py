@@ -574,7 +574,8 @@ class _Planner:
         new_names = chain(assumptions.contested, *(chunk.new_names for chunk in chunks))
         seen = set(map(itemgetter(0), new_names)) | assumptions.declared.keys()
         if sample.failed is None and not seen and self._names_columns_of_no_rows():
-            first = plan_scan(self.sources, options.changed(offset=0, limit=None, progress=False), only_sample=True)
+            every = options.changed(offset=0, limit=None, progress=False)
+            first = plan_scan(self._all_sources, every, only_sample=True)
             planned = begin(self._scan(first.close().resolved), reader, whole=self._whole)
             planned.budget = sample.budget
             return planned
@@ -617,8 +618,8 @@ class _Planner:
         """Whether a read of no rows, of which no column is known, names some: they are those of the first records."""
         requested = self._requested
         names_any = requested.columns is not None or self._filters is not None or bool(requested.schema_overrides)
-        is_window = requested.offset > 0 or requested.limit == 0
-        return names_any and is_window and not self._with_evidence and _can_be_planned_again(self.sources)
+        is_part = requested.offset > 0 or requested.limit == 0 or len(self.sources) < len(self._all_sources)
+        return names_any and is_part and not self._with_evidence and _can_be_planned_again(self._all_sources)
 
     def _newly_declared(self, assumptions: Assumptions) -> Callable[[str], bool]:
         """Whether ``schema_overrides=`` declares the type of a feature, and it is not decoded as such yet."""
