@@ -401,3 +401,16 @@ def test_protobuf_in_pure_python_reads_alike() -> None:
     command = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "WIRE\n1\n"
+
+
+@pytest.mark.parametrize("known", [[], ["a"], ["a", "b"], ["c", "d"]], ids=str)
+def test_new_names_of_a_record_that_only_looks_like_a_sequence_example(engine: Engine, known: list[str]) -> None:
+    """Field 2, which is unknown in an Example, may be other bytes than feature lists."""
+    decoder = engine.decoder(Plan(record_type=RecordType.DETECT))
+    decoder.know([(name, False) for name in known])
+    values = dict(zip("abcd", map(int64s, range(4)), strict=True))
+    for payload in (field(2, b"ab") + example(**values), example(**values) + field(2, b"ab")):
+        assert decoder.feed(engine.frame([payload])).fault is None
+    assert decoder.new_names == [(name, False) for name in "abcd" if name not in known]
+    row = {name: ("int64", [at]) for at, name in enumerate("abcd")}
+    assert records(list(decoder.take())) == [row, row]
