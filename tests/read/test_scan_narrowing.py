@@ -12,7 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from in_processes import in_other_process, rows_of_piece
-from records import blobs, example, int64s, written
+from records import blobs, example, flip, framed, int64s, written
 from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
@@ -90,6 +90,29 @@ def test_rows_are_counted_as_they_are_read(tmp_path: Path, keywords: dict[str, A
     assert whole.limit(2).count_rows() == min(2, rows)
     above = whole.filter(f("n") > 5)
     assert (above.count_rows(), above.rows) == (above.to_table().num_rows, None)
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.StoppedEarlyWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.StaleIndexWarning")
+@pytest.mark.parametrize("keywords", [{}, {"offset": 2}, {"limit": 3}, {"offset": 1, "limit": 5}], ids=str)
+@pytest.mark.parametrize("on_error", ["skip", "stop", lambda error: True], ids=["skip", "stop", "function"])
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("at", [0, -1], ids=["length", "payload"])
+def test_rows_are_counted_as_they_are_read_from_a_damaged_file(
+    tmp_path: Path, at: int, indexed: bool, on_error: Any, keywords: dict[str, Any]
+) -> None:
+    """One record is damaged, and one has a value that does not fit."""
+    records = [example(n=blobs(b"text") if n == 5 else int64s(n), x=int64s(n)) for n in range(9)]
+    path = written(tmp_path / "a.tfrecord", records)
+    if indexed:
+        tfr.build_index(path, columns=["x"])
+    flip(path, len(framed(*records[:3])) if at == 0 else len(framed(*records[:4])) - 1)
+    whole = query(path, schema={"n": "int64", "x": "int64"}, on_error=on_error, **keywords)
+    assert whole.count_rows() == whole.to_table().num_rows
+    assert whole.select(["x"]).count_rows() == whole.select(["x"]).to_table().num_rows
+    above = whole.filter(f("x") > 1)
+    assert above.count_rows() == above.to_table().num_rows
 
 
 def test_a_limit_counts_the_rows_after_the_filter(numbers: Path) -> None:

@@ -329,13 +329,15 @@ def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:
 def count_scan(scan: Scan) -> int:
     """The number of rows: from manifests, index files or record headers, or by reading the columns of the filter.
 
+    With an ``on_error`` other than "raise", by reading the rows, as damaged ones do not count.
+
     Raises
     ------
     CorruptRecordError, TruncatedRecordError, CompressionError
         A file is damaged.
     """
-    if scan.row_filter is not None:
-        with open_scan(scan.select([])) as reader:
+    if scan.row_filter is not None or not scan.options.counts_all:
+        with open_scan(scan.select([]) if scan.options.counts_all else scan) as reader:
             return sum(batch.num_rows for batch in reader)
     from tfrecord_io.read.chunks.count_frames import records_of_files
 
