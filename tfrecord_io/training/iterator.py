@@ -391,7 +391,8 @@ def iter_arrays(
         whatever the `seed` is.
     uneven : {"keep", "pad", "drop"}
         Whether the parts of several workers may differ in size. With "pad" and "drop" all have the same number of
-        records and batches in each epoch, as synchronous training needs: part i is the i-th run of consecutive records.
+        records and batches in each epoch, as synchronous training needs: part i is the i-th run of consecutive records,
+        or with `filters` every n-th of those that pass.
         "pad" repeats records from the start of the epoch to fill up the last parts, "drop" omits the last records,
         fewer than n; torch's ``DistributedSampler`` does the same. The records are counted when the iterator is made:
         from manifests and indexes, else from record headers; a compressed file without a manifest is read for it. With
