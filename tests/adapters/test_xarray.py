@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 import tfrecord_io as tfr
-from records import example, int64s, written
+from records import blobs, example, int64s, written
 from tfrecord_io.adapters import xarray as adapter
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
@@ -136,6 +136,22 @@ def test_a_null_in_a_list_is_named_with_its_record(tmp_path: Path, suffix: str) 
     assert caught.value.record == 1
     with pytest.raises(tfr.errors.DecodeError, match="feature 'x': one of its steps has no value"):
         tfr.dataset(path).filter([("x", "!=", None)]).to_xarray()
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.StoppedEarlyWarning")
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize(("on_error", "rows"), [("skip", [0, 1, 3, 4, 5]), ("stop", [0, 1])])
+def test_all_variables_leave_out_the_same_records(tmp_path: Path, suffix: str, on_error: Any, rows: list[int]) -> None:
+    records = [example(n=blobs(b"text") if n == 2 else int64s(n), x=int64s(n)) for n in range(6)]
+    with tfr.RecordWriter(path := tmp_path / f"a.tfrecord{suffix}") as writer:
+        for record in records:
+            writer.write(record)
+    dataset = tfr.dataset(path, schema={"n": "int64", "x": "int64"}, on_error=on_error)
+    opened = dataset.to_xarray()
+    assert dict(opened.sizes) == {"record": len(rows)}
+    assert opened["x"].values.tolist() == opened["n"].values.tolist() == rows
+    assert opened.isel(record=slice(1, 3))["x"].values.tolist() == rows[1:3]
 
 
 def test_the_entry_point_is_the_backend() -> None:

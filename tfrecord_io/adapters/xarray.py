@@ -49,13 +49,15 @@ def to_xarray(dataset: DatasetValue | Scan) -> xr.Dataset:
     was written, else ``image_0``, ``image_1``.
 
     Plain files are read at the indexed records alone; of compressed files, the records before them are skipped. The
-    rows of a filter, `offset` or `limit` are not known by number: such a dataset is read at once.
+    rows of a filter, `offset`, `limit` or another `on_error` than "raise" are not known by number: such a dataset is
+    read at once.
     """
     scan: Scan = unwrapped(dataset)
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
-    is_part = bool(scan.chooses_rows) or any(source.derived is not None for source in scan.sources)
+    is_part = bool(scan.chooses_rows) or not scan.options.counts_all
+    is_part |= any(source.derived is not None for source in scan.sources)
     rows = _TableRecords(read_scan(scan)) if is_part else _rows(scan)
     variables = {}
     sizes = {RECORD: len(rows)}
