@@ -441,6 +441,31 @@ def test_parts_of_a_dataset_in_a_list_are_read_under_its_schema(
         assert tfr.read_table([part.select(["mark"]) for part in parts]).equals(expected.select(["mark"]))
 
 
+@pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
+@given(
+    kinds=st.lists(st.sampled_from(["fits", "n does not fit", "x does not fit", "rejected"]), max_size=9),
+    offset=st.integers(0, 3),
+    limit=st.none() | st.integers(0, 5),
+    columns=st.sampled_from([["n", "x"], ["x"], ["n"]]),
+)
+def test_rows_of_a_list_are_those_of_each_dataset_alone(
+    tmp_path_factory: pytest.TempPathFactory, kinds: list[str], offset: int, limit: int | None, columns: list[str]
+) -> None:
+    """An offset and a limit do not count the records that are left out."""
+    path = tmp_path_factory.mktemp("rows") / "a"
+    with tfr.RecordWriter(path) as writer:
+        for number, kind in enumerate(kinds):
+            values = {"n": number, "x": number, "f": 0.5 if kind == "rejected" else 1.5}
+            values |= {kind[0]: "text"} if "not" in kind else {}
+            writer.write(tfr.encode_example(values))
+    dataset = tfr.dataset(path, schema={"n": "int64", "x": "int64", "f": "float32"}, on_error="skip")
+    part = dataset.select(["f", *columns]).offset(offset).filter(f("f") > 1).select(columns)
+    part = part if limit is None else part.limit(limit)
+    expected = part.to_table()
+    assert tfr.read_table([part]).equals(expected)
+    assert (part + part).count_rows() == 2 * part.count_rows() == 2 * expected.num_rows
+
+
 def test_parts_of_several_datasets_have_the_types_that_their_manifests_state(tmp_path: Path) -> None:
     for name in ("a", "b"):
         tfr.write_tfrecord({"n": [1, 2], "mark": ["01", "2"]}, tmp_path / name, partition_by="mark")

@@ -337,7 +337,7 @@ def count_scan(scan: Scan) -> int:
         A file is damaged.
     """
     if scan.row_filter is not None or not scan.options.counts_all:
-        with open_scan(scan.select([]) if scan.options.counts_all else scan) as reader:
+        with open_scan(scan.without_columns()) as reader:
             return sum(batch.num_rows for batch in reader)
     from tfrecord_io.read.chunks.count_frames import records_of_files
 

@@ -370,6 +370,10 @@ class Scan(Configured):
             changes["columns"] = tuple(name for name in names if name != path_column)
         return self.over(**changes)
 
+    def without_columns(self) -> Self:
+        """The same rows, to count them; with the columns where rows are left out whose values do not fit."""
+        return self.select([]) if self.options.counts_all else self
+
     def decoded(self) -> Self:
         """All rows, of the columns that are needed: what is decoded to select columns and rows from."""
         scan = replace(self.needed(), selected=None, row_filter=None)

@@ -260,7 +260,7 @@ class _RecordNumbers:
         numbers: list[list[Array]] = [[np.empty(0, np.int64)] for _ in self.scan.sources]
         if not scan.sources:
             return [parts[0] for parts in numbers]
-        with open_as_it_is(scan.select([]).needed().over(progress=False)) as reader:
+        with open_as_it_is(scan.without_columns().needed().over(progress=False)) as reader:
             for _ in reader:
                 pass
             for file, records in reader.origins.numbers():
