@@ -100,7 +100,7 @@ def test_every_reader_gives_what_is_in_the_files(forms: list[list[Path]], data: 
             assert all(len(batch) == size for batch in batches[:-1])
         assert repr(pa.Table.from_batches(batches, reader.schema).to_pylist()) == repr(expected.to_pylist())
         for row in range(0 if condition is None else expected.num_rows, expected.num_rows):
-            assert reader.origin(row) == (str(paths[(offset + row) // 15]), (offset + row) % 15)
+            assert reader.origins.locate(row) == (str(paths[(offset + row) // 15]), (offset + row) % 15)
     dataset = tfr.dataset(paths, **some)
     assert repr(dataset.to_table().to_pylist()) == repr(expected.to_pylist())
     assert dataset.count_rows() == expected.num_rows

@@ -152,7 +152,7 @@ class Reader(BatchStream):
         self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
         self._revision: SchemaRevision | TFRecordError | None = None
         self._expansion = Expansion(scan.options.limits.expansion_bytes)
-        self.origins = RowOrigins()
+        self.origins = RowOrigins(scan.sources)
         self.payload_bytes = 0
         self._begun: set[str] = set()  # files whose first record was read
         self.report = ReadReport(schema_source=scan.resolved.source)
@@ -432,10 +432,7 @@ class Reader(BatchStream):
 
     def origin(self, row: int) -> tuple[str, int]:
         """Path and record index of a row, counted from the first one delivered."""
-        path, record = self.origins.locate(row)
-        origin = self._scan.sources[self.origins.file_of(row)].origin
-        found = None if origin is None else origin(record)
-        return (path, record) if found is None or found.record is None else (found.path or path, found.record)
+        return self.origins.locate(row)
 
     @property
     def goes_on(self) -> bool:
@@ -444,14 +441,14 @@ class Reader(BatchStream):
 
     def leave_out(self, fault: RowFault) -> bool:
         """Whether the row of a fault, counted from the first one delivered, may be left out; it counts as skipped."""
-        path, record = self.origins.locate(fault.row)
+        path, record = self.origins.read_as(fault.row)
         left_out = leave_out(self._reader.recovery, fault, path, self.origins.file_of(fault.row), record)
         self.report.records -= left_out
         return left_out
 
     def row_error(self, fault: RowFault) -> TFRecordError:
         """The error of a row, counted from the first one delivered."""
-        error = fault.to_error(*self.origins.locate(fault.row))
+        error = fault.to_error(*self.origins.read_as(fault.row))
         error.__cause__ = fault.__cause__
         return _located(error, self._scan.sources[self.origins.file_of(fault.row)])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -20,6 +20,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, printable, say, warn
 from tfrecord_io.options import stops
 from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.storage.read.source import Source
 
 
 @dataclass(repr=False)
@@ -107,8 +108,9 @@ class RowOrigins:
     (('b.tfrecord', 1), 1)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Sequence[Source] = ()) -> None:
         self.rows = 0  # how many there are
+        self._sources = sources  # what is read, by the number of the file
         self._runs: list[tuple[int, int, str, int, Array | None]] = []  # first row, file, path, first record, bits
 
     def add(self, path: str, first_record: int, rows: int, *, file: int) -> None:
@@ -130,7 +132,14 @@ class RowOrigins:
         self.rows += rows
 
     def locate(self, row: int) -> tuple[str, int]:
-        """Path and record index of a row."""
+        """Path and record index of a row, also of a file of which an index or a selection finds some records only."""
+        file, path, record = self._known(row)
+        origin = self._sources[file].origin if self._sources else None
+        found = None if origin is None else origin(record)
+        return (path, record) if found is None or found.record is None else (found.path or path, found.record)
+
+    def read_as(self, row: int) -> tuple[str, int]:
+        """Path of a row, and which of the records that are read of its file it is."""
         return self._known(row)[1:]
 
     def runs(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
