@@ -82,6 +82,21 @@ def test_columns_have_the_order_in_which_they_are_named(
             assert records[:].equals(expected)
 
 
+@pytest.mark.parametrize("embed", [True, False])
+@pytest.mark.parametrize("columns", [None, ["mark", "values"], ["n"]], ids=str)
+def test_pieces_have_the_types_of_their_dataset(tmp_path: Path, embed: bool, columns: list[str] | None) -> None:
+    rows = {"n": range(6), "values": [[n] * (1 + n // 4) for n in range(6)], "mark": ["01"] * 4 + ["x"] * 2}
+    tfr.write_tfrecord(rows, f"{tmp_path}/d/", partition_by="mark", embed_schema=embed)
+    (tmp_path / "d" / "_MANIFEST.json").unlink()
+    for count in (2, 5):
+        for piece in tfr.dataset(tmp_path / "d").pieces(count):
+            expected = tfr.read_table(piece, columns=columns)
+            with tfr.open_random(piece, columns=columns) as records, tfr.open_random(piece, key="n") as by_key:
+                assert records[:].equals(expected)
+                assert list(records[0]) == expected.column_names
+                assert by_key.lookup(piece.read()["n"]).equals(piece.read())
+
+
 @given(st.slices(ROWS))
 def test_slices_equal_those_of_a_list(paths: list[Path], cut: slice) -> None:
     whole = tfr.read_table(paths)

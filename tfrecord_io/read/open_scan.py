@@ -144,6 +144,12 @@ def selection_of(
     return list(scan.aligned().sources), options.changed(columns=columns, filters=filters, **limits)
 
 
+def part_of(path: Any, options: ReadOptions) -> Scan | None:
+    """The part of a dataset that a call reads, which has the schema of the dataset; None if it reads anything else."""
+    path, options = given(path, options)
+    return narrowed(path, options) if isinstance(path, Scan) and path.origin is None else None
+
+
 def scan_of(path: Any, options: ReadOptions) -> Scan:
     """The scan of what a call reads, which opens it later, once or several times."""
     path, options = given(path, options)

@@ -27,8 +27,15 @@ from tfrecord_io.storage.read.source import Source
 _CHUNK_BYTES = 64 * MIB  # of first records that are read together
 
 
-def plan_records(files: IndexedFiles, options: ReadOptions) -> Scan:
-    """Plan under the embedded schemas of all files: a later one may have more columns than the first."""
+def plan_records(files: IndexedFiles, options: ReadOptions, part: Scan | None = None) -> Scan:
+    """Plan under the embedded schemas of all files: a later one may have more columns than the first.
+
+    A `part` of a dataset has its schema.
+    """
+    if part is not None:
+        scan = part.over(files.sources, threads=options.threads, on_error=options.on_error).needed()
+        scan.refuse_conflicts()
+        return scan
     embedded: EmbeddedSchema | None = None
     while True:
         scan = plan_scan(files.sources, options, embedded=embedded).close().needed()

@@ -43,6 +43,7 @@ from tfrecord_io.read.open_scan import (
     filtered,
     indexed_fields,
     matching_numbers,
+    part_of,
     selection_of,
     with_columns_of,
 )
@@ -741,14 +742,15 @@ def open_random(
     if keep is not None and (keep != "first" or key is None):
         raise ValueError(say('{keep=}: expected "first", with {key=}', keep=keep))
     sampling: OnError = "raise" if raises(given.on_error) else "skip"  # a callable is asked when records are read
-    sources, options = selection_of(source, replace(given, threads=1, on_error=sampling), by_number=True)
+    stated = replace(given, threads=1, on_error=sampling)
+    sources, options = selection_of(source, stated, by_number=True)
     recovery = recovery_of(given.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options.limits.record_bytes)
     files = IndexedFiles(sources, index_sources, options.limits.record_bytes, named=index is not None, recover=recover)
     try:
-        records = RandomAccess(files, plan_records(files, options), recovery)
+        records = RandomAccess(files, plan_records(files, options, part_of(source, stated)), recovery)
         if key is not None:
             records._read_keys(key, keep)
     except BaseException:
