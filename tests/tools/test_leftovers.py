@@ -213,6 +213,14 @@ def test_a_folder_that_may_not_be_listed_is_named(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.warns(UserWarning, match=r"sub: this folder was not searched \(Permission denied\)"):
         assert [each.path for each in clean(tmp_path)] == [str(path)]
+    with pytest.raises(PermissionError):  # not: no leftovers
+        clean(tmp_path / "sub")
+
+
+def test_a_file_is_not_a_folder_without_leftovers(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
+    with pytest.raises(NotADirectoryError):
+        clean(tmp_path / "a.tfrecord")
 
 
 def test_a_manifest_is_read_once_for_all_folders(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,8 @@ def clean(
     ------
     FileNotFoundError
         The folder or bucket does not exist.
+    NotADirectoryError, PermissionError
+        `path` is a file, or must not be read; a folder below it that must not be read is a warning.
     ValueError
         A web server: nothing is written there.
 
@@ -132,9 +134,14 @@ def clean(
 
 def _local_files(root: str) -> Iterator[Leftover]:
     """Temporary files below a folder, and shards that were written but not published."""
-    os.stat(root)  # os.walk ignores a missing folder
+
+    def warn_below(error: OSError) -> None:
+        if error.filename == root:
+            raise error
+        warn(f"{printable(error.filename)}: this folder was not searched ({error.strerror})", UserWarning)
+
     manifests = _Manifests(LocalFileSystem())
-    for folder, folders, names in os.walk(root, onerror=_warn_of):
+    for folder, folders, names in os.walk(root, onerror=warn_below):
         for name in sorted(filter(is_temporary, folders)):  # of a folder of files that was being written
             path = os.path.join(folder, name)
             if not os.path.islink(path):
@@ -145,10 +152,6 @@ def _local_files(root: str) -> Iterator[Leftover]:
             status = os.lstat(path)
             time = datetime.fromtimestamp(status.st_mtime, UTC)
             yield Leftover(path, None, time, status.st_size, partial(os.unlink, path))
-
-
-def _warn_of(error: OSError) -> None:
-    warn(f"{printable(error.filename)}: this folder was not searched ({error.strerror})", UserWarning)
 
 
 def _left_folder(path: str) -> Leftover:
