@@ -20,7 +20,7 @@ from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import scan_arrays
-from tfrecord_io.arrow.buffers import BatchStream, export_stream
+from tfrecord_io.arrow.buffers import export_stream
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
@@ -34,6 +34,7 @@ from tfrecord_io.read.deferred_schema import LazyScan
 from tfrecord_io.read.explanation import Explanation, explained
 from tfrecord_io.read.explode import step_columns
 from tfrecord_io.read.open_scan import count_scan, filtered, open_scan, plan_dataset, read_scan, refreshed, skipped
+from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.read.sources import as_list, is_source
 from tfrecord_io.remedies import Keyword
@@ -166,7 +167,7 @@ class DatasetPiece(_Shown):
         """All rows as a table."""
         return read_scan(self._held)
 
-    def to_batches(self) -> BatchStream:
+    def to_batches(self) -> Reader:
         """The record batches of this piece; see `Dataset.to_batches`."""
         return open_scan(self._held)
 
@@ -362,7 +363,7 @@ class Dataset(_Shown):
         return read_scan(self._held, warns=True)
 
     @check_keywords
-    def to_batches(self) -> BatchStream:
+    def to_batches(self) -> Reader:
         """A stream of record batches in bounded memory: an iterator and a context manager, as from `open_reader`."""
         return open_scan(self._held, warns=True)
 

@@ -30,6 +30,8 @@ def reading(path: Path, paths: list[str], options: dict[str, Any]) -> None:
         for batch in reader:
             print(batch.num_rows)
         print(reader.read_all(), reader.read_pandas("numpy_nullable"), reader.schema)
+    with tfr.dataset(path).limit(3).to_batches() as rows, tfr.dataset(path).pieces(2)[0].to_batches() as piece:
+        print(rows.read_all(), rows.report.skipped, piece.read_pandas())
     inferred: tfr.typing.InferredSchema = tfr.infer_schema(tfr.dataset(path, stable_types=True))
     print(inferred.evidence, tfr.describe(tfr.dataset(path, sample="all")).columns[0].maximum)
 
