@@ -19,6 +19,7 @@ from pyarrow import csv, orc
 
 import tfrecord_io as tfr
 from installed import install
+from rounds import COMPLETE
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, only_one_way
 from tfrecord_io.testing import FormatSuite
 
@@ -317,6 +318,19 @@ NUMBERED = replace(ROW, name="numbered", title="Numbered", pattern=r"\\.pipe[0-9
 FOLDER = replace(ROW, name="folder", title="Folder", folders=("cells", "marker"), open=read_folder, **own)
 MAGIC = replace(ROW, name="magic", title="Magic", looks=("a Pipes file",), magic=(b"ant|",), advice="use pipes", **own)
 """
+
+
+def test_the_format_of_the_documentation_passes_the_shipped_suite(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "extend.md"
+    code = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    module = "\n\n".join(block for block in code if "PairOptions" in block or "class Writer" in block)
+    install(tmp_path, "pairs_format", module, FORMATS.group, {"pairs": "pairs_format:ROW"})
+    (tmp_path / "test_pairs.py").write_text(next(block for block in code if "FormatSuite" in block), "utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    slow = "" if COMPLETE else "not standard_input"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", slow, "test_pairs.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_all_facts_of_the_formats_of_other_packages_are_asked(tmp_path: Path) -> None:

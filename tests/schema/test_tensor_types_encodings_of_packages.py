@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from installed import install
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
@@ -32,12 +34,24 @@ else:
 """
 
 
-def test_a_column_is_written_and_read(tmp_path: Path) -> None:
+@pytest.fixture
+def package(tmp_path: Path) -> dict[str, str]:
+    """An environment with an installed package, whose code and tests are those of the page."""
     code = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     module = next(block for block in code if "class RawZlib" in block) + "\n\nRAW_ZLIB = RawZlib()\n"
     install(tmp_path, "tfr_zlib", module, "tfrecord_io.tensor_encodings", {"raw_zlib": "tfr_zlib:RAW_ZLIB"})
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
-    done = subprocess.run(
-        [sys.executable, "-c", USES], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    (tmp_path / "test_raw_zlib.py").write_text(next(block for block in code if "EncodingSuite" in block), "utf-8")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+
+
+def run(package: dict[str, str], folder: Path, *arguments: str) -> None:
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=package, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_column_is_written_and_read(package: dict[str, str], tmp_path: Path) -> None:
+    run(package, tmp_path, "-c", USES)
+
+
+def test_it_passes_the_shipped_suite(package: dict[str, str], tmp_path: Path) -> None:
+    run(package, tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "test_raw_zlib.py")

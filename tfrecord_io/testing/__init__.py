@@ -1,6 +1,7 @@
 """Test suites of compressions, file formats, tensor encodings and adapters, for those of other packages, too.
 
-They need pytest and hypothesis. A test class subclasses a suite, and says what differs.
+They need pytest, hypothesis and ``tfrecord_io[zstd,lz4,bfloat16]``. A test class subclasses a suite, and says what
+differs.
 """
 
 from tfrecord_io.testing.adapter_suite import AdapterSuite
