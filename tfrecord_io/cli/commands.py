@@ -110,7 +110,10 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
 @inspection("compression", "max_decompression_ratio", "on_error", "threads")
 @click.option("--index", multiple=True, metavar="FILE", help="Index file of PATH; repeat it for several files.")
 def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywords: Any) -> None:
-    """Count the records in total, and in each of several PATHs."""
+    """Count the records in total, and in each of several PATHs.
+
+    A manifest or an index states the number, if there is one: the records are not read, as tfr verify does.
+    """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.count import count as number_of_records
 
