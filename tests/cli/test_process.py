@@ -88,6 +88,28 @@ def test_a_closed_input_is_an_error(path: Path) -> None:
     assert "standard input is closed" in done.stderr
 
 
+def test_what_storage_libraries_log_is_not_printed_beside_the_error() -> None:
+    """gcsfs logs a request that failed with a traceback."""
+    code = """
+import logging, sys
+import tfrecord_io.tools.count
+from tfrecord_io.cli import main
+
+def count(*arguments, **keywords):
+    try:
+        raise ConnectionError("no host")
+    except ConnectionError:
+        logging.getLogger("gcsfs").exception("out of retries")
+    raise OSError(5, "no host", "gs://bucket/a")
+
+tfrecord_io.tools.count.count = count
+sys.argv[1:] = ["count", "gs://bucket/a"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (3, "tfr: gs://bucket/a: no host\n")
+
+
 @pytest.mark.parametrize("command", ["head", "describe", "schema"])
 def test_tables_begin_with_their_first_line_and_end_without_padding(run: Run, path: Path, command: str) -> None:
     lines = run(command, path).stdout.split("\n")

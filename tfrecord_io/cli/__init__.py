@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ def main() -> None:
     try:
         with ending_by_signals():
             prepare_streams()
+            # Storage libraries log failed requests with tracebacks: the error line of the command says what failed.
+            logging.getLogger().addHandler(logging.NullHandler())
             ProgressMeter.delay = 0.5  # no bar for what ends soon
             from tfrecord_io.cli.command_group import all_commands
 
