@@ -35,6 +35,8 @@ from tfrecord_io.cli.common_options import parse_condition
         ("c is null", ("c", "==", None)),
         (" my column  IS NOT  NULL ", ("my column", "!=", None)),
         ("c != null", ("c", "!=", None)),
+        ("c == NULL", ("c", "==", None)),
+        ("path == ~/a=b", ("path", "==", "~/a=b")),
         ("c in [null, 3]", ("c", "in", [None, 3])),
         ("s == this is null", ("s", "==", "this is null")),
         ("tags contains cat", ("tags", "contains", "cat")),
@@ -84,6 +86,16 @@ def test_values_are_json(column: str, operator: str, value: Any) -> None:
     assert parse_condition(f"{column} {operator} {json.dumps(value)}") == (column, operator, value)
 
 
+@given(
+    operator=st.sampled_from(["<>", "=>", "=<", "=!", "!==", "<=>", ">>", "<<", "=~", "! ="]),
+    value=st.integers().map(str) | st.sampled_from(["x", "2024-05-02", "'x'", "null"]),
+)
+def test_no_part_of_an_unknown_operator_becomes_text(operator: str, value: str) -> None:
+    """``day <> x`` would be all days before ``> x``."""
+    with pytest.raises(ValueError, match="not in or contains"):
+        parse_condition(f"day {operator} {value}")
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     tfr.write_tfrecord({"n": [1, 2, 3, 4], "s": ["a", "b", "a", "c"]}, tmp_path / "a.tfrecord")
@@ -126,7 +138,11 @@ def test_the_help_says_what_it_selects_with_an_example(command: str, words: str)
 
 
 @pytest.mark.parametrize(
-    "where", ["n == 'x", "s == it's", "s = 'x' and n = 1", 's == "x" and s == "y"', "s == x or s == y", "s in [a, b]"]
+    "where",
+    [
+        *("n == 'x", "s == it's", "s = 'x' and n = 1", 's == "x" and s == "y"', "s == x or s == y", "s in [a, b]"),
+        *("s >= w AND s < x", "s == x OR n>1", "s == w, s == x"),
+    ],
 )
 def test_values_that_are_no_plain_text_are_a_usage_error(run: Any, tmp_path: Path, where: str) -> None:
     tfr.write_tfrecord({"n": [1], "s": ["x"]}, tmp_path / "a.tfrecord")

@@ -23,15 +23,18 @@ from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
 _OPERATORS = r"==|=|!=|<=|>=|<|>|not in(?=[\s\[])|in(?=[\s\[])|contains(?=\s)"
 _CONDITION = re.compile(
-    rf"\s*(?P<column>[^\s=!<>].*?)\s*(?:(?<=\s)|(?=[=!<>]))(?P<operator>{_OPERATORS})\s*(?P<value>(?!=).*\S)\s*"
+    rf"\s*(?P<column>[^\s=!<>].*?)(?<![!<=>~])\s*(?:(?<=\s)|(?=[=!<>]))(?P<operator>{_OPERATORS})\s*(?P<value>(?!=).*\S)\s*"
 )
 _NULL = re.compile(r"\s*(?P<column>\S.*?)\s+is\s+(?P<negation>not\s+)?null\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"""["](?:[^"\\]|\\.)*["]|'((?:[^']|'')*)'""")
-_NO_PLAIN_TEXT = re.compile(r"""['"\[\]{}]|\s(?:and|or)\s.*[=<>]|&&|\|\|""")
+_NO_PLAIN_TEXT = re.compile(r"""['"\[\]{}]|^[!<=>]|^~\s|\s[<=>]|\s(?i:and|or)\s.*[<=>]|&&|\|\|""")
+_KNOWN = "==, !=, <, <=, >, >=, in, not in or contains"
 
 
 def _parsed(text: str) -> Any:
-    """The value of JSON in which texts may have single quotes, as in SQL."""
+    """The value of JSON in which texts may have single quotes, and null any case, as in SQL."""
+    if text.lower() == "null":
+        return None
     try:
         return json.loads(text)
     except ValueError:
@@ -61,8 +64,8 @@ def parse_condition(text: str) -> tuple[str, str, Any]:
         return null["column"], "==" if null["negation"] is None else "!=", None
     if match is None:
         raise ValueError(
-            "expected COLUMN OPERATOR VALUE, such as 'label == 3', with ==, !=, <, <=, >, >=, in, not in or contains, "
-            "or 'label is null', 'label is not null'"
+            f"expected COLUMN OPERATOR VALUE, such as 'label == 3', with {_KNOWN}, or 'label is null', "
+            "'label is not null'"
         )
     operator = "==" if match["operator"] == "=" else match["operator"]
     try:
@@ -71,8 +74,8 @@ def parse_condition(text: str) -> tuple[str, str, Any]:
         value = match["value"]
         if _NO_PLAIN_TEXT.search(value):
             raise ValueError(
-                f"cannot read the value {value}: quote text as in \"name == 'x'\"; pass each of several conditions, "
-                "all of which must hold, with its own --where"
+                f"cannot read the value {value} after {operator}: quote text as in \"name == 'x'\"; the operators are "
+                f"{_KNOWN}; pass each of several conditions, all of which must hold, with its own --where"
             ) from None
     if (operator in ("in", "not in")) != isinstance(value, list):
         raise ValueError("expected a list after in and not in, such as 'label in [1, 2]', and only there")
