@@ -116,10 +116,11 @@ def test_storage_options_are_pairs(run: Any, monkeypatch: pytest.MonkeyPatch) ->
         raise ValueError("enough")
 
     monkeypatch.setattr(convert, "convert_given", noted)
-    options = "--storage-option anon=true --source-option key=AB=C --source-option client_kwargs.region_name=eu"
+    options = "--storage-option anon=true --storage-option use_ssl=False"
+    options += " --source-option key=AB=C --source-option client_kwargs.region_name=eu"
     quoted = ["--target-option", 'secret="123"', "--target-option", 'config={"a": [1]}']
     run("convert", *shlex.split(options), "--source-option", "client_kwargs.timeout=10", *quoted, "a", "b")
-    assert given["storage_options"] == {"anon": True}
+    assert given["storage_options"] == {"anon": True, "use_ssl": False}
     assert given["source"]["storage_options"] == {"key": "AB=C", "client_kwargs": {"region_name": "eu", "timeout": 10}}
     assert given["target"]["storage_options"] == {"secret": "123", "config": {"a": [1]}}
     for wrong in ("hunter2", "=x", "a.=1"):

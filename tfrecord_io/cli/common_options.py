@@ -110,7 +110,10 @@ SCHEMA_FORMATS = ("arrow", "tfx", "feature_description", "json", "python")  # th
 
 
 def _storage_options(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, Any] | None:
-    """KEY=VALUE pairs as a dict: a.b=x is nested, and a value that is JSON is parsed. No message shows a value."""
+    """KEY=VALUE pairs as a dict: a.b=x is nested, and a value of JSON, or True, False or None, is parsed.
+
+    No message shows a value.
+    """
     options: dict[str, Any] = {}
     for pair in pairs:
         key, separator, text = pair.partition("=")
@@ -125,7 +128,7 @@ def _storage_options(ctx: click.Context, option: click.Parameter, pairs: tuple[s
         try:
             nested[last] = json.loads(text)
         except ValueError:
-            nested[last] = text
+            nested[last] = {"True": True, "False": False, "None": None}.get(text, text)  # not the true text "False"
     return options or None
 
 
