@@ -153,6 +153,34 @@ def test_characters_that_stand_for_missing_ones(tmp_path: Path, format: str, enc
     assert tfr.read_table(tmp_path / "a.tfrecord")["flag"].to_pylist() == expected
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_are_those_of_xarray_in_all_axes(tmp_path: Path, kind: str) -> None:
+    text = np.array([["a", "é"], ["", "abc"]])
+    variables = {"one": ("t", text[:, 1]), "two": (("t", "x"), text), "single": ((), "abc"), "n": ("t", [1, 2])}
+    path = stored(xr.Dataset(variables), tmp_path, kind, {name: {"dtype": "S1"} for name in ("one", "two", "single")})
+    found = arrays(path)
+    assert found["one"].values.tolist() == ["é", "abc"]
+    assert [list(row) for row in found["two"].values] == text.tolist()
+    assert found["single"].values.tolist() == ["abc", "abc"]
+    assert found["one"].attrs == {}
+
+
+@pytest.mark.parametrize("kind", ["zarr2", "zarr3", "h5"])
+def test_letters_of_an_axis_of_other_values_are_not_joined(tmp_path: Path, kind: str) -> None:
+    letters = np.array([[b"a", b"b"], [b"c", b""]], "S1")
+    if kind == "h5":  # without dimensions
+        path = tmp_path / "a.h5"
+        with h5py.File(path, "w") as file:
+            file["letters"] = letters
+    else:
+        data = {"letters": (("t", "x"), letters), "n": (("t", "x"), np.eye(2)), "flag": ("t", letters[:, 0])}
+        path = stored(xr.Dataset(data), tmp_path, kind)
+        assert arrays(path)["flag"].values.tolist() == [b"a", b"c"]
+    found = arrays(path)["letters"].values
+    assert found.dtype == "S1"
+    assert found.tolist() == letters.tolist()
+
+
 def test_text_coordinates_of_classic_files(tmp_path: Path) -> None:
     """In these, a text has a dimension of characters, which is none of the values that xarray reads."""
     given = xr.Dataset({"a": (("t", "x"), np.arange(6).reshape(3, 2))}, {"x": ["p", "qq"], "t": ["u", "v", "w"]})

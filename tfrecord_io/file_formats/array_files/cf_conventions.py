@@ -76,14 +76,13 @@ def stream_of_group(
     """
     if not names:
         raise DecodeError("it has no arrays", path=path, expected="arrays with a row for each record")
-    if decode_cf:  # the last dimension of characters is that of a text
-        texts = [name for name, dtype in names.items() if _is_characters(dtype, len(labels[name].dims or ()))]
-        labels = {**labels, **{name: replace(labels[name], dims=(labels[name].dims or ())[:-1]) for name in texts}}
+    texts = _texts(names, labels) if decode_cf else {}
+    labels = {**labels, **{name: replace(labels[name], dims=dims) for name, dims in texts.items()}}
     arrays = placed({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
     for name, array in arrays.items():
         stated = labels[name].attributes.pop(TYPE, None)
         if decode_cf:
-            array = decoded(name, array, labels)
+            array = decoded(name, array, labels, name in texts)
         else:
             array.attributes = labels[name].attributes
         arrays[name] = array if stated is None else _typed(array, str(stated))
@@ -173,8 +172,8 @@ def _coordinates(labels: Mapping[str, Label]) -> set[str]:
     return found
 
 
-def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> StoredArray:
-    """An array that decodes its values, by xarray, where its attributes ask for it.
+def decoded(name: str, array: StoredArray, labels: Mapping[str, Label], is_text: bool) -> StoredArray:
+    """An array that decodes its values, by xarray, where its attributes ask for it, or its last axis has characters.
 
     Raises
     ------
@@ -189,7 +188,7 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> Store
         attributes = {key: value for key, value in attributes.items() if key not in FILLS}
         stored = array.convert
         array = replace(array, convert=lambda values: _masked(stored(values), missing))
-    reason = _encoding(attributes, array.dtype, len(array.shape))
+    reason = "characters" if is_text else _encoding(attributes, array.dtype)
     if reason is None:
         return replace(array, attributes=_kept(attributes))
     try:
@@ -203,6 +202,8 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> Store
     is_time = _is_time(attributes)
 
     def as_variable(values: Array) -> Any:
+        if values.dtype == "S1" and not is_text:
+            values = values.astype("S2")  # which xarray does not join
         variable = (tuple(f"{name}_axis_{i}" for i in range(values.ndim)), values, attributes)
         durations = str(attributes.get("dtype", "")).startswith("timedelta64")
         with library_errors(f"{array.path}: {reason}", _RAW):
@@ -224,6 +225,17 @@ def decoded(name: str, array: StoredArray, labels: Mapping[str, Label]) -> Store
         return _masked(text_column(result) if result.dtype.kind == "O" else result, missing)
 
     return replace(array, convert=convert, attributes=_kept(sample.attrs))
+
+
+def _texts(names: Mapping[str, np.dtype[Any]], labels: Mapping[str, Label]) -> dict[str, tuple[str, ...]]:
+    """Arrays of characters, without their last dimension, if it only counts the characters of texts.
+
+    As in xarray, a dimension that other arrays have, or that has coordinates, does not.
+    """
+    dims = {name: own for name in names if (own := labels[name].dims)}
+    others = {dim for name, own in dims.items() for dim in (own[:-1] if names[name].kind == "S" else own)}
+    texts = [name for name in dims if names[name] == "S1" and (others or len(dims[name]) > 1)]
+    return {name: dims[name][:-1] for name in texts if not {dims[name][-1]} & {*others, *names}}
 
 
 def _missing_texts(attributes: Mapping[str, Any]) -> list[str]:
@@ -268,10 +280,10 @@ def _is_time(attributes: Mapping[str, Any]) -> bool:
     return " since " in str(attributes.get("units", ""))
 
 
-def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any], axes: int) -> str | None:
+def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> str | None:
     """Why the stored values are not those that are meant; None if they are."""
-    if _is_characters(dtype, axes):
-        return "characters"
+    if dtype.kind == "S" and "_Encoding" in attributes:
+        return "_Encoding"
     if dtype.kind not in "iuf":
         return None
     if _is_time(attributes):
@@ -280,10 +292,6 @@ def _encoding(attributes: Mapping[str, Any], dtype: np.dtype[Any], axes: int) ->
         return f"dtype {meant}"
     found = [key for key in PACKING if key in attributes and not (key in FILLS and _is_nan(attributes[key]))]
     return ", ".join(found) or None
-
-
-def _is_characters(dtype: np.dtype[Any], axes: int) -> bool:
-    return dtype == np.dtype("S1") and axes > 1
 
 
 def _is_nan(value: Any) -> bool:
