@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,25 @@ def test_bfloat16_is_refused_by_name(tmp_path: Path, target: str, shape: tuple[i
     tfr.write_tfrecord(data, tmp_path / "a" / "x.tfrecord", shards=1, embed_schema=True)
     with pytest.raises(tfr.errors.EncodeError, match="feature 'x': the file format has no bfloat16"):
         tfr.convert(tmp_path / "a", tmp_path / target)
+    assert not (tmp_path / target).exists()
+
+
+@pytest.mark.parametrize("target", ["x.npy", "x.npz", "x.h5", "x.zarr", "x.nc"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        [[b"a"], [b"b"]],
+        [[b"\xff"], [b""]],
+        [[[1], [2, 3]], [[4], [5]]],
+        [[["a"]], [["b"]]],
+        [[Decimal("1.10")], [Decimal("2.00")]],
+        [Decimal("1.10"), Decimal("2.00")],
+    ],
+)
+def test_values_that_are_objects_in_numpy_do_not_become_text(tmp_path: Path, target: str, column: list[Any]) -> None:
+    tfr.write_tfrecord({"x": column}, tmp_path / "x.tfrecord")
+    with pytest.raises(tfr.errors.EncodeError, match=r"feature 'x': the file format has no .*; exclude the column"):
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / target)
     assert not (tmp_path / target).exists()
 
 

@@ -369,6 +369,11 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
     if rows.values.dtype.kind == "V":
         reason = f"the file format has no {rows.values.dtype}: NumPy would store it as bytes of no type"
         raise EncodeError(reason, feature=column, advice=_EXCLUDE)
+    if rows.values.dtype.kind == "O" and not (group and is_bytes(field.type)):
+        written = say("{}", Call(f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'))
+        hint = say("NumPy's bytes of fixed width (S3) are restored of {}", written) if is_bytes(field.type) else None
+        reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"
+        raise EncodeError(reason, feature=column, advice=_EXCLUDE if hint is None else _EXCLUDE & hint)
     if group and (is_bytes(field.type) or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))):
         return rows if isinstance(rows, Ragged) else rows.values
     stacked = _stacked(rows, column, row)
@@ -470,16 +475,11 @@ def _has_nat(type_: pa.DataType) -> bool:
 
 
 def _stacked(rows: Rows, column: str, first: int) -> Array:
-    """One array of rows without missing ones; EncodeError if they differ in shape, or are bytes."""
+    """One array of rows without missing ones; EncodeError if they differ in shape."""
     if isinstance(rows, Ragged):
         shape = rows.common_shape()
         if shape is None and len(rows):
             reason = f"from row {first} on, the rows have several shapes"
             raise EncodeError(reason, feature=column, record=first, advice=_RAGGED)
         return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
-    if rows.values.dtype == object and not is_text_dtype(rows.values.dtype):
-        reason = "bytes are objects in NumPy, which a .npy file stores as pickles"
-        written = say("{}", Call(f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'))
-        advice = _EXCLUDE & say("NumPy's bytes of fixed width (S3) are restored of {}", written)
-        raise EncodeError(reason, feature=column, advice=advice)
     return rows.values
