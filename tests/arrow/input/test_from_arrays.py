@@ -18,6 +18,7 @@ from dateutil.relativedelta import relativedelta
 from dateutil.tz import gettz, tzoffset, tzutc
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
 
 import tfrecord_io as tfr
@@ -442,7 +443,32 @@ def test_arrays_of_another_library_are_columns() -> None:
     assert table_of_arrays({"x": Tensor(np.arange(3)[::-1])}).table["x"].to_pylist() == [2, 1, 0]
 
 
-@pytest.mark.parametrize("error", [RuntimeError, TypeError, ValueError])
+def exchanged(values: np.ndarray, *names: str) -> Any:
+    """An array that has only the protocols of these names."""
+    return type("Exchanged", (), {name: getattr(values, name) for name in names})()
+
+
+@given(hnp.arrays(hnp.integer_dtypes(endianness="=") | hnp.boolean_dtypes(), hnp.array_shapes(max_dims=3)))
+def test_arrays_with_one_protocol_are_those_of_numpy(values: np.ndarray) -> None:
+    expected = table_of_arrays({"x": values})
+    for names in (
+        ["__dlpack__", "__dlpack_device__"],
+        ["__dlpack__", "__dlpack_device__", "__len__"],
+        ["__array__", "__len__"],
+        ["__array_interface__", "__len__"],
+    ):
+        found = table_of_arrays({"x": exchanged(values, *names)})
+        assert found.schema == expected.schema
+        assert list(found.batches(1 << 20)) == list(expected.batches(1 << 20))
+
+
+def test_an_object_that_only_has_a_length_is_no_column() -> None:
+    for names in (["__len__"], ["__len__", "__cuda_array_interface__"]):
+        with pytest.raises(EncodeError, match="feature 'x': a column is an array or a list, not Exchanged"):
+            open_input({"x": type("Exchanged", (), dict.fromkeys(names, lambda self: 1))()})
+
+
+@pytest.mark.parametrize("error", [RuntimeError, TypeError, ValueError, BufferError])
 def test_an_array_that_numpy_cannot_have_keeps_its_librarys_advice(error: type[Exception]) -> None:
     values = Tensor(np.zeros(2), error("Use tensor.detach().numpy() instead."))
     with pytest.raises(EncodeError, match=r"feature 'x': this .*Tensor does not become .*: Use tensor\.detach\(\)"):

@@ -102,9 +102,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         advice = "its first axis counts the rows: pass array[None] for one row"
         raise EncodeError("an array without dimensions has no rows", feature=name, advice=advice)
     if is_single(values) or isinstance(values, set | frozenset):  # whose order is any
-        advice = "pass an array or a list, with an item for each row; or dicts, one for each row"
-        reason = f"a column is an array or a list, not {type(values).__name__}"
-        raise EncodeError(reason, feature=name, advice=advice)
+        raise _no_column(values, name)
     try:
         values = dense(values)
         plain = plain_cells(values, nan_is_missing=False)
@@ -113,7 +111,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         if plain is not None:
             refuse_times_among_others(values)
         values = unmasked(values) if plain is False else values
-        if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+        if not isinstance(values, np.ndarray) and (hasattr(values, "__dlpack__") or not _has_items(values)):
             values = _ndarray(values)
         tensors = tensors_of(values, nan_to_null, encoding) if plain is False else None
         if tensors is not None:
@@ -135,14 +133,29 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     return column
 
 
+def _no_column(values: Any, name: str | None = None) -> EncodeError:
+    advice = "pass an array or a list, with an item for each row; or dicts, one for each row"
+    return EncodeError(f"a column is an array or a list, not {type(values).__name__}", feature=name, advice=advice)
+
+
+def _has_items(values: Any) -> bool:
+    """Whether Arrow takes the values one by one, or by a protocol of its own."""
+    names = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_array__", "__arrow_c_stream__")
+    return any(hasattr(values, name) for name in names)
+
+
 def _ndarray(values: Any) -> np.ndarray[Any, Any]:
     """An array of another library as one of NumPy."""
+    is_exchanged = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     try:
-        return np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:  # such as of PyTorch, for tensors that need gradients
+        array = np.from_dlpack(values) if is_exchanged else np.asarray(values)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:  # such as for tensors that need gradients
         kind, cause = f"{type(values).__module__}.{type(values).__qualname__}", str(error).rstrip(".")
         reason = f"this {kind} does not become an array of NumPy: {printable(cause, 300)}"
         raise EncodeError(reason, advice="pass an array of NumPy") from error
+    if not array.ndim:
+        raise _no_column(values)
+    return array
 
 
 def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
@@ -206,9 +219,9 @@ def is_frame(values: Any) -> bool:
 
 def is_single(values: Any) -> bool:
     """Whether this is one value, not a column of values."""
-    if isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not hasattr(values, "__len__"):
-        return True
-    return _is_without_axes(values)
+    if hasattr(values, "__dlpack__"):  # by the array API standard without a length
+        return _is_without_axes(values)
+    return isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not hasattr(values, "__len__")
 
 
 def _is_without_axes(values: Any) -> bool:
