@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrecord_io as tfr
@@ -23,6 +24,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import held_content
 from tfrecord_io.storage.read.range_requests import S3Object
 from tfrecord_io.tools.build_index import check_indexes, write_indexes
+from traced import peak
 
 s3fs = pytest.importorskip("s3fs")
 
@@ -80,6 +82,18 @@ def test_records_by_number(path: str, options: dict[str, Any], requests: list[tu
         requests.clear()
         assert records[10:30]["id"].to_pylist() == list(range(10, 30))
         assert len(requests) == 2
+
+
+def test_memory_of_many_numbers_is_that_of_a_part_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord({"x": np.zeros(200_000, np.int8)}, tmp_path / "a.tfrecord", write_index=True)
+    monkeypatch.setattr(indexed_files, "_LOCATED", 1000)
+    with tfr.open_random(tmp_path / "a.tfrecord") as records:
+        numbers, chunks = np.arange(len(records)), records._files.chunks
+
+        def split() -> None:
+            assert sum(map(len, chunks(numbers, 10_000))) == len(numbers)
+
+        assert peak(split) < 1 << 19
 
 
 def test_distant_records_are_separate_requests(

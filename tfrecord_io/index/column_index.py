@@ -261,7 +261,7 @@ def write_columns(
     for values in _groups(batches):
         rows = slice(done, done := done + len(values))
         numbers += [len(values), int(records.bounds[rows.start])]
-        stored = [pa.chunked_array([int64_array(records.sizes[rows])])]
+        stored = [pa.chunked_array([int64_array(np.diff(records.bounds[rows.start : done + 1]))])]
         stored += [column.cast(stored_type(column.type)) for column in values.columns]
         for column in stored:
             content, shape = pack_chunk(column.combine_chunks())

@@ -22,6 +22,7 @@ from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_p
 from tfrecord_io.storage.read.source import Source, is_elsewhere, working_directory
 
 _THREADS = 16
+_LOCATED = 1 << 20  # records whose sizes are looked up at a time: each takes some 60 bytes
 _OPEN_FILES = 128  # if there are more, each is opened when it is read
 
 
@@ -153,18 +154,20 @@ class IndexedFiles:
         if len(numbers) <= 1:
             yield from [numbers] * len(numbers)
             return
-        sizes = np.empty(len(numbers) + 1, np.int64)
-        sizes[0] = 0
-        files, records = self.locate(numbers)
-        for file in np.unique(files).tolist():
-            rows, bounds = np.flatnonzero(files == file), self.indexes[file].bounds
-            sizes[rows + 1] = bounds[records[rows] + 1] - bounds[records[rows]]
-        ends = sizes.cumsum()
-        begin = 0
-        while begin < len(numbers):
-            end = max(begin + 1, int(ends.searchsorted(ends[begin] + most_bytes, side="right")) - 1)
-            yield numbers[begin:end]
-            begin = end
+        for first in range(0, len(numbers), _LOCATED):
+            part = numbers[first : first + _LOCATED]
+            sizes = np.empty(len(part) + 1, np.int64)
+            sizes[0] = 0
+            files, records = self.locate(part)
+            for file in np.unique(files).tolist():
+                rows, bounds = np.flatnonzero(files == file), self.indexes[file].bounds
+                sizes[rows + 1] = bounds[records[rows] + 1] - bounds[records[rows]]
+            ends = sizes.cumsum()
+            begin = 0
+            while begin < len(part):
+                end = max(begin + 1, int(ends.searchsorted(ends[begin] + most_bytes, side="right")) - 1)
+                yield part[begin:end]
+                begin = end
 
     def frame(self, number: int) -> tuple[int, Bytes]:
         """The file of a record, and its frame, unchecked; as `frames`, for a single one in less time."""
