@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import io
 import json
 import random
 import shutil
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -24,14 +26,17 @@ import tfrecord_io as tfr
 from reading_modes import small_index_groups
 from rounds import rounds
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index import column_index
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
 from tfrecord_io.index.find_index import open_columns
+from tfrecord_io.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.options import unwrapped
 from tfrecord_io.read.open_scan import indexed_fields
 from tfrecord_io.storage.paths.manifest import find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import open_random_access
+from traced import peak
 
 UTC = datetime.UTC
 DAY = datetime.date(2020, 1, 2)
@@ -109,6 +114,33 @@ def test_only_the_groups_of_a_span_are_read(in_groups: Path, span: list[int]) ->
             assert (index.first, index.is_last) == (first, last == 20)
             assert records.bounds.tolist() == bounds[first : last + 1].tolist()
             assert index.columns(fields(in_groups, "x"))["x"].to_pylist() == list(range(first, last))
+
+
+@given(limit=st.integers(1, 3000))
+def test_records_are_counted_without_their_offsets_where_none_can_be_too_long(in_groups: Path, limit: int) -> None:
+    whole, file = opened(in_groups)
+    with file:
+        sizes = whole.records().sizes
+    read = Mock(wraps=ColumnIndex.records)
+    dataset = tfr.dataset(in_groups, limits=tfr.Limits(record_bytes=limit))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ColumnIndex, "records", lambda index: read(index))
+        if limit < sizes.max() - FRAME_BYTES:
+            with pytest.raises(tfr.errors.CorruptRecordError, match="limits"):
+                tfr.count(dataset)
+        else:
+            assert tfr.count(dataset) == 20
+    groups = [sizes[begin : begin + 3].sum() for begin in range(0, 20, 3)]
+    assert read.called == (limit < max(groups))
+
+
+def test_memory_of_writing_an_index_is_that_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of all its records: their sizes are not found again for each group."""
+    monkeypatch.setattr(column_index, "_GROUP_ROWS", 1000)
+    records = RecordIndex.of_sizes(np.full(300_000, 40))
+    batches = [pa.record_batch({"x": np.zeros(1000, np.int8)})] * 300
+    schema, fingerprint = batches[0].schema, Fingerprint(None)
+    assert peak(lambda: write_columns(io.BytesIO(), "a", records, schema, iter(batches), fingerprint)) < 1 << 20
 
 
 @pytest.fixture(scope="module")

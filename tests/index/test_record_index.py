@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ import tfrecord_io as tfr
 from records import framed
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index import RecordIndex, record_index
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.random_access_file import LocalRandomAccessFile, open_random_access
 from tfrecord_io.tools.build_index import write_indexes
+from traced import peak
 
 sizes = st.lists(st.integers(16, 2**31 + 15), max_size=50)
 
@@ -138,3 +142,32 @@ def test_any_text_is_an_index_or_an_error(text: bytes) -> None:
     except tfr.errors.CorruptRecordError:
         return
     assert (index.sizes >= 16).all()
+
+
+@given(
+    text=sizes.map(lambda records: RecordIndex.of_sizes(records).to_text())
+    | st.from_regex(rb"([0-9]{1,2} [0-9]{2}\r?\n){0,4}[0-9 ]{0,5}", fullmatch=True),
+    block=st.integers(1, 40),
+)
+def test_blocks_are_read_as_the_whole_file(tmp_path_factory: pytest.TempPathFactory, text: bytes, block: int) -> None:
+    path = tmp_path_factory.getbasetemp() / "blocks.index"
+    path.write_bytes(text)
+
+    def result(read: Callable[[], RecordIndex]) -> object:
+        try:
+            return read().bounds.tolist()
+        except CorruptRecordError as error:
+            return str(error)
+
+    (source,) = resolve_inputs([path])
+    with pytest.MonkeyPatch.context() as patch, open_random_access(source) as file:
+        patch.setattr(LocalRandomAccessFile, "block_bytes", block)
+        assert result(lambda: RecordIndex.read(file)) == result(lambda: RecordIndex.parse(text, source.path))
+
+
+def test_memory_of_reading_an_index_is_twice_that_of_its_offsets(tmp_path: Path) -> None:
+    path, records = tmp_path / "a.index", 1_000_000
+    path.write_bytes(RecordIndex.of_sizes(np.full(records, 40)).to_text())
+    (source,) = resolve_inputs([path])
+    with open_random_access(source) as file:
+        assert peak(lambda: RecordIndex.read(file)) < 8 * records * 2 + (8 << 20)

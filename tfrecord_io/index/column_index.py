@@ -28,6 +28,7 @@ from base64 import b64encode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import sub
 from typing import Any
 
 import numpy as np
@@ -355,6 +356,8 @@ class ColumnIndex:
         self.first = sum(group.rows for group in groups[: part.start])  # the number of the first record that is read
         self.rows = sum(group.rows for group in self._groups)
         self.is_last = part.stop == len(groups)  # whether the last record of the file is read
+        begins = [group.offset for group in groups]
+        self.most_bytes = max(map(sub, [*begins[1:], data_bytes], begins), default=0)  # of a group, so of a record
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -368,10 +371,12 @@ class ColumnIndex:
     def records(self) -> RecordIndex:
         """The offsets of the records."""
         chunks = self._read([(0, pa.int64())])[0]
-        sizes = np.concatenate([np.empty(0, np.int64), *(chunk.to_numpy(zero_copy_only=False) for chunk in chunks)])
-        are_sizes = (sizes >= FRAME_BYTES).all() and float(sizes.sum(dtype=np.float64)) <= _MOST_BYTES
-        if all(chunk.null_count == 0 for chunk in chunks) and are_sizes:
-            index = RecordIndex.of_sizes(sizes, self._groups[0].offset if self._groups else 0)
+        parts = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
+        are_sizes = all(chunk.null_count == 0 for chunk in chunks) and all(
+            (each >= FRAME_BYTES).all() for each in parts
+        )
+        if are_sizes and sum(float(sizes.sum(dtype=np.float64)) for sizes in parts) <= _MOST_BYTES:
+            index = RecordIndex.of_parts(parts, self._groups[0].offset if self._groups else 0)
             firsts = np.cumsum([0, *(group.rows for group in self._groups)])[:-1]
             stated = [group.offset for group in self._groups]
             is_begin = bool(self.first) or not stated or stated[0] == 0

@@ -126,9 +126,9 @@ class ColumnSearch:
             return None
         whole, wanted = source.whole_file(), self.wanted
         with open_random_access(whole) as file:
-            needs_offsets = wanted is None or source.span is not None or file.size > wanted.max_record_bytes
+            longest = None if wanted is None or source.span is not None else wanted.max_record_bytes
             most = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
-            about: dict[str, Any] = {"most_rows": most, "needs_offsets": needs_offsets}
+            about: dict[str, Any] = {"most_rows": most, "longest": longest}
             with open_columns(index_source, whole, file, source.span, **about) as (columns, index):
                 if columns.rows > most:
                     return None

@@ -161,7 +161,7 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
             assert index is not None
             return index
     with open_random_access(index_source) as opened:
-        index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
+        index = RecordIndex.read(opened)
     _check_records(index, index_source, source, file)
     logger.debug("index used: %s", index_source.path)
     return index
@@ -176,14 +176,14 @@ def open_columns(
     *,
     most_rows: float = math.inf,
     known: RecordIndex | None = None,
-    needs_offsets: bool = True,
+    longest: int | None = None,
 ) -> Iterator[tuple[ColumnIndex, RecordIndex | None]]:
     """Open a column index that matches its data file, as an index does, and read the offsets in it.
 
     With a `span`, those of the records in it, and some before and after it; None if they are more than `most_rows`.
-    Offsets that are `known`, from an index of the file, are not read; nor are those that are not needed, if the file
-    was not touched. Afterwards, ``columns.is_certain`` says whether the content of the whole file is known to be that
-    of the index.
+    Offsets that are `known`, from an index of the file, are not read; nor are any if the file was not touched, and none
+    of its records can be longer than `longest`, of its payload. Afterwards, ``columns.is_certain`` says whether the
+    content of the whole file is known to be that of the index.
     """
     with open_random_access(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
@@ -191,7 +191,7 @@ def open_columns(
             yield columns, None
             return
         columns.is_certain = _is_untouched(columns, file)
-        if columns.is_certain and not needs_offsets:
+        if columns.is_certain and longest is not None and columns.most_bytes <= longest:
             yield columns, None
             return
         index = known if known is not None and columns.rows == len(known) else columns.records()
@@ -262,7 +262,7 @@ def _check_records(index: RecordIndex, index_source: Source, source: Source, fil
         reason = f"its last record ends at byte {index.end}, the file has {file.size}"
         raise mismatch(reason, index.end, file.size)
     records = some_records(len(index), _HEADERS[file.is_local])
-    begins, sizes = index.offsets[records].tolist(), index.sizes[records].tolist()
+    begins, sizes = index.offsets[records].tolist(), (index.bounds[records + 1] - index.bounds[records]).tolist()
     ends = [begin + HEADER_BYTES for begin in begins]
     headers = file.read_all(begins, ends, gap=0)
     fits = [_fits(header, size) for header, size in zip(headers, sizes, strict=True)]
@@ -303,6 +303,17 @@ def _sizes_before_damage(source: Source, file: RandomAccessFile) -> Array:
 # ---- the number of records, without reading a file
 
 
+def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longest: int) -> int | None:
+    """The number of records that an index states; None if one of them is longer than `longest`."""
+    if index_source.path.endswith(COLUMNS_SUFFIX):
+        with open_columns(index_source, source, file, longest=longest) as (columns, index):
+            if index is None:
+                return columns.rows
+    else:
+        index = read_index(index_source, source, file)
+    return None if index.end > longest and int(index.sizes.max()) > longest + FRAME_BYTES else len(index)
+
+
 @dataclass
 class KnownCounts:
     """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS."""
@@ -339,14 +350,12 @@ class KnownCounts:
         return self._from_tfds(source) if known is None else known
 
     def _from_index(self, source: Source, index: Source, *, named: bool) -> int | None:
-        with open_random_access(source) as ranges:
-            records, text = usable_index(index, source, ranges, named=named)
-        if records is None:
-            if text:
-                warn(text, StaleIndexWarning)
-            return None
-        too_long = len(records) > 0 and int(records.sizes.max()) > self.options.limits.record_bytes + FRAME_BYTES
-        return None if too_long else len(records)
+        longest = self.options.limits.record_bytes
+        with open_random_access(source) as file:
+            use = partial(_rows_of, index, source, file, longest)
+            records, text = (use(), "") if named else unless_stale(use)
+        warn_of_stale([text])
+        return records
 
     def _from_tfds(self, source: Source) -> int | None:
         may_look = self.may_be_plain and self.looks and source.may_be_beside(INFO)
@@ -432,7 +441,7 @@ class IndexWriter:
             self._output.discard()
 
     def _written(self) -> OutputFile:
-        index = RecordIndex.of_sizes(np.concatenate([np.empty(0, np.int64), *self._sizes]))
+        index = RecordIndex.of_parts(self._sizes)
         return written_index(self.path, index, self._storage, self._replaced)
 
 

@@ -6,7 +6,7 @@ import io
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Self
@@ -145,6 +145,7 @@ SUFFIXES = (SUFFIX, ".tfindex", ".idx")  # of the index files that are looked up
 REWRITE = "rewrite it (tfr index)"
 
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")
+_LONGEST_LINE = 1 << 20  # that is not split, so that the time of other files is in proportion to their size
 _FEW_RECORDS, _FEW_BYTES = 100, 1000  # for so few, a call of Arrow's reader or writer of CSV takes longer than Python
 _FEW_LINES = re.compile(rb"(?:[0-9]{1,18} [0-9]{1,18}\r?\n)*(?:[0-9]{1,18} [0-9]{1,18}\r?)?")  # of numbers in int64
 _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
@@ -163,8 +164,18 @@ class RecordIndex:
     @classmethod
     def of_sizes(cls, sizes: Any, begin: int = 0) -> Self:
         """The index of frames of these sizes in bytes, each 16 more than the payload; the first one is at `begin`."""
-        bounds = np.full(len(sizes) + 1, begin, np.int64)
-        bounds[1:] += np.cumsum(sizes, dtype=np.int64)
+        return cls.of_parts([sizes], begin)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Any], begin: int = 0) -> Self:
+        """As `of_sizes`, of sizes in several arrays, which need not be joined: those of all records take memory."""
+        bounds = np.full(sum(map(len, parts)) + 1, begin, np.int64)
+        at = 0
+        for sizes in parts:
+            own = bounds[at + 1 : at + 1 + len(sizes)]
+            np.cumsum(sizes, dtype=np.int64, out=own)
+            own += bounds[at]
+            at += len(sizes)
         return cls(bounds)
 
     def __len__(self) -> int:
@@ -195,24 +206,39 @@ class RecordIndex:
         return out.getvalue()
 
     @classmethod
+    def read(cls, file: RandomAccessFile) -> Self:
+        """Read an index file, block by block: that of small records has about as many bytes as they have."""
+        begins = range(0, file.size, file.block_bytes)
+        return cls._of_blocks(
+            (file.read(at, min(at + file.block_bytes, file.size)).tobytes() for at in begins), file.path
+        )
+
+    @classmethod
     def parse(cls, text: bytes, path: str) -> Self:
         """Parse the content of an index file."""
-        if not text:
-            return cls.of_sizes([])
-        if is_pickle(text):
-            reason = "the index is a pickle, as tfd-utils writes it, which may hold code and is never loaded"
-            raise CorruptRecordError(reason, path=path, advice=REWRITE)
-        offsets, sizes = _numbers(text, path)
-        index = cls.of_sizes(sizes)
-        invalid = np.flatnonzero((sizes < FRAME_BYTES) | (index.offsets != offsets))
-        if len(invalid):
-            line = int(invalid[0])
-            size, offset, expected = int(sizes[line]), int(offsets[line]), int(index.offsets[line])
-            if size < FRAME_BYTES:
-                raise _bad_line(path, line, f"a record has at least {FRAME_BYTES} bytes", got=size)
-            reason = f"expected the record at byte {expected}, where the last one ends, got {offset}"
-            raise _bad_line(path, line, reason, expected=expected, got=offset)
-        return index
+        return cls._of_blocks([text] if text else [], path)
+
+    @classmethod
+    def _of_blocks(cls, blocks: Iterable[bytes], path: str) -> Self:
+        parts: list[Array] = []
+        line, end = 0, 0
+        for lines in _whole_lines(blocks):
+            if not parts and is_pickle(lines):
+                reason = "the index is a pickle, as tfd-utils writes it, which may hold code and is never loaded"
+                raise CorruptRecordError(reason, path=path, advice=REWRITE)
+            offsets, sizes = _numbers(lines, path, line)
+            bounds = cls.of_sizes(sizes, end).bounds
+            invalid = np.flatnonzero((sizes < FRAME_BYTES) | (bounds[:-1] != offsets))
+            if len(invalid):
+                at = int(invalid[0])
+                size, offset, expected = int(sizes[at]), int(offsets[at]), int(bounds[at])
+                if size < FRAME_BYTES:
+                    raise _bad_line(path, line + at, f"a record has at least {FRAME_BYTES} bytes", got=size)
+                reason = f"expected the record at byte {expected}, where the last one ends, got {offset}"
+                raise _bad_line(path, line + at, reason, expected=expected, got=offset)
+            parts.append(sizes)
+            line, end = line + len(sizes), int(bounds[-1])
+        return cls.of_parts(parts)
 
 
 def is_pickle(head: bytes) -> bool:
@@ -220,8 +246,22 @@ def is_pickle(head: bytes) -> bool:
     return head[:1] == b"\x80" and head[1:2] <= b"\x05"
 
 
-def _numbers(text: bytes, path: str) -> tuple[Array, Array]:
-    """The columns of offsets and sizes."""
+def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Blocks that begin and end with a line, of others."""
+    rest = b""
+    for block in blocks:
+        lines, newline, rest = (rest + block).rpartition(b"\n")
+        if newline:
+            yield lines + newline
+        elif len(rest) > _LONGEST_LINE:
+            yield rest
+            rest = b""
+    if rest:
+        yield rest
+
+
+def _numbers(text: bytes, path: str, line: int) -> tuple[Array, Array]:
+    """The columns of offsets and sizes, of lines that begin with number `line`."""
     if len(text) <= _FEW_BYTES and _FEW_LINES.fullmatch(text):
         columns = np.array(text.split(), np.int64).reshape(-1, 2)
         return columns[:, 0], columns[:, 1]
@@ -243,7 +283,7 @@ def _numbers(text: bytes, path: str) -> tuple[Array, Array]:
     invalid = next((number for number, line in enumerate(lines) if not _LINE.fullmatch(line)), None)
     if invalid is None:
         raise CorruptRecordError("the index has numbers over 2**63 - 1", path=path)
-    raise _bad_line(path, invalid, "expected '<offset> <size>', two integers")
+    raise _bad_line(path, line + invalid, "expected '<offset> <size>', two integers")
 
 
 def _bad_line(path: str, line: int, reason: str, **facts: Any) -> CorruptRecordError:
@@ -344,9 +384,9 @@ def scan_index(
     path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES, progress: ProgressMeter | None = None
 ) -> RecordIndex:
     """The index of a plain file; see `scan_sizes`."""
-    parts = [np.empty(0, np.int64)]
+    parts = []
     for sizes in scan_sizes(path, file, max_record_bytes):
         parts.append(sizes)
         if progress is not None:
             progress.advance(int(sizes.sum()))
-    return RecordIndex.of_sizes(np.concatenate(parts))
+    return RecordIndex.of_parts(parts)
