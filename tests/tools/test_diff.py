@@ -19,6 +19,7 @@ import tfrecord_io as tfr
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.tools.diff import _digest, _in_both, _is_equal
+from traced import peak
 
 ROWS = st.lists(st.tuples(st.integers(-2, 2), st.lists(st.sampled_from([0.5, float("nan")]), max_size=2)), max_size=12)
 
@@ -160,6 +161,13 @@ def test_equal_values_of_other_types_are_equal(how: dict[str, Any], tmp_path: Pa
     report = tfr.diff(tmp_path / "a", tmp_path / "b", **how)
     assert [d.column for d in report.schema] == ["n", "v"]
     assert report.differing == 0
+
+
+def test_memory_of_a_record_is_the_documented_one(tmp_path: Path) -> None:
+    rows = 300_000
+    tfr.write_tfrecord({"x": np.arange(rows)}, tmp_path / "a.tfrecord")
+    assert peak(lambda: tfr.diff(tmp_path / "a.tfrecord", tmp_path / "a.tfrecord", any_order=True)) < 66 * 2 * rows
+    assert peak(lambda: tfr.diff(tmp_path / "a.tfrecord", tmp_path / "a.tfrecord", key="x")) < 126 * 2 * rows
 
 
 def test_the_time_for_names_is_in_proportion_to_their_number() -> None:

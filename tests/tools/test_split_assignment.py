@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
+from traced import peak
 
 KEYS = st.one_of(
     st.tuples(st.just(pa.int64()), st.lists(st.none() | st.integers(-2, 3), max_size=60)),
@@ -81,6 +82,13 @@ def test_one_record_of_each_key_stays_in_its_order(
             kept = table.take(sorted(expected.values()))
             assert actual.schema == kept.schema
             assert rows_of(actual, *kept.column_names) == rows_of(kept, *kept.column_names)
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+def test_dedupe_takes_twice_the_memory_of_its_keys(tmp_path: Path, keep: Any) -> None:
+    rows = 300_000
+    tfr.write_tfrecord({"x": np.arange(rows)}, tmp_path / "a.tfrecord")
+    assert peak(lambda: tfr.dedupe(tmp_path / "a.tfrecord", tmp_path / "b.tfrecord", by="x", keep=keep)) < 55 * rows
 
 
 @settings(max_examples=rounds(40))

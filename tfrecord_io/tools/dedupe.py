@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from typing import Literal
 
@@ -15,7 +15,7 @@ from tfrecord_io.errors import say
 from tfrecord_io.options import INT64_MAX, MIB, check_integer, check_names
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.tools.copied_records import CopiedRecords
-from tfrecord_io.tools.row_hashes import HASH, row_hashes
+from tfrecord_io.tools.row_hashes import HASH, row_hashes, run_starts
 from tfrecord_io.tools.split_assignment import LEFT_OUT, each_key, write_labelled
 from tfrecord_io.typing import Compression, FileMode, IndexLike, InputPath, Partitions, Path, ProgressLike, StorageLike
 from tfrecord_io.write.sharded_sink import Spool
@@ -118,7 +118,9 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
         labels = np.full(count, LEFT_OUT, np.uint8)
         if spools:
             _distribute(held, spools)
-        for keys in map(_kept, spools) if spools else [np.concatenate([np.empty(0, _ROW), *held])]:
+        parts = map(_kept, spools) if spools else iter([_joined(held)])
+        held.clear()  # before they are sorted
+        for keys in parts:
             labels[_chosen(keys, keeps_last)] = 0
     return labels
 
@@ -134,14 +136,16 @@ def _distribute(held: list[Array], spools: list[Spool]) -> None:
 
 
 def _kept(spool: Spool) -> Array:
-    return np.concatenate([np.empty(0, _ROW), *(np.frombuffer(part, _ROW) for part, _ in spool.parts())])
+    return _joined(np.frombuffer(part, _ROW) for part, _ in spool.parts())
+
+
+def _joined(keys: Iterable[Array]) -> Array:
+    return np.concatenate([np.empty(0, _ROW), *keys])
 
 
 def _chosen(keys: Array, keeps_last: bool) -> Array:
     """The numbers of the first or last rows of each key; the rows ascend."""
     order = np.lexsort((keys["second"], keys["first"]))  # stable, so that the rows of a key ascend
-    ordered = keys[order]
-    differs = (ordered["first"][1:] != ordered["first"][:-1]) | (ordered["second"][1:] != ordered["second"][:-1])
-    ends = np.ones(len(keys), bool)
-    ends[slice(None, -1) if keeps_last else slice(1, None)] = differs
-    return np.asarray(ordered["row"][ends])
+    starts = run_starts(keys, order)
+    chosen = np.roll(starts, -1) if keeps_last else starts
+    return np.asarray(keys["row"][order[chosen]])

@@ -21,7 +21,7 @@ from tfrecord_io.read.open_scan import open_path, selection_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes
+from tfrecord_io.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes, run_starts
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 from tfrecord_io.value_class import value_class
 
@@ -298,11 +298,13 @@ def _in_any_order(
 ) -> DiffReport:
     """What records, counted with repetitions, only one of the datasets has."""
     hashes = np.concatenate([each.values for each in rows])
-    signs = np.repeat([1, -1], [len(each) for each in rows])
     order = np.lexsort((hashes["second"], hashes["first"]))
     groups = np.empty(len(hashes), np.int64)
-    groups[order] = np.concatenate([[0], np.cumsum(hashes[order][1:] != hashes[order][:-1])])[: len(hashes)]
-    surplus = np.bincount(groups, weights=signs).astype(np.int64)  # of `a`, for each distinct record
+    groups[order] = np.cumsum(run_starts(hashes, order))
+    del hashes, order  # they take as much memory as what follows
+    distinct = int(groups.max(initial=0)) + 1
+    of_a, of_b = (np.bincount(part, minlength=distinct) for part in np.split(groups, [len(rows[0])]))
+    surplus = of_a - of_b  # for each distinct record
     values: list[ValueDifference] = []
     begin = 0
     for side, own, sign in zip(sides, rows, (1, -1), strict=True):

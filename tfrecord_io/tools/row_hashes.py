@@ -37,6 +37,15 @@ def joined_hashes(columns: Sequence[Sequence[Array]], count: int) -> Array:
     return hashes
 
 
+def run_starts(hashes: Array, order: Array) -> Array:
+    """Whether each hash differs from the one before it, in an order that puts equal ones together; the first does."""
+    starts = np.arange(len(order)) == 0
+    for name in ("first", "second"):
+        values = hashes[name][order]
+        starts[1:] |= values[1:] != values[:-1]
+    return starts
+
+
 def has_hashes(type_: pa.DataType) -> bool:
     """Whether `column_hashes` takes columns of a type: single values, and lists of those it takes."""
     if pa.types.is_dictionary(type_) or is_list_like(type_):
