@@ -177,8 +177,9 @@ class _ListLengths:
         representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
         layouts = {field.name: options.layout_of(field.name) for field in representation.fields if varies(field.type)}
         self._layouts = {name: layout for name, layout in layouts.items() if layout != ColumnLayout()}
+        types = dict(zip(schema.names, schema.types, strict=True))
         for name, layout in self._layouts.items():
-            type_ = schema.field(name).type if name in schema.names else None
+            type_ = types.get(name)
             if type_ is None or not hasattr(type_, "value_type") or isinstance(type_.value_type, pa.BaseExtensionType):
                 reason = say("{max_length=} and {pad_to=} of to_hf are for columns of lists of single values")
                 raise SchemaError(reason, feature=name, got=str(type_), advice="name other columns in a dict")

@@ -15,7 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.feature_types import Layout
-from tfrecord_io.schema.types import has_wide_offsets, types_within
+from tfrecord_io.schema.types import has_wide_offsets, types_within, with_fields_at
 
 # ---- NumPy to Arrow
 
@@ -28,6 +28,15 @@ def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
 def empty_table(schema: pa.Schema) -> pa.Table:
     """A table without rows, of any types."""
     return pa.Table.from_batches([empty_batch(schema)])
+
+
+def with_columns_at(table: pa.Table, columns: Mapping[int, tuple[pa.Field, pa.Array | pa.ChunkedArray]]) -> pa.Table:
+    """The table with other columns, by number; ``table.set_column`` would copy all columns for each of them."""
+    if not columns:
+        return table
+    schema = with_fields_at(table.schema, {at: field for at, (field, _) in columns.items()})
+    arrays = [columns[at][1] if at in columns else column for at, column in enumerate(table.columns)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def fixed_width(type_: pa.DataType, count: int, nulls: int, validity: Array | None, values: Array) -> pa.Array:

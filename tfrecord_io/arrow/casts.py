@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, variable_width
+from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, variable_width, with_columns_at
 from tfrecord_io.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.feature_types import Kind
@@ -333,11 +333,12 @@ def plain_layout(array: pa.Array) -> pa.Array:
 
 def with_one_dictionary(table: pa.Table) -> pa.Table:
     """The table, each dictionary column of which has one dictionary throughout, where Arrow can make one."""
+    changed = {}
     for at in uncommon(table.schema):
         field, column = table.schema.field(at), table.column(at)
         if column.num_chunks > 1 and has_dictionary(field.type) and can_unify(field.type):
-            table = table.set_column(at, field, one_dictionary(column))
-    return table
+            changed[at] = field, one_dictionary(column)
+    return with_columns_at(table, changed)
 
 
 def one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.schema.types import with_fields_at
+
 KEY = b"attributes"
 DIMENSIONS = b"dimensions"
 TYPE = "tfrecord_io.type"  # attribute of times that NumPy has as another type: the name of theirs
@@ -26,10 +28,11 @@ def with_attributes(schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any
     >>> attributes_of(schema.field("t"))
     {'units': 'K', 'levels': [0, 1]}
     """
+    changed = {}
     for at, field in enumerate(schema):
         if own := {str(name): _plain(value) for name, value in attributes.get(field.name, {}).items()}:
-            schema = schema.set(at, _with_json(field, KEY, own))
-    return schema
+            changed[at] = _with_json(field, KEY, own)
+    return with_fields_at(schema, changed)
 
 
 def with_dimensions(schema: pa.Schema, dimensions: Mapping[str, Sequence[str]]) -> pa.Schema:
@@ -39,10 +42,8 @@ def with_dimensions(schema: pa.Schema, dimensions: Mapping[str, Sequence[str]]) 
     >>> dimensions_of(schema.field("t"))
     ['lat']
     """
-    for at, field in enumerate(schema):
-        if own := dimensions.get(field.name):
-            schema = schema.set(at, _with_json(field, DIMENSIONS, list(own)))
-    return schema
+    stated = ((at, field, dimensions.get(field.name)) for at, field in enumerate(schema))
+    return with_fields_at(schema, {at: _with_json(field, DIMENSIONS, list(own)) for at, field, own in stated if own})
 
 
 def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], sizes: dict[str, int]) -> list[str]:

@@ -17,7 +17,15 @@ from tfrecord_io.schema.column_features import ENCODING_KEY, column_leaves, is_n
 from tfrecord_io.schema.embedded import EmbeddedSchema, has_dictionary, without_orders
 from tfrecord_io.schema.pandas_metadata import describe_both, feature_descriptions, united_features
 from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
-from tfrecord_io.schema.types import DIGITS, hashable, is_list_like, is_text_or_bytes, uncommon, value_type
+from tfrecord_io.schema.types import (
+    DIGITS,
+    hashable,
+    is_list_like,
+    is_text_or_bytes,
+    uncommon,
+    value_type,
+    with_fields_at,
+)
 
 
 def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
@@ -196,14 +204,14 @@ def with_types_of(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
     >>> with_types_of(pa.schema({"x": pa.null(), "y": pa.int8()}), pa.schema({"x": pa.string(), "y": pa.int64()})).types
     [DataType(string), DataType(int8)]
     """
-    of_other = {*other.names}
+    of_other, changed = {*other.names}, {}
     for at, field in enumerate(schema):
         if field.name in of_other and lacks_type(field.type):
             own, typed = pa.field("", field.type), other.field(field.name)
             common = common_field(own, pa.field("", typed.type))
             if common is not None and lacks_only_values(field.type, common.type):
-                schema = schema.set(at, typed.with_type(common.type))
-    return schema
+                changed[at] = typed.with_type(common.type)
+    return with_fields_at(schema, changed)
 
 
 def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:

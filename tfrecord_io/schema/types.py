@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -92,6 +92,17 @@ def uncommon(schema: pa.Schema) -> list[int]:
     if {type.id for type in types} <= _PLAIN.keys():
         return []
     return [at for at, type in enumerate(types) if plain_kind(type) is None]
+
+
+def with_fields_at(schema: pa.Schema, fields: Mapping[int, pa.Field]) -> pa.Schema:
+    """The schema with other fields, by number; ``schema.set`` would copy all fields for each of them.
+
+    >>> with_fields_at(pa.schema([("a", pa.int8()), ("b", pa.int8())]), {1: pa.field("b", pa.string())}).types
+    [DataType(int8), DataType(string)]
+    """
+    if not fields:
+        return schema
+    return pa.schema([fields.get(at, field) for at, field in enumerate(schema)], schema.metadata)
 
 
 def kind_of(type: pa.DataType, feature: str = "") -> Kind:

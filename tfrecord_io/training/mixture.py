@@ -289,11 +289,11 @@ def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, .
     first, *others = parts
     if added in first.schema.names:
         raise SchemaError("the datasets have a column of this name", feature=added, advice="choose another")
-    ordered = [first]
+    ordered, fields = [first], {field.name: field for field in first.schema}
     for number, part in enumerate(others, 1):
-        for name in dict.fromkeys([*first.schema.names, *part.schema.names]):
-            fields = (each.schema.field(name) if name in each.schema.names else None for each in (first, part))
-            if (difference := _difference(*fields)) is not None:
+        own = {field.name: field for field in part.schema}
+        for name in fields | own:
+            if (difference := _difference(fields.get(name), own.get(name))) is not None:
                 feature, had, has = difference
                 advice = (
                     say("open the datasets with the same {schema=}") | "select the columns that they have in common"

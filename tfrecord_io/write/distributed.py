@@ -291,7 +291,7 @@ def _path_of(shard: WrittenShard, output: Output) -> str:
 
 def _fits(own: pa.Schema, common: pa.Schema) -> bool:
     """Whether two schemas have the same columns and types, but for parts that are null throughout in the first one."""
-    fits = all(field.name in own.names for field in common)
+    fits = {*own.names}.issuperset(common.names)
     return fits and all(lacks_only_values(own.field(field.name).type, field.type) for field in common)
 
 

@@ -49,6 +49,7 @@ from tfrecord_io.schema.types import (
     is_deep,
     is_list_like,
     uncommon,
+    with_fields_at,
     without_run_ends,
 )
 from tfrecord_io.value_class import value_class
@@ -375,8 +376,8 @@ def _of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -
         columns = {**rows.numbers(begin, end), **dict(zip(part.column_names, part.columns, strict=True))}
         return _of_columns({name: columns[name] for name in rows.names}, options, row_base + begin)
 
-    typed = block(0, 0).schema
-    fields = [(whole.schema if f.name in objects.column_names else typed).field(f.name) for f in typed]
+    are_objects = {field.name: field for field in whole.schema}
+    fields = [are_objects.get(field.name, field) for field in block(0, 0).schema]
     batches = (batch for begin, end in rows.blocks(LIMITS.batch_bytes) for batch in block(begin, end))
     return BatchSource(rows.with_labels(pa.schema(fields)), batches, rows.count)
 
@@ -396,10 +397,9 @@ def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | 
 
 def with_nested(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
     """The schema of data, in which columns are nested whose plain features would not say all that the batches hold."""
-    for at, field in enumerate(schema):
-        if _may_lose(field) and any(loses(batch.column(at)) for batch in batches):
-            schema = schema.set(at, with_encoding(field, NESTED))
-    return schema
+    numbered = [(at, field) for at, field in enumerate(schema) if _may_lose(field)]
+    nested = [each for each in numbered if any(loses(batch.column(each[0])) for batch in batches)]
+    return with_fields_at(schema, {at: with_encoding(field, NESTED) for at, field in nested})
 
 
 def _may_lose(field: pa.Field) -> bool:

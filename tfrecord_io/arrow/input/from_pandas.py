@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import with_columns_at
 from tfrecord_io.arrow.input.from_arrays import (
     NOT_ARROW,
     check_name,
@@ -69,7 +70,7 @@ def table_of_frame(
                 advice = f"rename it, for example with df.rename_axis({axis}='{axis}')"
                 raise EncodeError(f"the {axis} of the DataFrame has the name {missing[0]}", advice=advice) from None
         raise EncodeError("the DataFrame cannot be converted to Arrow", advice="see the cause above") from error
-    looked_at = "O" if nan_to_null else "Of"
+    looked_at, better = "O" if nan_to_null else "Of", {}
     for i, dtype in enumerate(frame.dtypes):
         if i in found or not isinstance(dtype, np.dtype) or dtype.kind not in looked_at:
             continue
@@ -78,7 +79,8 @@ def table_of_frame(
             refuse_mixture(table.field(i).name, values, table.field(i).type)
         column = _better_column(values, table.column(i))
         if column is not None:
-            table = table.set_column(i, table.field(i).with_type(column.type), column)
+            better[i] = table.field(i).with_type(column.type), column
+    table = with_columns_at(table, better)
     for at, dtype in enumerate(frame.dtypes):
         if zone_of(dtype) is not None:
             refuse_lost_zone(table.field(at).name, frame.iloc[:, at])

@@ -153,12 +153,12 @@ def _leaves(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> 
         return
     (array, type_), (made, declared) = _plain(array), _plain(made)
     if t.is_struct(type_) and t.is_struct(declared):
-        names = [child.name for child in declared]
-        if any(child.name not in names for child in type_):
+        places = {child.name: place for place, child in enumerate(declared)}
+        if any(child.name not in places for child in type_):
             raise pa.ArrowInvalid("the declared struct lacks a field")
         befores, afters = struct_fields(array), struct_fields(made)
         for at, child in enumerate(type_):
-            inner = names.index(child.name)
+            inner = places[child.name]
             yield from _leaves(befores[at], child, afters[inner], declared.field(inner))
     elif is_list_like(type_) and is_list_like(declared):
         yield from _leaves(array.flatten(), type_.value_field, made.flatten(), declared.value_field)

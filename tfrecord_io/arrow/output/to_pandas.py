@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import offsets_of, struct_fields
+from tfrecord_io.arrow.buffers import offsets_of, struct_fields, with_columns_at
 from tfrecord_io.arrow.casts import one_dictionary
 from tfrecord_io.arrow.output.to_numpy import (
     bytes_rows,
@@ -613,6 +613,7 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
 
     Each such column is named by a SchemaWarning.
     """
+    changed = {}
     for at in uncommon(table.schema):
         field, column = table.schema.field(at), table.column(at)
         is_categorical = t.is_dictionary(field.type)
@@ -629,8 +630,8 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
         else:
             continue
         column = column.dictionary_encode() if is_categorical else column
-        table = table.set_column(at, field.with_type(column.type), column)
-    return table
+        changed[at] = field.with_type(column.type), column
+    return with_columns_at(table, changed)
 
 
 def _warn(field: pa.Field, reason: str) -> None:

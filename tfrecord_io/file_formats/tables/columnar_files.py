@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
@@ -91,8 +92,9 @@ def _batches(parts: Any, names: list[str] | None, path: str, title: str) -> Iter
 def _categorical(schema: pa.Schema, names: list[str] | None) -> list[str]:
     """The columns of categories in no order, which are those of the writer's choice."""
     fields = (field for field in schema if t.is_dictionary(field.type) and not field.type.ordered)
-    wanted = (field for field in fields if can_unify(field.type) and schema.names.count(field.name) == 1)
-    return [field.name for field in wanted if names is None or field.name in names]
+    counts, selected = Counter(schema.names), {*(schema.names if names is None else names)}
+    wanted = (field.name for field in fields if can_unify(field.type))
+    return [name for name in wanted if counts[name] == 1 and name in selected]
 
 
 def _most_categories(type_: pa.DictionaryType) -> int:
@@ -109,10 +111,9 @@ def _united(categories: pa.Array | None, column: pa.DictionaryArray) -> pa.Array
 
 def _with_categories(batch: pa.RecordBatch, by_name: Mapping[str, pa.Array]) -> pa.RecordBatch:
     """The batch with these categories of its columns."""
-    for name, categories in by_name.items():
-        column = _beginning_with(categories, batch.column(name))
-        batch = batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), column)
-    return batch
+    named = zip(batch.schema.names, batch.columns, strict=True)
+    columns = [_beginning_with(by_name[name], column) if name in by_name else column for name, column in named]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema) if by_name else batch
 
 
 def _beginning_with(categories: pa.Array, column: pa.DictionaryArray) -> pa.DictionaryArray:

@@ -1,0 +1,69 @@
+"""The time for columns is in proportion to their number: no list of all of them is made for each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tfrecord_io.arrow.casts import with_one_dictionary
+from tfrecord_io.arrow.input.batch_source import with_nested
+from tfrecord_io.arrow.input.tensor_cast import Columns, tensors_of_array
+from tfrecord_io.file_formats.tables.columnar_files import _categorical, _with_categories
+from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
+from tfrecord_io.schema.merged_schema import with_types_of
+from tfrecord_io.training.mixture import same_columns
+from tfrecord_io.write.distributed import _fits
+
+NAMES = [f"column {at}" for at in range(10_000)]
+SECONDS = 2  # of the processor; with a list of all columns for each it is 10 or more
+
+
+def table(values: Any) -> pa.Table:
+    return pa.table(dict.fromkeys(NAMES, values))
+
+
+def schema(type_: pa.DataType) -> pa.Schema:
+    return pa.schema(dict.fromkeys(NAMES, type_))
+
+
+def nested() -> tuple[pa.Schema, list[pa.RecordBatch]]:
+    """Lists that are null inside, which plain features cannot hold."""
+    whole = table(pa.array([[[1], None]]))
+    return whole.schema, whole.to_batches()
+
+
+def categories(*values: str) -> pa.DictionaryArray:
+    return pa.array(values).dictionary_encode()
+
+
+@pytest.mark.parametrize(
+    ("given", "act"),
+    [
+        (lambda: (schema(pa.int8()), {name: {"units": "K"} for name in NAMES}), with_attributes),
+        (lambda: (schema(pa.int8()), {name: ["lat"] for name in NAMES}), with_dimensions),
+        (lambda: (schema(pa.null()), schema(pa.string())), with_types_of),
+        (lambda: (schema(pa.int8()), schema(pa.int8())), _fits),
+        (nested, with_nested),
+        (
+            lambda: (table(pa.nulls(1)), dict.fromkeys(range(len(NAMES)), tensors_of_array(np.zeros((1, 2, 2))))),
+            lambda *both: Columns(*both).schema,
+        ),
+        (lambda: (table(pa.chunked_array([categories("a"), categories("b")])),), with_one_dictionary),
+        (lambda: (schema(pa.dictionary(pa.int8(), pa.string())), NAMES), _categorical),
+        (lambda: (table(categories("a")).to_batches()[0], dict.fromkeys(NAMES, pa.array(["b"]))), _with_categories),
+        (lambda: ([SimpleNamespace(schema=schema(pa.int8()))] * 2,), same_columns),
+    ],
+)
+def test_the_time_for_columns_is_in_proportion_to_their_number(
+    given: Callable[[], tuple[Any, ...]], act: Callable[..., Any]
+) -> None:
+    arguments = given()
+    begin = time.process_time()
+    act(*arguments)
+    assert time.process_time() - begin < SECONDS
