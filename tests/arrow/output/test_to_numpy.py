@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from arrow_tables import LEAVES
 from rounds import rounds
-from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, joined, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.tensor_values import from_ndarray
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.testing.tensor_encoding_suite import tensor_column
+from traced import peak
 
 law = settings(max_examples=rounds(200))
 
@@ -126,3 +127,15 @@ def test_text_that_may_miss_some_later(missing: bool) -> None:
     rows = to_rows(pa.array(["a", "bc" * 20]), pa.field("x", pa.string()), missing=missing)
     assert rows.values.dtype == text_dtype(missing=missing)
     assert rows.values.tolist() == ["a", "bc" * 20]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_texts_are_joined_in_little_more_than_their_memory(missing: bool) -> None:
+    texts = ["é" * 50_000, "", "b" * 100_000, None][: 3 + missing]
+
+    def join() -> Rows:
+        some = [*[texts[:3]] * 20, texts]
+        return joined([Dense(np.array(each, text_dtype(missing=None in each))) for each in some])
+
+    assert join().values.tolist() == [*texts[:3] * 20, *texts]
+    assert peak(join) < 1.6 * 21 * 200_000

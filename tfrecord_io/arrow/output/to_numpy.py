@@ -444,13 +444,24 @@ def joined(parts: list[Rows], threads: int = 1) -> Rows:
     if len(parts) > 1 and isinstance(whole, Ragged):
         whole = Ragged.joined(parts, threads)  # type: ignore[arg-type]
     elif len(parts) > 1:
-        values = [part.values for part in parts]
-        if is_text_dtype(whole.values.dtype):  # of several only one may know None
-            missing = any(array.dtype != text_dtype(missing=False) for array in values)
-            values = [array.astype(text_dtype(missing=True)) for array in values] if missing else values
-        whole = Dense(concatenated(values, threads), joined_valid(parts))
+        values, valid = [part.values for part in parts], joined_valid(parts)
+        join = _joined_text if is_text_dtype(whole.values.dtype) else partial(concatenated, threads=threads)
+        del whole
+        parts.clear()
+        whole = Dense(join(values), valid)
     parts.clear()
     whole.values = writable(whole.values)
+    return whole
+
+
+def _joined_text(parts: list[Array]) -> Array:
+    """Arrays of text, one after the other, of which only one may know None; each is freed once it is copied."""
+    missing = any(part.dtype != text_dtype(missing=False) for part in parts)
+    whole, end = np.empty(sum(map(len, parts)), text_dtype(missing=missing)), 0
+    while parts:
+        part = parts.pop(0)
+        begin, end = end, end + len(part)
+        whole[begin:end] = part
     return whole
 
 
