@@ -659,6 +659,17 @@ def test_the_rank_is_that_of_torch_distributed(numbers: tfr.Dataset, tmp_path: P
 
 
 @pytest.mark.parametrize("workers", [0, 2])
+def test_ranks_of_a_launcher_do_not_all_read_everything(
+    numbers: tfr.Dataset, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    """torchrun sets WORLD_SIZE; without `init_process_group` each process would train on the same rows."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match=r"WORLD_SIZE=2, but torch\.distributed is not initialized.*rank=\(i, 2\)"):
+        seen(numbers.to_torch(batch_size=4), workers)
+    assert sorted(seen(numbers.to_torch(batch_size=4, rank=(0, 1)), workers)) == list(range(61))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
 def test_images(tmp_path: Path, workers: int) -> None:
     schema, expected = written_pictures(tmp_path / "a.tfrecord")
     data = tfr.dataset(tmp_path / "a.tfrecord", schema=schema)

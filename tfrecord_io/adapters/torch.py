@@ -48,8 +48,8 @@ def to_torch(
         makes the batches: many times slower.
     rank : tuple of int, optional
         The index of this process, and the number of processes; by default those that ``torch.distributed`` has when an
-        iteration begins, or (0, 1) if it is not initialized then, or if accelerate distributes among the processes what
-        the stream yields.
+        iteration begins, or (0, 1) if it is not initialized then (a ValueError if WORLD_SIZE in the environment is more
+        than 1), or if accelerate distributes among the processes what the stream yields.
     workers : int, optional
         The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
         full. A DataLoader with another number is then an error.

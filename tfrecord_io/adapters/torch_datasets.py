@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import operator
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
@@ -66,6 +67,16 @@ class _Place:
             reason = f"rank={given!r}: {dealer} of accelerate splits the batches among {ranks} processes again"
             raise ValueError(f"{reason}; omit rank=, or use the loader without accelerator.prepare")
         return cls(dealer=dealer, block=block)
+
+
+def _only_rank() -> tuple[int, int]:
+    """That of a process without ``torch.distributed``; ValueError if a launcher, such as torchrun, started several."""
+    ranks = os.environ.get("WORLD_SIZE", "1")
+    if ranks.isdecimal() and int(ranks) > 1:
+        reason = f"WORLD_SIZE={ranks}, but torch.distributed is not initialized: each process would read all rows"
+        advice = f"call init_process_group first, or pass rank=(i, {ranks}), or rank=(0, 1) for all rows"
+        raise ValueError(f"{reason}; {advice}")
+    return 0, 1
 
 
 def _dealer() -> tuple[str, int]:
@@ -259,7 +270,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         if (found := _Place.found(rank)) is not None:
             return found
         if not is_worker or self._place is None:
-            return _Place(rank or (0, 1))
+            return _Place(rank or _only_rank())
         dealer, block = _dealer()  # a shard is iterated over in the worker
         return _Place(dealer=dealer, block=block) if dealer else self._place
 
