@@ -443,6 +443,15 @@ def test_arrays_of_another_library_are_columns() -> None:
     assert table_of_arrays({"x": Tensor(np.arange(3)[::-1])}).table["x"].to_pylist() == [2, 1, 0]
 
 
+@pytest.mark.parametrize("dtype", [">i2", ">u8", ">f4", ">f8"])
+@pytest.mark.parametrize("nan_to_null", [True, False])
+def test_a_series_of_the_other_byte_order_is_that_of_a_frame(dtype: str, nan_to_null: bool) -> None:
+    frame = pd.DataFrame({"x": np.array([1, 2, 0], dtype)})
+    expected = table_of_frame(frame, None, nan_to_null, {}).table["x"]
+    assert table_of_arrays({"x": frame["x"]}, nan_to_null).table["x"] == expected
+    assert table_of_arrays({"x": pd.Index(frame["x"])}, nan_to_null).table["x"] == expected
+
+
 def exchanged(values: np.ndarray, *names: str) -> Any:
     """An array that has only the protocols of these names."""
     return type("Exchanged", (), {name: getattr(values, name) for name in names})()

@@ -118,8 +118,10 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
             return tensors
         if _is_series(values):
             refuse_lost_zone(name, values)
+            if isinstance(values.dtype, np.dtype) and not values.dtype.isnative:
+                values = values.astype(values.dtype.newbyteorder("="))
             keep_nan = not nan_to_null and isinstance(values.dtype, np.dtype) and values.dtype.kind == "f"
-            return with_zone(pa.array(native(values.to_numpy()) if keep_nan else values), values.dtype)
+            return with_zone(pa.array(values.to_numpy() if keep_nan else values), values.dtype)
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
         column = plain_array(native(values)) if isinstance(values, np.ndarray) else pa.array(values)
