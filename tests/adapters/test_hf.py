@@ -38,6 +38,28 @@ def test_bfloat16_is_refused(tmp_path: Path) -> None:
         tfr.dataset(tmp_path / "a.tfrecord").to_hf()
 
 
+@pytest.mark.parametrize("dtype", ["U3", "datetime64[D]", "datetime64[h]", "timedelta64[m]"])
+def test_arrays_of_which_datasets_would_have_bytes_or_integers_are_refused(tmp_path: Path, dtype: str) -> None:
+    tfr.write_tfrecord({"b": np.zeros((2, 3), dtype), "a": [1, 2]}, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    for streaming in (True, False):
+        with pytest.raises(tfr.errors.SchemaError, match=r"feature 'b': datasets has no .*; leave the column out"):
+            dataset.to_hf(streaming=streaming)
+    assert dataset.select(["a"]).to_hf(streaming=False)[:] == {"a": [1, 2]}
+
+
+def test_arrays_of_bools_are_bools(tmp_path: Path) -> None:
+    fixed = np.arange(6).reshape(3, 2) % 2 == 0
+    data = {"fixed": fixed, "varied": [fixed[:2], None, fixed], "single": pa.array([True, False, None])}
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    for streaming in (True, False):
+        rows = list(tfr.dataset(tmp_path / "a.tfrecord").to_hf(streaming=streaming))
+        assert [row["fixed"] for row in rows] == fixed.tolist()
+        assert rows[0]["varied"] == {"data": fixed[:2].ravel().tolist(), "shape": [2, 2]}
+        assert all(type(value) is bool for row in rows for value in row["fixed"])
+        assert [type(value) for value in rows[0]["varied"]["data"]] == [bool] * 4
+
+
 class TestHF(AdapterSuite):
     """A stream of three shards."""
 
@@ -155,12 +177,12 @@ def test_tensors_that_are_missing_or_sliced() -> None:
     type_ = pa.fixed_shape_tensor(pa.uint8(), (2, 2))
     storage = pa.array([[1, 2, 3, 4], None, [5, 6, 7, 8], [0, 0, 0, 0]], type_.storage_type)
     array = pa.ExtensionArray.from_storage(type_, storage)
-    assert _plain_array(array.slice(1, 2)).to_pylist() == [None, [[5, 6], [7, 8]]]
-    assert _plain_array(array.slice(4)).to_pylist() == []
+    assert _plain_array(array.slice(1, 2), pa.field("x", type_)).to_pylist() == [None, [[5, 6], [7, 8]]]
+    assert _plain_array(array.slice(4), pa.field("x", type_)).to_pylist() == []
     single = pa.ExtensionArray.from_storage(
         pa.fixed_shape_tensor(pa.uint8(), ()), pa.array([[1], None], pa.list_(pa.uint8(), 1))
     )
-    assert _plain_array(single).to_pylist() == [1, None]
+    assert _plain_array(single, pa.field("x", single.type)).to_pylist() == [1, None]
 
 
 # ---- labels

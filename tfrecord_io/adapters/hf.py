@@ -21,13 +21,14 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
+from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
 from tfrecord_io.read.scan import PIECE_BYTES
 from tfrecord_io.schema.pandas_metadata import feature_descriptions
-from tfrecord_io.schema.tensor_types import refuse_bfloat16
+from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import Lengths
@@ -107,7 +108,7 @@ def to_hf(
         datasets is not installed.
     SchemaError
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged". A column has
-        bfloat16, or arrays without elements.
+        bfloat16, arrays of text, times in units that Arrow does not have, or arrays without elements.
     """
     keywords = RepresentationOptions.stated(to_hf, locals())
     source = source_of(dataset)
@@ -133,7 +134,7 @@ def to_hf(
 
 def _refuse(schema: pa.Schema) -> None:
     """Refuse columns of which datasets would make bytes, or has no type."""
-    refuse_bfloat16(schema, "datasets")
+    refuse_unknown_dtypes(schema, "datasets")
     for field in schema:
         if isinstance(field.type, pa.FixedShapeTensorType) and 0 in field.type.shape:
             reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
@@ -267,28 +268,33 @@ def _decoded(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, pie
 def _plain(table: pa.Table) -> pa.Table:
     """A table with the types that datasets has."""
     columns = [
-        pa.chunked_array([_plain_array(c) for c in column.chunks], _plain_array(pa.nulls(0, column.type)).type)
-        for column in table
+        pa.chunked_array(
+            [_plain_array(c, field) for c in column.chunks], _plain_array(pa.nulls(0, field.type), field).type
+        )
+        for field, column in zip(table.schema, table.columns, strict=True)
     ]
     return pa.table(dict(zip(table.column_names, columns, strict=True)))
 
 
-def _plain_array(array: pa.Array) -> pa.Array:
+def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
     if t.is_dictionary(array.type):
         return array.dictionary_decode()
-    if isinstance(array.type, pa.FixedShapeTensorType):
-        return _nested(array)
-    return array.storage if isinstance(array, pa.ExtensionArray) else array
+    if not isinstance(array, pa.ExtensionArray):
+        return array
+    storage = array.storage
+    if (field.metadata or {}).get(DTYPE_KEY) == b"bool":  # which tensors have as uint8
+        bools = pa.list_(pa.bool_(), getattr(storage.type, "list_size", -1))
+        is_fixed = isinstance(array.type, pa.FixedShapeTensorType)
+        storage = storage.cast(bools if is_fixed else pa.struct([("data", bools), storage.type.field("shape")]))
+    return _nested(storage, array.type.shape) if isinstance(array.type, pa.FixedShapeTensorType) else storage
 
 
-def _nested(tensors: pa.FixedShapeTensorArray) -> pa.Array:
-    """Tensors as lists of fixed length, nested to their shape."""
+def _nested(storage: pa.Array, shape: Sequence[int]) -> pa.Array:
+    """The values of tensors as lists of fixed length, nested to their shape."""
     import pyarrow.compute as pc
 
-    storage = tensors.storage
     size = storage.type.list_size
     values = storage.values.slice(storage.offset * size, len(storage) * size)
-    shape = tensors.type.shape
     if not shape:
         return pc.list_element(storage, 0)
     for length in reversed(shape[1:]):

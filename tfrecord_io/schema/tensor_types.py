@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -185,17 +186,21 @@ def dtype_metadata(element: Element) -> dict[bytes, bytes]:
     return {DTYPE_KEY: element.name.encode()} if element.marked else {}
 
 
-def refuse_bfloat16(fields: Iterable[pa.Field], library: str) -> None:
-    """Raise SchemaError for a column with bfloat16, of which Arrow has the bytes, for a library that takes these."""
+def refuse_unknown_dtypes(fields: Iterable[pa.Field], library: str) -> None:
+    """Raise SchemaError for a column of a dtype of which a library that takes Arrow's storage would make others.
 
-    def has_any(field: pa.Field) -> bool:
-        children = (field.type.field(at) for at in range(field.type.num_fields))
-        return (field.metadata or {}).get(DTYPE_KEY) == b"bfloat16" or any(map(has_any, children))
+    That is bytes of bfloat16 and of text, and integers of times in units that Arrow does not have.
+    """
+
+    def dtypes_of(field: pa.Field) -> Iterator[str]:
+        yield (field.metadata or {}).get(DTYPE_KEY, b"").decode()
+        yield from chain.from_iterable(dtypes_of(field.type.field(at)) for at in range(field.type.num_fields))
 
     for field in fields:
-        if has_any(field):
-            reason, advice = f"{library} has no bfloat16", "leave the column out by select" | say("call {read_arrays}")
-            raise SchemaError(reason, feature=field.name, got="bfloat16", advice=advice)
+        for dtype in dtypes_of(field):
+            if dtype.startswith(("bfloat16", "U", "datetime64", "timedelta64")):
+                advice = "leave the column out by select" | say("call {read_arrays}")
+                raise SchemaError(f"{library} has no {dtype}", feature=field.name, got=dtype, advice=advice)
 
 
 def tensor_field(name: str, element: Element, shape: Shape) -> pa.Field:

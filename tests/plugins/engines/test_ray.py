@@ -137,6 +137,13 @@ def test_bfloat16_is_refused(tmp_path: Path) -> None:
     assert dataset.select(["a"]).to_ray().sum("a") == 3
 
 
+@pytest.mark.parametrize("dtype", ["U3", "datetime64[D]", "timedelta64[m]"])
+def test_arrays_of_which_ray_would_have_bytes_or_integers_are_refused(tmp_path: Path, dtype: str) -> None:
+    tfr.write_tfrecord({"b": np.zeros((2, 3), dtype)}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.errors.SchemaError, match=r"feature 'b': Ray has no .*; leave the column out"):
+        tfr.dataset(tmp_path / "a.tfrecord").to_ray()
+
+
 def test_tensors_of_ray(tmp_path: Path) -> None:
     import ray.data
 

@@ -20,7 +20,7 @@ from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.merged_schema import lacks_type, with_types_of
-from tfrecord_io.schema.tensor_types import refuse_bfloat16
+from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport
@@ -57,12 +57,12 @@ def to_ray(dataset: DatasetValue, *, override_num_blocks: int | None = None) -> 
     ValueError
         The dataset has an `offset` or a `limit`: such a read cannot be split.
     SchemaError
-        A column has bfloat16.
+        A column has bfloat16, arrays of text, or times in units that Arrow does not have.
     """
     scan: Scan = unwrapped(dataset)
     with needs("ray"):
         import ray.data
-    refuse_bfloat16(scan.schema, "Ray")
+    refuse_unknown_dtypes(scan.schema, "Ray")
     scan.split(1, PIECE_BYTES)  # raises if it cannot be split
     return ray.data.read_datasource(_datasource_class()(scan), override_num_blocks=override_num_blocks)
 
