@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tfrecord_io as tfr
@@ -186,6 +187,31 @@ def test_a_schema_that_changes_one_column_leaves_the_unit_of_others(spark: Any, 
     narrow = f"id int, ns {same}, box struct<n: int, ms: timestamp_ntz>, list array<timestamp_ntz>, bits double"
     read = spark.read.format("tfrecord").schema(f"{narrow}, large decimal(20,0), absent int")
     assert read.load(str(path)).collect() == whole.selectExpr("*", "null").collect()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "box struct<b: string>",
+        "box struct<B: binary, c: int>",
+        "box struct<c: int>",
+        "deep struct<x: struct<t: timestamp_ntz>>",
+        "deep struct<y: array<long>, x: struct<c: int>>",
+        "list array<struct<b: string>>",
+        "list array<struct<c: int>>",
+    ],
+)
+def test_a_part_of_a_struct_is_null_where_it_is(spark: Any, tmp_path: Path, asked: str) -> None:
+    moment = datetime(2020, 3, 29)
+    columns = {
+        "box": pa.array([{"a": 1, "b": "x"}, {"a": 2, "b": None}, None, {"a": None, "b": None}]),
+        "deep": pa.array([{"x": {"a": 1, "t": moment}, "y": [1]}, {"x": {"a": 1, "t": None}}, {"y": [2]}, {}]),
+        "list": pa.array([[{"a": 1, "b": "x"}, {"a": 2}], [], None, [None, {}]]),
+    }
+    tfr.write_tfrecord(pa.table(columns), tmp_path / "a.tfrecord")
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    found, expected = (spark.read.format(f).schema(asked).load(f"{tmp_path}/a.{f}") for f in ("tfrecord", "parquet"))
+    assert found.collect() == expected.collect()
 
 
 @pytest.mark.parametrize(("name", "asked"), [("day", "timestamp_ntz"), ("day", "timestamp"), ("time", "date")])

@@ -383,8 +383,10 @@ def _field_read_as(wanted: pa.Field, known: pa.Field, own: pa.Field) -> pa.Field
     types = (wanted.type, known.type, own.type)
     if wanted.type == known.type:
         return own
-    if all(map(t.is_struct, types)):
-        return wanted.with_type(pa.struct(_read_as(*map(list, types))))
+    if all(map(t.is_struct, types)):  # of the fields of the dataset, as any one says that the struct is not null
+        asked = [part for part in wanted.type if own.type.get_field_index(part.name) >= 0]
+        others = [part for part in own.type if wanted.type.get_field_index(part.name) < 0]
+        return wanted.with_type(pa.struct(_read_as(asked, list(known.type), list(own.type)) + others))
     if all(map(is_list_like, types)):
         return wanted.with_type(pa.list_(_field_read_as(*(type_.value_field for type_ in types))))
     if t.is_temporal(wanted.type) and t.is_temporal(known.type):
@@ -431,7 +433,7 @@ def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
         raise SchemaError(reason, feature=field.name, expected="not null", got="null", advice=advice)
     try:
         return _nested(column).cast(field.type)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         advice = "select other columns" | say("declare a type that holds them with {schema_overrides=}")
         raise SchemaError(f"Spark cannot hold its values ({error})", feature=field.name, advice=advice) from error
 
