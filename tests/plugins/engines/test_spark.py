@@ -244,6 +244,24 @@ def test_names_that_no_feature_has(spark: Any, tmp_path: Path) -> None:
         spark.read.format("tfrecord").schema("ID long").load(str(tmp_path / "a.tfrecord")).collect()
 
 
+def test_rows_without_columns(spark: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2, 3]}, tmp_path / "n.tfrecord")
+    read = spark.read.format("tfrecord").schema(spark.range(1).select().schema)
+    assert read.load(str(tmp_path / "n.tfrecord")).count() == 3
+    assert opened(spark, tmp_path / "n.tfrecord", columns=[]).selectExpr("1").collect() == [(1,)] * 3
+    with pytest.raises(Exception, match=r"SchemaError.*no rows of a frame without columns"):
+        save(spark.range(3).select(), tmp_path / "out")
+
+
+def test_a_schema_beside_options(spark: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1], "text": ["a"]}, tmp_path / "n.tfrecord")
+    read = spark.read.format("tfrecord").option("include_file_paths", "file").schema("FILE string, n int")
+    assert read.load(str(tmp_path / "n.tfrecord")).collect() == [(str(tmp_path / "n.tfrecord"), 1)]
+    read = spark.read.format("tfrecord").option("columns", '["n"]').schema("n long, text string")
+    with pytest.raises(Exception, match=r"SchemaError.*'text'.*the option 'columns' leaves it out"):
+        read.load(str(tmp_path / "n.tfrecord")).collect()
+
+
 def test_queries_of_one_frame_are_independent(spark: Any, tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [*range(10)]}, tmp_path / "n.tfrecord")
     frame = opened(spark, tmp_path / "n.tfrecord", npartitions=1)

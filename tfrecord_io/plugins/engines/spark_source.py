@@ -28,6 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect, whose server has the session
 
 from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.arrow.decode.batch_builder import batch_of
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, say, warn
 from tfrecord_io.options import ReadOptions
@@ -168,7 +169,12 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         types = dict(zip(known.names, known.types, strict=True))
         has_types = all(types.get(field.name) == field.type for field in own)
         if self.bound is None and not has_types:
-            scan = self._scan(options, schema=pa.schema(_read_as(list(own), list(known), list(scan.schema))))
+            read = _read_as(list(own), list(known), list(scan.schema))
+            stored = [field for field in read if field.name != scan.options.include_file_paths]
+            scan = self._scan(options, schema=pa.schema(stored))
+        if lacking := [name for name in own.names if name not in scan.schema.names]:
+            reason = "the schema states it, and the option 'columns' leaves it out"
+            raise SchemaError(reason, feature=lacking[0], advice="state the columns by one of the two")
         values = _values(options)
         split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
         return TFRecordReader(scan, own, wanted, split)
@@ -177,6 +183,8 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
         path, ignores = _folder(path), str(keywords.get("mode")).lower() == "ignore"
         options = WriteOptions.from_keywords(_with_mode(keywords, overwrite))
+        if not schema.fields:
+            raise SchemaError("Spark passes no rows of a frame without columns", advice="select a column")
         own, tensors = _arrow_schema(schema), {} if options.schema is not None else _tensor_fields(schema)
         written = pa.schema([tensors.get(field.name, field) for field in own])
         check_columns(written, options)
@@ -424,7 +432,7 @@ def _batches(scan: Scan, own: pa.Schema, schema: pa.Schema) -> Iterator[pa.Recor
         for batch in batches:
             columns = (_converted(batch[field.name], field) for field in own)
             named = [column.view(type_) for column, type_ in zip(columns, schema.types, strict=True)]  # of structs, too
-            yield pa.RecordBatch.from_arrays(named, schema=schema)
+            yield batch_of(named, batch.num_rows, schema)
 
 
 def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
