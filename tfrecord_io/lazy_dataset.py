@@ -352,7 +352,6 @@ class Dataset(_Shown):
         ValueError
             `n` or `max_bytes` is less than 1, or the dataset has an `offset` or a `limit`.
         """
-        check_integer("max_bytes", max_bytes, 1)
         return [DatasetPiece(scan) for scan in self._held.split(n, max_bytes)]
 
     # As a table, batches, a DataFrame, arrays -----------------------------------------------------------------------

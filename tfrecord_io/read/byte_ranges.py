@@ -18,9 +18,8 @@ from tfrecord_io.background import ordered
 from tfrecord_io.compression import CODECS, INFER
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, say
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.remedies import Written
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 
@@ -34,7 +33,7 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
 
     A plain file, or a piece of one that begins and ends with records, is split where a run ends inside it, but not near
     its edge; file objects and files that are compressed, by `compression` or their name, stay whole. If the size of a
-    file is unknown, all files count as equally large. ValueError if `n` is less than 1.
+    file is unknown, all files count as equally large.
 
     >>> import tfrecord_io as tfr
     >>> from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -45,8 +44,6 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
     >>> [source.span for run in runs for source in aligned(run)]
     [(0, 1020), (1020, 2010), (2010, 3000)]
     """
-    if n < 1:
-        raise ValueError(say("{n=}: expected at least 1 piece", n=Written(n)))
     sizes = [source.size or 0 for source in sources]
     if None in [source.size for source in sources] or not sum(sizes):
         sizes = [1] * len(sources)

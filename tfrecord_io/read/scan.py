@@ -390,10 +390,12 @@ class Scan(Configured):
         """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
         Large plain files are split into byte ranges, and `aligned` finds their records; compressed files stay whole.
-        ValueError if `n` is less than 1, or the read has an `offset` or a `limit`.
+        ValueError if `n` or `max_bytes` is less than 1, or the read has an `offset` or a `limit`.
         """
         from tfrecord_io.read.byte_ranges import split_sources
 
+        check_integer("n", n, 1, optional=True)
+        check_integer("max_bytes", max_bytes, 1)
         scan, options = self.pruned(), self.options
         if n is None:
             n = max(1, -(-(scan.bytes or 0) // max_bytes)) if scan.bytes is not None else max(1, len(scan.files))
@@ -408,6 +410,7 @@ class Scan(Configured):
 
         Several tasks use one thread each, unless `threads` was given.
         """
+        check_integer("npartitions", n, 1, optional=True)
         parts = self.absolute().split(n, max_bytes)
         if len(parts) == 1 or self.options.threads is not None:
             return parts

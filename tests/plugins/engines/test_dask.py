@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import sys
 from pathlib import Path
@@ -71,6 +72,11 @@ class TestDask(AdapterSuite):
         assert tfr.dataset(path).to_dask(npartitions=2).npartitions == 2
         with pytest.raises(ValueError, match="cannot be split"):
             tfr.dataset(path, limit=3).to_dask()
+        for keyword, value in itertools.product(("npartitions", "max_bytes"), (0, -5, "x", 1.5)):
+            with pytest.raises(
+                (TypeError, ValueError), match=f"^{keyword}={value!r}: expected (an integer|at least 1)"
+            ):
+                tfr.dataset(path).to_dask(**{keyword: value})
 
     def test_a_part_of_a_dataset(self, path: Path) -> None:
         part = tfr.dataset(path).filter([("ints", ">", 3)]).select(["text", "int"]).to_dask(npartitions=3)
