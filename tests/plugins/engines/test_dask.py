@@ -123,6 +123,25 @@ def test_a_filter_may_leave_evenly_spaced_labels_in_some_partitions(tmp_path: Pa
     assert read.index.tolist() == (chosen.compute().index.tolist() if has_labels else [*range(5)])
 
 
+@pytest.mark.parametrize("schema", [None, {"k": "int64", "v": "uint8", "w": "float64"}])
+def test_integers_that_are_null_in_some_partitions(tmp_path: Path, schema: Any) -> None:
+    """pandas has them as float64 there, which Dask does not announce."""
+    frame = dd.from_pandas(pd.DataFrame({"k": [1, 2, 3, 4]}), npartitions=2)
+    right = pd.DataFrame({"k": [1, 2, 3], "v": np.array([10, 20, 30], "uint8"), "w": [1.5, 2.0, 3.0]})
+    merged = frame.merge(right, on="k", how="left")
+    kinds = [part["v"].dtype.kind for part in dask.compute(*merged.to_delayed())]
+    assert sorted(kinds) == ["f", "u"]
+    tfr.write_tfrecord(merged, tmp_path / "out", index=False, schema=schema)
+    found = tfr.read_table(tmp_path / "out")
+    assert found.schema.field("v").type == pa.uint8()
+    assert found.sort_by("k")["v"].to_pylist() == [10, 20, 30, None]
+    halves = frame.map_partitions(lambda part: part / 4, meta=frame._meta)
+    with pytest.raises(
+        tfr.errors.EncodeError, match=r"'k': Dask announces int64, and a partition has float64 .*astype"
+    ):
+        tfr.write_tfrecord(halves, tmp_path / "halves", index=False)
+
+
 def test_partitions_without_rows_get_no_shard(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [*range(100)]}, tmp_path / "in@4")
     frame = tfr.dataset(tmp_path / "in@4").to_dask(npartitions=4)

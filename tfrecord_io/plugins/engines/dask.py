@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.options import DatasetValue, unwrapped
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import read_scan
@@ -66,7 +68,8 @@ def write_frame(frame: dd.DataFrame, path: OutputPath, options: WriteOptions) ->
 
     They write under hidden names; this process publishes the shards when all are written. Partitions without rows get
     no shard, and one that is computed twice, because a worker was lost, is in the dataset once. Without
-    ``index=``, the index is written unless Dask announces it as a RangeIndex without a name.
+    ``index=``, the index is written unless Dask announces it as a RangeIndex without a name. A column that Dask
+    announces as integers has them in all partitions, also where pandas made it float64 because some are null.
 
     Examples
     --------
@@ -83,10 +86,12 @@ def write_frame(frame: dd.DataFrame, path: OutputPath, options: WriteOptions) ->
     run: Any = compute  # without types
     partitions: Any = frame.to_delayed
     write = delayed(_write, pure=False)
+    types = frame._meta.dtypes if options.schema is None else frame._meta.dtypes[:0]
+    integers = {name: type_ for name, type_ in types.items() if isinstance(type_, np.dtype) and type_.kind in "iu"}
     if options.index is None:  # pandas has a RangeIndex in those partitions alone whose labels are evenly spaced
         options = replace(options, index=_has_labels(frame._meta.index))
     with DistributedWriter.begin(path, options) as writer:
-        parts = run(*(write(writer, task, part) for task, part in enumerate(partitions())))
+        parts = run(*(write(writer, task, part, integers) for task, part in enumerate(partitions())))
         return writer.commit(parts)
 
 
@@ -97,9 +102,26 @@ def _has_labels(index: pd.Index) -> bool:
     return not isinstance(index, pd.RangeIndex) or index.name is not None
 
 
-def _write(writer: DistributedWriter, task: int, frame: pd.DataFrame) -> WrittenPart:
-    """An attempt to write a partition."""
+def _write(
+    writer: DistributedWriter, task: int, frame: pd.DataFrame, integers: Mapping[str, np.dtype[Any]]
+) -> WrittenPart:
+    """An attempt to write a partition, with the integers that Dask announces."""
+    frame = frame.copy(deep=False)
+    for name, dtype in frame.dtypes.items():
+        if name in integers and dtype.kind == "f":
+            frame[name] = _with_nulls(frame[name], integers[name])
     return writer.write_part(task, [frame])
+
+
+def _with_nulls(floats: pd.Series, announced: np.dtype[Any]) -> pd.Series:
+    """Integers, which pandas has as floats because some are null."""
+    import pandas as pd
+
+    try:
+        return floats.astype(pd.ArrowDtype(pa.from_numpy_dtype(announced)))
+    except pa.ArrowInvalid as error:
+        reason = f"Dask announces {announced}, and a partition has {floats.dtype} ({error})"
+        raise EncodeError(reason, feature=str(floats.name), advice="cast the column with astype") from error
 
 
 def _load(scan: Scan, columns: Sequence[str] | None = None) -> pd.DataFrame:
