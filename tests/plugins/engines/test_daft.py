@@ -75,6 +75,13 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.Monk
     assert [scan.compiled.schema.names for scan in opened] == [["a", "b"]]
 
 
+def test_rows_of_which_no_column_is_needed(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"a": [1, 2, None]}, tmp_path / "a.tfrecord")
+    ones = tfr.dataset(tmp_path / "a.tfrecord").to_daft().select(daft.lit(1).alias("one"))
+    assert ones.to_pydict() == {"one": [1, 1, 1]}
+    assert (ones.count_rows(), ones.limit(2).count_rows()) == (3, 2)
+
+
 def test_reading_stops_after_the_first_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({"n": range(1000)}, tmp_path / "in.tfrecord")
     frame = tfr.dataset(tmp_path / "in.tfrecord").to_daft()

@@ -88,7 +88,7 @@ def _narrowed(scan: Scan, pushdowns: Any) -> tuple[Scan, int | None]:
         condition, limit = _translated(pushdowns.filters, scan.schema), None
         scan = scan if condition is None else scan.filter(condition)
     names = [name for name in scan.schema.names if name in needed]  # Daft takes columns by their position
-    return scan.only(names), limit
+    return scan.only(names or scan.schema.names[:1]), limit  # it counts the rows of a column
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
