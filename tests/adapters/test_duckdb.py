@@ -152,6 +152,13 @@ def test_variables_of_python_are_no_tables() -> None:
         query_files('SELECT * FROM "folder"')
 
 
+@pytest.mark.parametrize("value", ["'101'::BIT", "TIMETZ '12:00:00+02'", "1::UHUGEINT"])
+def test_a_result_that_arrow_has_no_type_for_is_refused(value: str) -> None:
+    """Arrow would get other values."""
+    with pytest.raises(tfr.errors.EncodeError, match=r"'x': Arrow has no type for DuckDB's .*; cast it to VARCHAR"):
+        query_files(f"SELECT 1 AS n, {value} AS x")
+
+
 def test_paths_that_differ_only_in_case_are_refused(folder: Path) -> None:
     for i, name in enumerate(["A.tfrecord", "b.tfrecord", "É.tfrecord", "é.tfrecord"]):
         tfr.write_tfrecord({"x": [i]}, name)

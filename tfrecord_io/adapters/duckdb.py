@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.libraries import needs
 from tfrecord_io.arrow.buffers import BatchStream
+from tfrecord_io.arrow.input.from_arrays import refuse_duckdb_types
 from tfrecord_io.background import WAIT_SECONDS
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, say
@@ -130,6 +131,8 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
         duckdb is not installed.
     ValueError
         DuckDB does not accept the query; it says why. Or two paths differ only in case.
+    EncodeError
+        A column of the result has a type whose values Arrow does not have; ``CAST`` makes it another one.
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`, also while the query runs.
     """
@@ -155,7 +158,10 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
             result = _interruptible(connection, connection.sql, sql)
             if result is None:
                 yield pa.table({}).to_reader()
-            else:  # DuckDB 1 has the second name
+            else:
+                for column, type_ in zip(result.columns, result.types, strict=True):
+                    refuse_duckdb_types(column, type_)
+                # DuckDB 1 has the second name.
                 name = "to_arrow_reader" if hasattr(result, "to_arrow_reader") else "fetch_arrow_reader"
                 yield _stream(connection, _interruptible(connection, getattr(result, name)))
         except (duckdb.Error, pa.ArrowException, OSError) as error:

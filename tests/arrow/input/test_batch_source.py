@@ -252,6 +252,7 @@ def test_a_query_of_duckdb_runs_once() -> None:
         ("'101'::BIT", "BIT"),
         ("TIMETZ '01:02:03+05:30'", "TIME WITH TIME ZONE"),
         ("1::BIGNUM", "BIGNUM"),
+        ("340282366920938463463374607431768211455::UHUGEINT", "UHUGEINT"),
         ("['1'::BIT]", "BIT"),
         ("['1'::BIT]::BIT[1]", "BIT"),
         ("{'a': MAP {'k': '1'::BIT}}", "BIT"),
@@ -259,7 +260,7 @@ def test_a_query_of_duckdb_runs_once() -> None:
     ],
 )
 def test_types_of_duckdb_that_arrow_does_not_have_are_named(value: str, type_: str) -> None:
-    """Of its bits and large integers Arrow gets DuckDB's bytes, of times of day no offset."""
+    """Of its bits and large integers Arrow gets DuckDB's bytes, of times of day no offset, of UHUGEINT also -1."""
     connection = pytest.importorskip("duckdb", "1.4").connect()
     with pytest.raises(EncodeError, match=f"feature 'x': Arrow has no type for DuckDB's {type_}; cast it to VARCHAR"):
         open_input(connection.sql(f"SELECT 1 AS n, {value} AS x"))

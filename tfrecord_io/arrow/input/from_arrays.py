@@ -319,8 +319,11 @@ def refuse_polars_types(name: str, dtype: Any) -> None:
 
 
 def refuse_duckdb_types(name: str, type_: Any) -> None:
-    """Refuse columns of DuckDB that Arrow gets as DuckDB's own bytes, or without their offsets, also nested ones."""
-    if type_.id in ("bit", "bignum", "varint", "time with time zone"):
+    """Refuse columns of DuckDB that Arrow gets as other values, also nested ones.
+
+    These are its own bytes, times without their offsets, and large UHUGEINT as negative decimals.
+    """
+    if type_.id in ("bit", "bignum", "varint", "time with time zone", "uhugeint"):
         raise EncodeError(f"Arrow has no type for DuckDB's {type_}", feature=name, advice="cast it to VARCHAR")
     if type_.id in ("list", "array", "struct", "map", "union"):
         for _, inner in type_.children:
