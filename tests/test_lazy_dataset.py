@@ -151,6 +151,8 @@ def test_pieces_belong_to_other_processes(path: Path) -> None:
             dataset.pieces(**keywords)
     with pytest.raises(ValueError, match="cannot be split"):
         tfr.dataset(path, limit=3).pieces(2)
+    with pytest.raises(ValueError, match=r"on_error='stop' cannot be split into pieces: .*; pass on_error='skip'"):
+        tfr.dataset(path, on_error="stop").pieces(2)
 
 
 def test_it_is_shown_in_a_line_and_as_a_table(path: Path) -> None:

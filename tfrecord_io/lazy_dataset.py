@@ -350,7 +350,7 @@ class Dataset(_Shown):
         Raises
         ------
         ValueError
-            `n` or `max_bytes` is less than 1, or the dataset has an `offset` or a `limit`.
+            `n` or `max_bytes` is less than 1, or the dataset has an `offset`, a `limit` or ``on_error="stop"``.
         """
         return [DatasetPiece(scan) for scan in self._held.split(n, max_bytes)]
 

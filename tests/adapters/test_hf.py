@@ -135,6 +135,7 @@ def test_shards_are_shared_by_ranks(numbers: tfr.Dataset) -> None:
     assert [len(part) for part in parts] == [20, 20]
     assert sorted(row["x"] for row in stream.shuffle(seed=1, buffer_size=10)) == list(range(40))
     assert numbers.limit(7).to_hf(shards=4).num_shards == 1
+    assert tfr.dataset(numbers.files, on_error="stop").to_hf(shards=4).num_shards == 1
 
 
 def test_a_stream_resumes_and_pickles(numbers: tfr.Dataset) -> None:

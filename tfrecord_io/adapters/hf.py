@@ -22,7 +22,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
-from tfrecord_io.options import DatasetValue
+from tfrecord_io.options import DatasetValue, stops
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
@@ -89,7 +89,8 @@ def to_hf(
         An IterableDataset, which reads the files when it is iterated over; else a Dataset of all rows in memory, which
         has a length and rows by number.
     shards : int, optional
-        Of the IterableDataset, at most: workers and ranks share them. A dataset with `offset` or `limit` has one.
+        Of the IterableDataset, at most: workers and ranks share them. A dataset with `offset`, `limit` or
+        ``on_error="stop"`` has one.
     max_bytes : int, default 128 MiB
         Without `shards`: of about this size, compressed if the files are.
     pad_value, max_length, pad_to
@@ -126,7 +127,8 @@ def to_hf(
             table = lists.apply(source.to_table())
         features = _features(empty.schema if images else table.schema)
         return datasets.Dataset(_plain(table).replace_schema_metadata(features.arrow_schema.metadata))
-    pieces = [source] if source.is_limited else source.split(shards, max_bytes)
+    is_whole = source.is_limited or stops(source.options.on_error)
+    pieces = [source] if is_whole else source.split(shards, max_bytes)
     features = _features(empty.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))

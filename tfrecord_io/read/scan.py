@@ -18,7 +18,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.errors import SchemaError, printable, say
 from tfrecord_io.format.feature_types import RecordType, Text
-from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises
+from tfrecord_io.options import INT64_MAX, MIB, Configured, ReadOptions, check_integer, raises, stops
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -390,7 +390,7 @@ class Scan(Configured):
         """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
         Large plain files are split into byte ranges, and `aligned` finds their records; compressed files stay whole.
-        ValueError if `n` or `max_bytes` is less than 1, or the read has an `offset` or a `limit`.
+        ValueError if `n` or `max_bytes` is less than 1, or the read has an `offset`, a `limit` or ``on_error="stop"``.
         """
         from tfrecord_io.read.byte_ranges import split_sources
 
@@ -401,6 +401,10 @@ class Scan(Configured):
             n = max(1, -(-(scan.bytes or 0) // max_bytes)) if scan.bytes is not None else max(1, len(scan.files))
         if options.offset or options.limit is not None:
             raise ValueError(say("a read with {offset=} or {limit=} cannot be split into pieces"))
+        if stops(options.on_error):
+            reason = "each would end at its own damage"
+            text = "a read with {on_error='stop'} cannot be split into pieces: {}; pass {on_error='skip'}"
+            raise ValueError(say(text, reason))
         runs = split_sources(scan.sources, n, compression=options.compression)
         scans = [scan.over(sources) for sources in runs]
         return (scans if scan.row_filter is None else _with_known_indexes(scans)) or [scan]

@@ -54,6 +54,9 @@ def test_an_error_leaves_the_old_page(words: Path, tmp_path: Path) -> None:
         report = tfr.report(tfr.dataset(words, on_error="skip"), out)
     assert report.statistics[0].sampling.records == 2
     assert report.statistics[0].sampling.skipped == 1
+    with pytest.warns(tfr.errors.StoppedEarlyWarning):
+        report = tfr.report(tfr.dataset([words, words], on_error="stop"))
+    assert report.statistics[0].sampling.records == 2
 
 
 def test_data_is_not_overwritten_by_mistake(words: Path) -> None:

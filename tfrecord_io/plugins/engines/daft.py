@@ -46,7 +46,7 @@ def to_daft(dataset: DatasetValue, *, max_bytes: int = PIECE_BYTES) -> daft.Data
     MissingDependencyError
         daft is not installed.
     ValueError
-        The dataset has an `offset` or a `limit`: such a read cannot be split.
+        The dataset has an `offset`, a `limit` or ``on_error="stop"``: such a read cannot be split.
     """
     with needs("daft"):
         from tfrecord_io.plugins.engines.daft_source import TFRecordSource

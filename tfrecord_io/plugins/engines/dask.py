@@ -52,7 +52,7 @@ def to_dask(dataset: DatasetValue, *, npartitions: int | None = None, max_bytes:
     MissingDependencyError
         dask.dataframe is not installed.
     ValueError
-        The dataset has an `offset` or a `limit`: such a read cannot be split.
+        The dataset has an `offset`, a `limit` or ``on_error="stop"``: such a read cannot be split.
     """
     scan: Scan = unwrapped(dataset)
     with needs("dask"):

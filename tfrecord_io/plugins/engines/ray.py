@@ -55,7 +55,7 @@ def to_ray(dataset: DatasetValue, *, override_num_blocks: int | None = None) -> 
     MissingDependencyError
         ray is not installed.
     ValueError
-        The dataset has an `offset` or a `limit`: such a read cannot be split.
+        The dataset has an `offset`, a `limit` or ``on_error="stop"``: such a read cannot be split.
     SchemaError
         A column has bfloat16, arrays of text, or times in units that Arrow does not have.
     """

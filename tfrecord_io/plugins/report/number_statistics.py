@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.options import MIB, check_integer
+from tfrecord_io.options import MIB, check_integer, stops
 from tfrecord_io.read.open_scan import count_scan, open_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.value_class import value_class
@@ -269,9 +269,9 @@ class SampleReader:
 
     @property
     def _is_bounded(self) -> bool:
-        """Whether the caller states which rows are read, by ``offset`` or ``limit``."""
+        """Whether the caller states which rows are read, by ``offset``, ``limit`` or ``on_error="stop"``."""
         options = self._scan.options
-        return bool(options.offset) or options.limit is not None
+        return bool(options.offset) or options.limit is not None or stops(options.on_error)
 
     def _chosen(self) -> tuple[list[Scan], int]:
         """The pieces to read, in order, and the number of all."""
