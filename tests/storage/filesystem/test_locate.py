@@ -5,6 +5,7 @@ from __future__ import annotations
 import ftplib
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,20 @@ def test_a_url_without_a_bucket_is_refused_at_once(url: str) -> None:
     for call in (tfr.read_table, lambda path: tfr.write_tfrecord({"x": [1]}, path)):
         with pytest.raises(ValueError, match="names no bucket: expected s3://bucket/name"):
             call(url)
+
+
+@pytest.mark.parametrize("url", ["s3://b/a.tfrecord", "gs://b/a@4", "https://host/a.tfrecord"])
+def test_a_url_as_a_path_of_pathlib_is_refused(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has lost a slash, and would name a local directory, which a writer would make."""
+    monkeypatch.chdir(tmp_path)
+    for call in (tfr.read_table, partial(tfr.write_tfrecord, {"x": [1]})):
+        with pytest.raises(ValueError, match="two slashes after its protocol"):
+            call(Path(url))
+    assert not list(tmp_path.iterdir())
+    local = Path(url.replace("//", "/"))
+    local.parent.mkdir(parents=True)
+    tfr.write_tfrecord({"x": [1]}, local)
+    assert tfr.read_table(local)["x"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(4, 5), (5, 5)])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _NO_BUCKET = r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)"
+_ONE_SLASH = re.compile(r"(s3a?|gc?s|az|abfss?|https?|hf|memory):/(?!/)")
 _S3 = "s3a?://"
 _BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
 _EXTRAS = {
@@ -39,8 +40,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     """Find the filesystem that a path is in, and its name there.
 
     If the package for this kind of URL is not installed, this is a MissingDependencyError; if the kind of URL is
-    unknown or has no bucket, `storage_options` are given for a local path, or the path has a lone surrogate, a
-    ValueError.
+    unknown, it has no bucket, or one slash after its protocol, `storage_options` are given for a local path, or the
+    path has a lone surrogate, a ValueError.
     """
     text = path_text(path)
     try:
@@ -73,6 +74,9 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
             raise _unknown_protocol(text) or error from error
         except TypeError as error:
             raise refused_option(error, storage.storage_options or {}, text) or error from error
+    if _ONE_SLASH.match(text) and not os.path.lexists(text.partition("/")[0]):
+        reason = "a URL has two slashes after its protocol, of which pathlib.Path keeps one"
+        raise ValueError(f"'{printable(text)}': {reason}: pass it as text")
     if storage.storage_options and not storage.of_both:
         raise ValueError(say("{storage_options=} is for URLs, and '{}' is a local path", printable(text)))
     if text.startswith("~") and not os.path.lexists(text):
