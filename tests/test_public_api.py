@@ -66,6 +66,7 @@ def test_public_names_and_their_parameters_are_as_stored() -> None:
 
 
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the documentation is not installed")
+@pytest.mark.plugins("engines")  # whose methods a dataset has
 def test_objects_show_the_names_of_the_reference(tmp_path: Path) -> None:
     reference = runpy.run_path(str(REFERENCE))
     tfr.write_tfrecord({"x": [1], "steps/y": [[1, 2]]}, tmp_path / "a")

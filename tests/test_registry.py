@@ -339,6 +339,7 @@ class TestAdapters:
         own = {name: module for name, module in found.items() if ".adapters." in module or ".plugins." in module}
         assert own == {name: row.home for row in ADAPTERS.own for name in row.methods}
 
+    @pytest.mark.plugins("engines")
     def test_extras_and_environments(self) -> None:
         """Each library is an extra; `make test-adapters` installs those that the environment of the tests lacks."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
