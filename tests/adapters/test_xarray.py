@@ -112,6 +112,19 @@ def test_only_indexed_records_are_read(tmp_path: Path) -> None:
         _ = opened["n"].values
 
 
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_one_record_of_objects_is_what_it_is_of_an_array(tmp_path: Path, suffix: str) -> None:
+    data = {"text": ["é", None, "c"], "bytes": [b"a", b"", None], "lists": [[1], None, [2, 3]]}
+    tfr.write_tfrecord(data, tmp_path / f"a.tfrecord{suffix}")
+    opened = opened_by_xarray(tmp_path / f"a.tfrecord{suffix}")
+    loaded = opened.copy(deep=True).load()
+    for name in data:
+        for row in (0, 1, -1):
+            found, expected = opened[name].isel(record=row).values, loaded[name].isel(record=row).values
+            assert (found.dtype, found.shape) == (expected.dtype, ()) == (np.dtype(object), ())
+            assert repr(found.item()) == repr(expected.item())
+
+
 def test_a_missing_integer_is_named_with_its_record(tmp_path: Path) -> None:
     for name, ints in (("a", [1, 2]), ("b", [3, None])):
         tfr.write_tfrecord({"ints": pa.array(ints, pa.int64())}, tmp_path / f"{name}.tfrecord")

@@ -227,7 +227,7 @@ def _backend_array() -> type[Any]:
             values = self.column.read(np.atleast_1d(numbers))
             for axis in range(len(key) - 1, 0, -1):  # from the last one, as an integer removes its axis
                 values = values[(slice(None),) * axis + (key[axis],)]
-            return values if numbers.ndim else values[0]
+            return values if numbers.ndim else values.reshape(values.shape[1:])  # also of an object
 
         def __reduce__(self) -> tuple[Any, ...]:
             return made, (_backend_array, self.column, self.shape, self.dtype)
