@@ -7,6 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import limited
 from rounds import rounds
-from tfrecord_io.tools.join import _check_columns
+from tfrecord_io.tools.join import _check_columns, _Keys, _taken
 
 INTEGERS = st.none() | st.integers(-2, 5)
 TEXTS = st.none() | st.sampled_from(["", "a", "b", "c"])
@@ -201,3 +203,46 @@ def test_the_time_for_names_is_in_proportion_to_their_number() -> None:
     begin = time.process_time()
     _check_columns(records, table, ["k"])
     assert time.process_time() - begin < 0.5  # some seconds where the names are listed for each of them
+
+
+@given(st.lists(st.lists(TEXTS, max_size=3), max_size=4), st.data())
+def test_rows_are_taken_from_chunks_that_are_too_large_to_join(
+    chunks: list[list[str | None]], data: st.DataObject
+) -> None:
+    column = pa.chunked_array(chunks, pa.string())
+    rows = pa.array(data.draw(st.lists(st.none() | st.integers(0, max(len(column) - 1, 0)))), pa.int64())
+    rows = rows if len(column) else pa.nulls(len(rows), pa.int64())
+    assert _taken(column, rows).to_pylist() == [None if at is None else column[at].as_py() for at in rows.to_pylist()]
+
+
+@pytest.mark.parametrize("value", ["x" * 1000, [7] * 125, b"x" * 1000])
+def test_batches_end_before_they_have_too_many_bytes(tmp_path: Path, value: Any) -> None:
+    tfr.write_tfrecord({"i": np.arange(100) % 3}, tmp_path / "a")
+    table = pa.table({"i": [0, 1], "value": pa.array([value, value[:1]])})
+    with limited(input_bytes=5000):
+        batches = list(tfr.join(tmp_path / "a", table, on="i"))
+    assert max(batch.nbytes for batch in batches) < 6000
+    assert len(batches) < 15
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert rows == [{"i": at % 3, "value": [value, value[:1], None][at % 3]} for at in range(100)]
+
+
+def test_the_keys_of_the_table_are_searched_for_many_records_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfr.write_tfrecord({"i": np.arange(1000)}, tmp_path / "a")
+    table, search = pa.table({"i": range(300), "value": range(300)}), Mock(wraps=_Keys.rows)
+    monkeypatch.setattr(_Keys, "rows", lambda *given: search(*given))
+    joined = tfr.join(tfr.dataset(tmp_path / "a", batch_size=10), table, on="i").read_all()
+    assert joined["value"].to_pylist() == [*range(300), *[None] * 700]
+    assert search.call_count == 4
+
+
+def test_rows_before_damage_are_joined(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"i": np.arange(100)}, tmp_path / "a", embed_schema=False)
+    (tmp_path / "a").write_bytes((tmp_path / "a").read_bytes()[:-1])
+    with tfr.join(tfr.dataset(tmp_path / "a", batch_size=10), {"i": range(1000)}, on="i") as reader:
+        rows: list[int] = []
+        with pytest.raises(tfr.errors.TruncatedRecordError):
+            rows.extend(row for batch in reader for row in batch["i"].to_pylist())
+    assert rows == list(range(99))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import nan, prod
 from typing import Any
 
@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.api import open_reader
+from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, say
-from tfrecord_io.options import ReadOptions, check_names
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError, say
+from tfrecord_io.options import LIMITS, ReadOptions, check_names
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.remedies import Message
-from tfrecord_io.schema.types import is_bytes, is_text
+from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike, TableLike
 
 _OF_NO_RECORD = "leave out the rows of the table whose keys no record can have"
@@ -115,11 +116,72 @@ def _check_columns(records: pa.Schema, table: pa.Schema, names: list[str]) -> No
 def _joined(
     reader: Reader, keys: _Keys, names: list[str], added: pa.Table, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
+    sizes = _row_bytes(added)
     with reader:
-        for batch in reader:
-            rows = keys.rows([batch.column(name) for name in names])
-            columns = [column.combine_chunks().take(rows) for column in added.columns]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
+        for batches in _groups(reader, added.num_rows):
+            found, first = keys.rows([pa.chunked_array([each.column(name) for each in batches]) for name in names]), 0
+            for batch in batches:
+                rows, first = found.slice(first, len(batch)), first + len(batch)
+                for begin, end in _parts(sizes[rows.fill_null(-1).to_numpy()]):
+                    own, part = batch.slice(begin, end - begin), rows.slice(begin, end - begin)
+                    columns = [_taken(column, part) for column in added.columns]
+                    yield pa.RecordBatch.from_arrays([*own.columns, *columns], schema=schema)
+
+
+def _groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
+    """Batches that together have as many rows as the table: Arrow hashes all its keys for each search in them."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    try:
+        for batch in batches:
+            held.append(batch)
+            size += batch.nbytes
+            if size >= LIMITS.input_bytes or sum(map(len, held)) >= rows:
+                yield held
+                held, size = [], 0
+    except TFRecordError:  # after the rows before the damage
+        if held:
+            yield held
+        raise
+    if held:
+        yield held
+
+
+def _row_bytes(table: pa.Table) -> Array:
+    """About how many bytes each row takes, by the lengths of its texts and lists; a last one, of no row, takes none."""
+    sizes = np.zeros(table.num_rows + 1)
+    for column in table.columns:
+        if is_text(column.type) or is_bytes(column.type):
+            lengths = pc.binary_length(column)
+        elif is_list_like(column.type):
+            lengths = pc.list_value_length(column)
+        else:
+            lengths = pa.repeat(1, len(column))
+        counts = lengths.fill_null(0).to_numpy()
+        sizes[:-1] += counts * (column.nbytes / max(int(counts.sum()), 1))
+    return sizes
+
+
+def _parts(sizes: Array) -> Iterator[tuple[int, int]]:
+    """Ranges of rows of such sizes that become a batch: its memory is limited, and the reach of its offsets."""
+    ends, begin = np.append(0, sizes.cumsum()), 0
+    while begin < len(sizes) or not begin:
+        end = max(begin + 1, int(ends.searchsorted(ends[begin] + LIMITS.input_bytes, side="right")) - 1)
+        yield begin, min(end, len(sizes))
+        begin = end
+
+
+def _taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
+    """Rows of a column, null where they are; ``column.take`` would join its chunks, which offsets may not reach."""
+    if column.num_chunks <= 1:
+        return (column.chunk(0) if column.num_chunks else column.combine_chunks()).take(rows)
+    firsts, numbers = np.cumsum([0, *map(len, column.chunks)]), rows.drop_null().to_numpy()
+    chunk_of = firsts.searchsorted(numbers, side="right") - 1
+    numbered = enumerate(column.chunks)
+    parts = [chunk.take(int64_array(numbers[chunk_of == at] - firsts[at])) for at, chunk in numbered]
+    is_null, places = rows.is_null().to_numpy(zero_copy_only=False), np.zeros(len(rows), np.int64)
+    places[np.flatnonzero(~is_null)[np.argsort(chunk_of, kind="stable")]] = np.arange(len(numbers))
+    return pa.concat_arrays(parts).take(pa.array(places, mask=is_null))
 
 
 class _Keys:
