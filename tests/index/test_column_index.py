@@ -143,6 +143,18 @@ def test_memory_of_writing_an_index_is_that_of_a_group(monkeypatch: pytest.Monke
     assert peak(lambda: write_columns(io.BytesIO(), "a", records, schema, iter(batches), fingerprint)) < 1 << 20
 
 
+def test_groups_of_large_texts_have_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a group have offsets of 32 bits."""
+    texts = [f"{at:04}" * 250 for at in range(100)]
+    tfr.write_tfrecord({"x": texts}, tmp_path / "a.tfrecord")
+    set_limits(monkeypatch, picked_chunk_bytes=10_000)
+    tfr.build_index(tmp_path / "a.tfrecord", columns="x")
+    index, file = opened(tmp_path / "a.tfrecord")
+    with file:
+        assert index.columns(fields(tmp_path / "a.tfrecord", "x"))["x"].to_pylist() == texts
+    assert max(group.rows for group in index._groups) < 20
+
+
 @pytest.fixture(scope="module")
 def in_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with records of different sizes, and an index in groups of three of them."""

@@ -279,13 +279,15 @@ def write_columns(
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of about `_GROUP_ROWS` rows, the last one of fewer."""
+    """Tables of about `_GROUP_ROWS` rows; of fewer if they are large, whose columns become an array each."""
     pending: list[pa.RecordBatch] = []
+    size = 0
     for batch in batches:
         pending.append(batch)
-        if sum(map(len, pending)) >= _GROUP_ROWS:
+        size += batch.nbytes
+        if size >= LIMITS.picked_chunk_bytes or sum(map(len, pending)) >= _GROUP_ROWS:
             yield pa.Table.from_batches(pending)
-            pending = []
+            pending, size = [], 0
     if pending:
         yield pa.Table.from_batches(pending)
 
