@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from reading_modes import small_index_groups
 from rounds import rounds
 from tfrecord_io.engine.select import get_engine
@@ -147,7 +148,7 @@ def test_groups_of_large_texts_have_fewer_rows(tmp_path: Path, monkeypatch: pyte
     """Those of a group have offsets of 32 bits."""
     texts = [f"{at:04}" * 250 for at in range(100)]
     tfr.write_tfrecord({"x": texts}, tmp_path / "a.tfrecord")
-    set_limits(monkeypatch, picked_chunk_bytes=10_000)
+    set_limits(monkeypatch, batch_bytes=10_000)
     tfr.build_index(tmp_path / "a.tfrecord", columns="x")
     index, file = opened(tmp_path / "a.tfrecord")
     with file:

@@ -15,10 +15,15 @@ from tfrecord_io.arrow.casts import with_one_dictionary
 from tfrecord_io.arrow.input.batch_source import with_nested
 from tfrecord_io.arrow.input.tensor_cast import Columns, tensors_of_array
 from tfrecord_io.file_formats.tables.columnar_files import _categorical, _with_categories
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.array_attributes import with_attributes, with_dimensions
+from tfrecord_io.schema.column_features import RAW, with_encoding
+from tfrecord_io.schema.embedded import pack
 from tfrecord_io.schema.merged_schema import with_types_of
 from tfrecord_io.training.mixture import same_columns
-from tfrecord_io.write.distributed import _fits
+from tfrecord_io.write.distributed import _refuse_other_columns
+from tfrecord_io.write.sharded_sink import unite_schemas
+from tfrecord_io.write.writer import _as_in_dataset
 
 NAMES = [f"column {at}" for at in range(10_000)]
 SECONDS = 2  # of the processor; with a list of all columns for each it is 10 or more
@@ -30,6 +35,10 @@ def table(values: Any) -> pa.Table:
 
 def schema(type_: pa.DataType) -> pa.Schema:
     return pa.schema(dict.fromkeys(NAMES, type_))
+
+
+def raw(columns: pa.Schema) -> pa.Schema:
+    return pa.schema([with_encoding(column, RAW) for column in columns])
 
 
 def nested() -> tuple[pa.Schema, list[pa.RecordBatch]]:
@@ -48,7 +57,9 @@ def categories(*values: str) -> pa.DictionaryArray:
         (lambda: (schema(pa.int8()), {name: {"units": "K"} for name in NAMES}), with_attributes),
         (lambda: (schema(pa.int8()), {name: ["lat"] for name in NAMES}), with_dimensions),
         (lambda: (schema(pa.null()), schema(pa.string())), with_types_of),
-        (lambda: (schema(pa.int8()), schema(pa.int8())), _fits),
+        (lambda: (schema(pa.int8()), schema(pa.int8()), ""), _refuse_other_columns),
+        (lambda: (pack(schema(pa.int64())), pack(schema(pa.null())), ""), unite_schemas),
+        (lambda: (schema(pa.float64()), raw(schema(pa.float64())), WriteOptions()), _as_in_dataset),
         (nested, with_nested),
         (
             lambda: (table(pa.nulls(1)), dict.fromkeys(range(len(NAMES)), tensors_of_array(np.zeros((1, 2, 2))))),

@@ -219,7 +219,7 @@ def test_rows_are_taken_from_chunks_that_are_too_large_to_join(
 def test_batches_end_before_they_have_too_many_bytes(tmp_path: Path, value: Any) -> None:
     tfr.write_tfrecord({"i": np.arange(100) % 3}, tmp_path / "a")
     table = pa.table({"i": [0, 1], "value": pa.array([value, value[:1]])})
-    with limited(input_bytes=5000):
+    with limited(batch_bytes=5000):
         batches = list(tfr.join(tmp_path / "a", table, on="i"))
     assert max(batch.nbytes for batch in batches) < 6000
     assert len(batches) < 15

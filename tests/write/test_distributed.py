@@ -260,7 +260,8 @@ def test_parts_with_other_types_are_refused(place: Place) -> None:
     writer = place.begin("train")
     parts = [writer.write_part(0, [{"n": [1]}]), writer.write_part(1, [{"n": ["a"]}])]
     with pytest.raises(
-        tfr.errors.SchemaError, match=r"its type is int64 in .*train: task 0 and string in .*train: task 1"
+        tfr.errors.SchemaError,
+        match=r"its type is int64 in .*train: task 0 and string in .*train: task 1; pass schema=",
     ):
         writer.commit(parts)
     assert place.names() == []
@@ -282,7 +283,9 @@ def test_parts_with_other_columns_are_refused(tmp_path: Path, other: dict[str, l
     writer = place.begin("train")
     tables = [{"n": [1], "k": [2]}, {"k": [2], **other}]
     parts = [writer.write_part(task, [tables[task ^ first]]) for task in range(2)]
-    with pytest.raises(tfr.errors.SchemaError, match="the tasks wrote different columns"):
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"feature '[nm]': the tasks wrote different columns.*one of them none"
+    ):
         writer.commit(parts)
     assert place.names() == []
 

@@ -41,7 +41,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SchemaError, say
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.record_index import Fingerprint, RecordIndex
-from tfrecord_io.options import MAX_EXPANSION, MIB
+from tfrecord_io.options import LIMITS, MAX_EXPANSION, MIB
 from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
@@ -285,7 +285,7 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     for batch in batches:
         pending.append(batch)
         size += batch.nbytes
-        if size >= LIMITS.picked_chunk_bytes or sum(map(len, pending)) >= _GROUP_ROWS:
+        if size >= LIMITS.batch_bytes or sum(map(len, pending)) >= _GROUP_ROWS:
             yield pa.Table.from_batches(pending)
             pending, size = [], 0
     if pending:

@@ -136,7 +136,7 @@ def _groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.Re
         for batch in batches:
             held.append(batch)
             size += batch.nbytes
-            if size >= LIMITS.input_bytes or sum(map(len, held)) >= rows:
+            if size >= LIMITS.batch_bytes or sum(map(len, held)) >= rows:
                 yield held
                 held, size = [], 0
     except TFRecordError:  # after the rows before the damage
@@ -166,7 +166,7 @@ def _parts(sizes: Array) -> Iterator[tuple[int, int]]:
     """Ranges of rows of such sizes that become a batch: its memory is limited, and the reach of its offsets."""
     ends, begin = np.append(0, sizes.cumsum()), 0
     while begin < len(sizes) or not begin:
-        end = max(begin + 1, int(ends.searchsorted(ends[begin] + LIMITS.input_bytes, side="right")) - 1)
+        end = max(begin + 1, int(ends.searchsorted(ends[begin] + LIMITS.batch_bytes, side="right")) - 1)
         yield begin, min(end, len(sizes))
         begin = end
 

@@ -263,13 +263,15 @@ class DistributedWriter:
         if not by_content:
             return None
         common = reduce(merge, by_content.values())
+        for error in common.conflicts.values():
+            error.advice = _ONE_SCHEMA  # not that for reading
         common.refuse_conflicts()
-        if not all(_fits(own.schema, common.schema) for own in by_content.values()):
-            reason = "the tasks wrote different columns or types"
-            raise SchemaError(
-                reason, path=self.target.output.path, advice=say("pass {schema=}, which all tasks then write")
-            )
+        for own in by_content.values():
+            _refuse_other_columns(own.schema, common.schema, self.target.output.path)
         return pack(common.schema, common.dictionaries)
+
+
+_ONE_SCHEMA = say("pass {schema=}, which all tasks then write")
 
 
 def _numbered(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
@@ -289,10 +291,16 @@ def _path_of(shard: WrittenShard, output: Output) -> str:
     return f"{directory}{slash}{shard.folder}{name}"
 
 
-def _fits(own: pa.Schema, common: pa.Schema) -> bool:
-    """Whether two schemas have the same columns and types, but for parts that are null throughout in the first one."""
-    fits = {*own.names}.issuperset(common.names)
-    return fits and all(lacks_only_values(own.field(field.name).type, field.type) for field in common)
+def _refuse_other_columns(own: pa.Schema, common: pa.Schema, path: str) -> None:
+    """Raise SchemaError for a column that a part lacks, or has in another type, unless it is null throughout there."""
+    types = {field.name: field.type for field in own}
+    for column in common:
+        known = types.get(column.name)
+        if known is None or not lacks_only_values(known, column.type):
+            found = "none" if known is None else str(known)
+            reason = f"the tasks wrote different columns or types: {column.type}, and one of them {found}"
+            expected = str(column.type)
+            raise SchemaError(reason, path=path, feature=column.name, expected=expected, got=found, advice=_ONE_SCHEMA)
 
 
 class _PartSink(FrameSink):

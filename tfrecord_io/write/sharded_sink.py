@@ -320,9 +320,10 @@ def unite_schemas(
                 "pass {evolve=True} to append rows without labels"
             )
             raise SchemaError(reason, path=path, feature=level, advice=index)
+    stored, new_types = ({field.name: field for field in each.schema} for each in (known, added))
     for column in united.schema if united is not known else ():
-        before = known.schema.field(column.name) if column.name in known.schema.names else None
-        got = added.schema.field(column.name).type if column.name in added.schema.names else None
+        before = stored.get(column.name)
+        got = new_types[column.name].type if column.name in new_types else None
         types = f"the appended column is {got}, and that of the dataset {None if before is None else before.type}"
         if column.name in united.conflicts:
             advice: str = "cast the column"

@@ -46,7 +46,7 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_schema, pack
 from tfrecord_io.schema.pandas_metadata import stored_index, with_index_of
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings
-from tfrecord_io.schema.types import value_type
+from tfrecord_io.schema.types import value_type, with_fields_at
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication
@@ -355,16 +355,17 @@ def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -
 
     Those are the encodings of columns of the same type, and which columns are the index.
     """
+    stored, changed = {field.name: field for field in known}, {}
     for at, column in enumerate(schema):
-        own = known.field(column.name) if known.get_field_index(column.name) >= 0 else column
+        own = stored.get(column.name, column)
         encoding = encoding_of(own)
         if encoding in (None, BY_WIRE, NESTED) or encoding_of(column) is not None or own.type != column.type:
             continue
         is_stated = column.name in (options.column_encoding or {})
         is_stated |= options.float64 is not None and encoding == RAW and t.is_float64(value_type(column.type))
         if not is_stated:
-            schema = schema.set(at, with_encoding(column, encoding))
-    return with_index_of(schema, known)
+            changed[at] = with_encoding(column, encoding)
+    return with_index_of(with_fields_at(schema, changed), known)
 
 
 def _fields_of(message: MessageType, schema: pa.Schema) -> Sequence[MessageField]:
