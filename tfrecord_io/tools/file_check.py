@@ -36,6 +36,7 @@ from tfrecord_io.tools.file_transfer import open_whole
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _MAX_EXPANSION = 64 << 20
+_PARSED_BYTES = 1 << 20  # of payloads at a time, so that records of many names take little memory
 _MOST_PLANNED = 10_000  # features whose types are compared over the whole file
 
 
@@ -67,7 +68,7 @@ class RecordPart:
             return len(frames.starts), frames.consumed, fault
         records = consumed = 0
         while self.is_plain:
-            progress = self.decoder.feed(data, consumed, max_bytes=LIMITS.window_bytes, final=final)
+            progress = self.decoder.feed(data, consumed, max_bytes=_PARSED_BYTES, final=final)
             records, consumed = records + progress.records, consumed + progress.consumed
             kinds = _kinds(self.decoder, self.plan)
             self.is_plain = not progress.embedded and not kinds
@@ -105,7 +106,7 @@ class RecordChecker:
         if self._decoder is None:
             frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=final)
             return Progress(len(frames.starts), frames.consumed, fault)
-        progress = self._decoder.feed(data, max_bytes=LIMITS.window_bytes, final=final)
+        progress = self._decoder.feed(data, max_bytes=_PARSED_BYTES, final=final)
         kinds = _kinds(self._decoder, self.plan)
         if kinds and len(self._contents.kinds) < _MOST_PLANNED:
             self._contents.kinds = kinds | self._contents.kinds

@@ -223,7 +223,7 @@ def test_keywords_of_readers(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "flat").to_pylist() == rows(path)
     with tfr.formats.open_elwc(path) as reader:
         assert next(reader).num_rows == 5
-        assert reader.origins.locate(3) == (str(path), 3)
+        assert reader.origins.locate(3) == (str(path), 4)  # the list of the row
     for keywords, error in (
         ({"record_type": "example"}, TypeError),
         ({"include_file_paths": "path"}, TypeError),
