@@ -139,6 +139,29 @@ def test_unions_of_fields_that_are_not_nullable(tmp_path: Path, mode: str, encod
         assert read["x"].to_pylist() == column.to_pylist()
 
 
+@pytest.mark.parametrize("form", ["list", "struct", "struct in dictionary"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.DictionaryArray.from_arrays([0, 1, 0], pa.array(["a", None])),
+        pa.RunEndEncodedArray.from_arrays([1, 3], pa.array(["a", None])),
+    ],
+    ids=lambda column: str(column.type).partition("<")[0],
+)
+def test_a_null_of_a_dictionary_or_a_run_where_the_type_has_none(tmp_path: Path, column: pa.Array, form: str) -> None:
+    field = pa.field("item", column.type, nullable=False)
+    outer = pa.StructArray.from_arrays([column], fields=[field])
+    if form == "list":
+        outer = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), column, pa.list_(field))
+    elif form == "struct in dictionary":
+        outer = pa.DictionaryArray.from_arrays([0, 1, 1], outer)
+    tfr.write_tfrecord({"x": outer[:1]}, tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == outer[:1].to_pylist()
+    with pytest.raises(tfr.errors.EncodeError, match="null where its type") as caught:
+        tfr.write_tfrecord({"x": outer}, tmp_path / "b.tfrecord")
+    assert caught.value.record == 1
+
+
 NUMBERS = pa.list_(pa.field("item", pa.int64(), nullable=False))
 PAIRS = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
 PAIR_LISTS = pa.list_(pa.field("item", PAIRS, nullable=False))

@@ -294,7 +294,7 @@ def loses(array: pa.Array) -> bool:
 
 def _plain(items: _Items) -> _Items:
     """The items without dictionaries, run-ends and extension types."""
-    while representation_of(items.array.type) is not None:
+    while not t.is_union(items.array.type) and representation_of(items.array.type) is not None:
         items = _opened(items, _Slots(len(items.array) if items.index is None else len(items.index)))
     return items
 
@@ -322,6 +322,17 @@ def _has_nulls(items: _Items) -> bool:
 # ---- what a type says of nulls
 
 
+def first_null(array: pa.Array) -> int | None:
+    """The first row that is null, be it in a dictionary or a run, of which Arrow (19.0) says nothing; None: no row is.
+
+    >>> first_null(pa.DictionaryArray.from_arrays([0, 1, None], pa.array(["a", None])))
+    1
+    """
+    items = _plain(_Items(array))
+    valid = ~np.asarray(array.is_null()) if t.is_union(items.array.type) else items.mask()
+    return None if valid is None or valid.all() else int(valid.argmin())
+
+
 def misplaced_null(array: pa.Array) -> int | None:
     """The first row that has a null in a part whose field is not nullable; None: no row has. Not of fields of unions.
 
@@ -346,7 +357,7 @@ def _lacks_nulls(array: pa.Array) -> bool:
         parts = [(type_.value_field, array.values)]
     else:
         return not has_required_parts(type_)
-    return all((field.nullable or not part.null_count) and _lacks_nulls(part) for field, part in parts)
+    return all((field.nullable or _plain(_Items(part)).mask() is None) and _lacks_nulls(part) for field, part in parts)
 
 
 def _misplaced(items: _Items) -> Array | None:
@@ -371,7 +382,7 @@ def _misplaced(items: _Items) -> Array | None:
 
 
 def _missing_in(items: _Items, field: pa.Field) -> Array | None:
-    mask = None if field.nullable else items.mask()
+    mask = None if field.nullable else _plain(items).mask()
     return _either(_misplaced(items), None if mask is None else ~mask)
 
 

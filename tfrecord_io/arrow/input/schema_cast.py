@@ -14,7 +14,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import struct_fields
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
-from tfrecord_io.arrow.nested_to_features import misplaced_null
+from tfrecord_io.arrow.nested_to_features import first_null, misplaced_null
 from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
 from tfrecord_io.errors import EncodeError, say
@@ -80,8 +80,8 @@ def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
 
 def refuse_missing(array: pa.Array, field: pa.Field) -> None:
     """Raise EncodeError for a null where a field is not nullable, in a value too: no reader would take the record."""
-    if not field.nullable and pc.any(missing := array.is_null()).as_py():
-        row, reason, advice = missing.index(True).as_py(), "it is missing, and the schema requires it", "required"
+    if not field.nullable and (row := first_null(array)) is not None:
+        reason, advice = "it is missing, and the schema requires it", "required"
     elif (row := misplaced_null(array)) is not None:
         reason, advice = f"a value in it is null where its type, {array.type}, has no nulls", "not null"
     else:
