@@ -73,7 +73,8 @@ class LabelledColumns:
         """All rows of a column of `objects`; of an array of pandas a Series, which has its missing values."""
         if isinstance(variable.dtype, np.dtype):
             return self._rows(variable, 0, self.count)
-        values = imported("pandas").Series(variable.data)
+        data = variable.data
+        values = imported("pandas").Series(getattr(data, "array", data))  # xarray 2025 wraps the array of pandas
         if variable.dims == (self._dim,):
             return values
         cells = _without_nan(values.to_numpy(object, na_value=None))
