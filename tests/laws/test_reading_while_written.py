@@ -193,13 +193,13 @@ def test_tables_and_frames_look_again_and_a_dataset_is_refreshed(
 
 
 def test_a_frame_says_which_column_has_another_type_now(tmp_path: Path) -> None:
-    pytest.importorskip("polars")
+    polars = pytest.importorskip("polars")
+    wraps = polars.__version__.startswith("1.")  # errors of sources
     tfr.write_tfrecord({"x": [1], "y": [1]}, f"{tmp_path}/d/")
     frame = tfr.scan_polars(f"{tmp_path}/d/")
     tfr.write_tfrecord({"x": ["a"], "y": [1]}, f"{tmp_path}/d/", mode="overwrite")
-    with pytest.raises(
-        tfr.errors.SchemaError, match="'x': expected int64, as it was at first, got string; open the files"
-    ):
+    error = polars.exceptions.ComputeError if wraps else tfr.errors.SchemaError
+    with pytest.raises(error, match="'x': expected int64, as it was at first, got string; open the files"):
         frame.collect()
 
 

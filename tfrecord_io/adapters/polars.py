@@ -53,7 +53,7 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
         since, and goes on to work after `compact`; the columns stay those of the first look. Selected columns are
         decoded, those of filters too, and reading stops after the rows of ``head``. Files in directories such as
         ``label=3/`` are not opened, and records of files with a column index not read, if a filter excludes them.
-        Errors of tfrecord_io keep their class and message.
+        Errors of tfrecord_io keep their message, and with polars 2 their class.
 
     Raises
     ------

@@ -239,10 +239,12 @@ def test_each_part_may_have_categories_of_its_own(
     assume(values)  # without rows, a file has no schema
     tfr.convert(folder / f"*{suffix}", folder / "a.tfrecord")
     table = tfr.read_table(folder / "a.tfrecord")
-    assert table["c"].type == pa.dictionary(size, pa.string())
+    codes = pa.int32() if suffix == ".parquet" and PYARROW < 20 else size  # as which it reads all
+    assert table["c"].type == pa.dictionary(codes, pa.string())
     assert table["c"].to_pylist() == values
 
 
+@pytest.mark.skipif(PYARROW < 20, reason="pyarrow 19 reads all codes of categories as int32")
 def test_more_categories_than_their_integers_number(tmp_path: Path) -> None:
     texts = [[f"{part}-{row}" for row in range(100)] for part in range(2)]
     columns = [pa.array(part).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())) for part in texts]
