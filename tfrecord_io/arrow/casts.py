@@ -227,7 +227,9 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
     import pyarrow.compute as pc
 
     known = categories.cast(type_.value_type)
-    if known.null_count:  # which pandas and `unify_dictionaries` do not take, and Arrow (20.0) does not drop of decimal32
+    if (
+        known.null_count
+    ):  # which pandas and `unify_dictionaries` do not take, and Arrow (20.0) does not drop of decimal32
         known = known.take(pa.array(np.flatnonzero(np.asarray(known.is_valid()))))
     keys, order = _keys(known, rounded)
 
