@@ -244,8 +244,8 @@ def _with_zones(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
     """See `with_zone`."""
     levels = range(table.num_columns - frame.shape[1])
     for at, dtype in enumerate([*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]):
-        column = with_zone(table.column(at), dtype)
-        if column is not table.column(at) and column.type != table.field(at).type:
+        if hasattr(dtype, "categories"):
+            column = with_zone(table.column(at), dtype)
             table = table.set_column(at, table.field(at).with_type(column.type), column)
     return table
 
