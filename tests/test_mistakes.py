@@ -189,6 +189,9 @@ def table() -> str:
         return "".join(f"{mistake}\n    {response(mistake)}\n" for mistake in mistakes())
 
 
+@pytest.mark.skipif(
+    pd.__version__.startswith("2."), reason="they were judged with pandas 3, and with its dtypes in files"
+)
 @pytest.mark.plugins("vision", "tensorflow")  # whose formats are named
 def test_the_messages_are_those_that_were_judged() -> None:
     expected, got = STORED.read_text("utf-8").splitlines(), table().splitlines()

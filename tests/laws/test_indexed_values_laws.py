@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -127,7 +128,7 @@ TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "bool": (pa.bool_(), [True, False]),
     "i8": (pa.int8(), [-128, 127]),
     "u64": (pa.uint64(), [0, 2**63 - 1]),
-    "half": (pa.float16(), [0.5, float("nan")]),
+    "half": (pa.float16(), [np.float16(0.5), np.float16("nan")]),
     "float": (pa.float32(), [-0.0, float("inf")]),
     "text": (pa.string(), ["", "ä" * 9]),
     "large": (pa.large_string(), ["a", "b"]),

@@ -413,7 +413,11 @@ def test_objects_of_folders_themselves_are_not_copied(store: Store, tmp_path: Pa
     bucket = store.root.partition("://")[2]
     fs = fsspec.filesystem(store.root.partition(":")[0], **store.options or {})
     for name in ("d/", "d/sub/", "d/sub/notes.txt", "d/p=1/"):
-        fs.pipe_file(f"{bucket}/{name}", b"" if name.endswith("/") else b"text")
+        body = b"" if name.endswith("/") else b"text"
+        if fs.protocol[0] == "s3":  # s3fs (2025.3) writes "d/" as "d"
+            fs.call_s3("put_object", Bucket=bucket.split("/")[0], Key=f"{bucket}/{name}".partition("/")[2], Body=body)
+        else:
+            fs.pipe_file(f"{bucket}/{name}", body)
     for target in (str(tmp_path / "e"), store.path("e")):
         report = tfr.copy(store.path("d"), target, all_files=True, storage_options=store.options)
         assert report.copied == ("a.tfrecord", "sub/notes.txt")
