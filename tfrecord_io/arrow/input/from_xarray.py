@@ -94,8 +94,10 @@ def _decides_by_values(variable: Any) -> bool:
 
 
 def _without_nan(values: Array) -> Array:
-    """Objects with None for NaN, which xarray and pandas have for missing text."""
-    missing = np.array([isinstance(cell, float) and math.isnan(cell) for cell in values.reshape(-1)], np.bool_)
+    """Objects with None for NaN and NA, which xarray and pandas have for missing text."""
+    cells = values.reshape(-1)
+    nan = (type(cell).__name__ == "NAType" or (isinstance(cell, float) and math.isnan(cell)) for cell in cells)
+    missing = np.fromiter(nan, np.bool_, len(cells))
     if missing.any():
         values = values.copy()
         values[missing.reshape(values.shape)] = None
