@@ -229,10 +229,12 @@ def test_its_error_ends_the_call_and_nothing_is_published(folder: Path, name: st
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_nothing_is_published_after_an_error_at_the_end(files: Path, folder: Path, name: str) -> None:
+def test_nothing_is_published_after_an_error_at_the_end(
+    files: Path, folder: Path, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     before = set(folder.rglob("*"))
     reported: list[tfr.typing.Progress] = []
-    WRITES[name](shutil.copytree(files, folder.parent / f"{folder.name} counted"), reported.append)
+    WRITES[name](shutil.copytree(files, tmp_path_factory.mktemp("counted") / "files"), reported.append)
 
     def cancel(progress: tfr.typing.Progress) -> None:
         if progress == reported[-1]:
