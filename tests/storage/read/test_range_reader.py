@@ -320,19 +320,20 @@ def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.Mo
     generation = gcs.fs.info(gcs.url("a"))["generation"]
     requested: list[Any] = []
 
-    async def cat_file(name: str, start: int, end: int, generation: Any) -> bytes:
-        requested.append(generation)
+    async def call(method: str, url: str, headers: dict[str, str]) -> tuple[Any, bytes]:
+        requested.append(url)
         if len(requested) > 1:
-            raise FileNotFoundError(name)  # as gcsfs raises for a deleted generation
-        return bytes(end - start)
+            raise FileNotFoundError(url)  # as gcsfs raises for a deleted generation
+        first, last = map(int, headers["Range"].removeprefix("bytes=").split("-"))
+        return {}, bytes(last + 1 - first)
 
-    monkeypatch.setattr(source._fsspec, "_cat_file", cat_file)
+    monkeypatch.setattr(source._fsspec, "_call", call)
     set_limits(monkeypatch, first_range_bytes=10)
     raw = source.open()
     read(raw, 5)
     with pytest.raises(OSError, match="was replaced while it was read"):
         read(raw, 95)
-    assert requested[0] == requested[1] == generation
+    assert all(url.endswith(f"&generation={generation}") for url in requested)
 
 
 @pytest.mark.fault(23)

@@ -21,6 +21,7 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.dirfs import DirFileSystem
 
 from tfrecord_io.background import WAIT_SECONDS
+from tfrecord_io.storage.filesystem import google
 from tfrecord_io.storage.filesystem.azure import AZURE, Blob
 from tfrecord_io.storage.filesystem.os_errors import replaced_error, to_os_error
 from tfrecord_io.storage.filesystem.remote import protocols
@@ -182,12 +183,13 @@ async def _read_piece(body: Any) -> bytes:
 
 
 class GcsObject(RemoteObject):
-    """Google Cloud Storage: each request names the generation; older versions of gcsfs ignore it."""
+    """Google Cloud Storage: each request names the generation."""
 
     async def read_range(self, begin: int, end: int) -> bytes:
-        generation = self._info.get("generation")
+        if begin == end:
+            return b""
         try:
-            return bytes(await self._fs._cat_file(self._name, start=begin, end=end, generation=generation))
+            return await google.read_range(self._fs, self._name, begin, end, self._info.get("generation"))
         except FileNotFoundError as error:
             raise replaced_error(self._path) from error
 
