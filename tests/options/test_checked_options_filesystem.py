@@ -22,7 +22,6 @@ KINDS: dict[str, Callable[[str], Any]] = {
     "fsspec": lambda folder: DirFileSystem(folder, LocalFileSystem()),
     "pyarrow": lambda folder: pyarrow_fs.SubTreeFileSystem(folder, pyarrow_fs.LocalFileSystem()),
 }
-HAS_RANGES = "cat_ranges" in vars(DirFileSystem)
 TABLE = pa.table({"n": range(20), "key": [f"k{n % 3}" for n in range(20)]})
 f = pc.field
 
@@ -79,8 +78,6 @@ WRITES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("call", READS)
 def test_a_call_reads_what_is_in_a_filesystem(there: Any, call: str) -> None:
-    if call in ("open_random", "build_index") and isinstance(there, DirFileSystem) and not HAS_RANGES:
-        pytest.skip("the DirFileSystem of this fsspec reads ranges of asynchronous filesystems only")
     assert READS[call](there) == 20
 
 

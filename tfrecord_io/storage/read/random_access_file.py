@@ -320,14 +320,16 @@ class RemoteRandomAccessFile(RandomAccessFile):
 
     def _read_with_cat_ranges(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         """For filesystems that handle one call at a time."""
+        from tfrecord_io.storage.read.range_requests import unwrap  # imports fsspec
+
         fs, _ = self._source.remote or (None, "")
-        name, _ = self._source.current_name()
+        fs, name = unwrap(fs, self._source.current_name()[0])
         begins, ends = map(list, zip(*spans, strict=True))
-        ask = partial(fs.cat_ranges, [name] * len(spans), begins, ends, on_error="return")  # type: ignore[union-attr]
+        ask = partial(fs.cat_ranges, [name] * len(spans), begins, ends, on_error="return")
         answers = answer_to(ask, self.path)
         parts = []
         for (begin, end), answer in zip(spans, answers, strict=True):
-            request = partial(fs.cat_file, name, begin, end)  # type: ignore[union-attr]
+            request = partial(fs.cat_file, name, begin, end)
             try:
                 parts.append(answer_to(partial(self._range, request, begin, end, [answer]), self.path))
             except OSError as error:
