@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from botocore.exceptions import ClientError
 from fsspec.spec import AbstractFileSystem
@@ -390,6 +391,10 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
         self, method: str, path: str, *args: Any, headers: Any = None, json: Any = None, data: Any = None, **kwargs: Any
     ) -> Any:
         arguments = {name: value for name, value in kwargs.items() if value is not None}
+        if "/download/" in path:
+            url = urlsplit(path)
+            arguments |= dict(parse_qsl(url.query))
+            path, args = "b/{}/o/{}", tuple(map(unquote, url.path.partition("/b/")[2].split("/o/", 1)))
         actor = running()
         scheduler: Scheduler | None = None if actor is None else actor[0]
         now, fault = 0.0, ""
@@ -410,6 +415,9 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
             raise
         if fault:
             raise _gcs_fault(fault)
+        if asked := (headers or {}).get("Range"):
+            first, _, last = asked.removeprefix("bytes=").partition("-")
+            content = content[int(first) : int(last) + 1]
         return 200, answer, None, content
 
     def _answered(
