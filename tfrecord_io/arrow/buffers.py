@@ -17,6 +17,20 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.schema.types import has_wide_offsets, types_within, with_fields_at
 
+
+def runs_within(sizes: Any, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of consecutive rows whose `sizes` are at most `most` in all, or of a single row that is larger.
+
+    >>> list(runs_within([2, 3, 9, 1], 5))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    ends, begin = np.append(0, np.cumsum(sizes)), 0
+    while begin < len(sizes):
+        end = max(begin + 1, int(ends.searchsorted(ends[begin] + most, side="right")) - 1)
+        yield begin, end
+        begin = end
+
+
 # ---- NumPy to Arrow
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.arrow.buffers import runs_within
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError
@@ -156,18 +157,12 @@ class IndexedFiles:
             return
         for first in range(0, len(numbers), _LOCATED):
             part = numbers[first : first + _LOCATED]
-            sizes = np.empty(len(part) + 1, np.int64)
-            sizes[0] = 0
+            sizes = np.empty(len(part), np.int64)
             files, records = self.locate(part)
             for file in np.unique(files).tolist():
                 rows, bounds = np.flatnonzero(files == file), self.indexes[file].bounds
-                sizes[rows + 1] = bounds[records[rows] + 1] - bounds[records[rows]]
-            ends = sizes.cumsum()
-            begin = 0
-            while begin < len(part):
-                end = max(begin + 1, int(ends.searchsorted(ends[begin] + most_bytes, side="right")) - 1)
-                yield part[begin:end]
-                begin = end
+                sizes[rows] = bounds[records[rows] + 1] - bounds[records[rows]]
+            yield from (part[begin:end] for begin, end in runs_within(sizes, most_bytes))
 
     def frame(self, number: int) -> tuple[int, Bytes]:
         """The file of a record, and its frame, unchecked; as `frames`, for a single one in less time."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import empty_batch, int64_array
+from tfrecord_io.arrow.buffers import empty_batch, int64_array, runs_within
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.arrow.output.to_numpy import list_lengths
 from tfrecord_io.arrow.row_fault import RowFault
@@ -96,13 +96,8 @@ def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[p
     """The batches of steps, each of whole episodes."""
     begin = 0
     for batch in episodes:
-        ends = np.cumsum(step_counts(batch, names, begin))
-        done = 0
-        while done < len(batch):
-            steps_before = int(ends[done - 1]) if done else 0
-            stop = max(done + 1, int(ends.searchsorted(steps_before + LIMITS.batch_rows, side="right")))
-            yield _exploded(batch.slice(done, stop - done), names, begin + done)
-            done = stop
+        for first, end in runs_within(step_counts(batch, names, begin), LIMITS.batch_rows):
+            yield _exploded(batch.slice(first, end - first), names, begin + first)
         begin += len(batch)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import column_mask, variable_width
+from tfrecord_io.arrow.buffers import column_mask, runs_within, variable_width
 from tfrecord_io.arrow.decode.lists import widen
 from tfrecord_io.arrow.output.to_numpy import memory_errors
 from tfrecord_io.call_errors import check_keywords
@@ -575,15 +575,8 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
 
 
 def _chunks(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    ends = np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)))
-    begin = 0
-    while True:
-        before = ends[begin - 1] if begin else 0
-        end = max(int(np.searchsorted(ends, before + _CHUNK_BYTES, side="right")), min(begin + 1, len(payloads)))
-        yield payloads[begin:end]
-        begin = end
-        if begin == len(payloads):
-            return
+    runs = runs_within(np.fromiter(map(len, payloads), np.int64, len(payloads)), _CHUNK_BYTES)
+    yield from (payloads[begin:end] for begin, end in [*runs] or [(0, 0)])
 
 
 def _joined(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.api import open_reader
-from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrow.buffers import int64_array, runs_within
 from tfrecord_io.arrow.input.batch_source import open_input, with_plain_layout
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
@@ -122,7 +122,9 @@ def _joined(
             found, first = keys.rows([pa.chunked_array([each.column(name) for each in batches]) for name in names]), 0
             for batch in batches:
                 rows, first = found.slice(first, len(batch)), first + len(batch)
-                for begin, end in _parts(sizes[rows.fill_null(-1).to_numpy()]):
+                # The memory of a batch is limited, and the reach of its offsets.
+                runs = runs_within(sizes[rows.fill_null(-1).to_numpy()], LIMITS.batch_bytes)
+                for begin, end in [*runs] or [(0, 0)]:
                     own, part = batch.slice(begin, end - begin), rows.slice(begin, end - begin)
                     columns = [_taken(column, part) for column in added.columns]
                     yield pa.RecordBatch.from_arrays([*own.columns, *columns], schema=schema)
@@ -160,15 +162,6 @@ def _row_bytes(table: pa.Table) -> Array:
         counts = lengths.fill_null(0).to_numpy()
         sizes[:-1] += counts * (column.nbytes / max(int(counts.sum()), 1))
     return sizes
-
-
-def _parts(sizes: Array) -> Iterator[tuple[int, int]]:
-    """Ranges of rows of such sizes that become a batch: its memory is limited, and the reach of its offsets."""
-    ends, begin = np.append(0, sizes.cumsum()), 0
-    while begin < len(sizes) or not begin:
-        end = max(begin + 1, int(ends.searchsorted(ends[begin] + LIMITS.batch_bytes, side="right")) - 1)
-        yield begin, min(end, len(sizes))
-        begin = end
 
 
 def _taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.Array:

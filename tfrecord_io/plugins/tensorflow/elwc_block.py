@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tfrecord_io.arrow.buffers import runs_within
 from tfrecord_io.engine.contract import Array, Engine, Frames, Members
 from tfrecord_io.format.varint import varint
 from tfrecord_io.value_class import value_class
@@ -109,12 +110,8 @@ class ListBlock:
 
     def frames(self, numbers: Array, rows: int, engine: Engine) -> Iterator[Array]:
         """The first `rows` rows as framed Examples, in pieces."""
-        ends = np.cumsum(self.sizes(numbers)[:rows])
         combined = np.concatenate([self.data, self.contexts, numbers.ravel()])
-        begin = 0
-        while begin < rows:
-            before = ends[begin - 1] if begin else 0
-            end = max(begin + 1, int(ends.searchsorted(before + _PIECE_BYTES, side="right")))
+        for begin, end in runs_within(self.sizes(numbers)[:rows], _PIECE_BYTES):
             part = slice(begin, end)
             lists, width = self.lists[part], numbers.shape[1]
             contexts = self.context_starts[lists] + len(self.data)
@@ -123,7 +120,6 @@ class ListBlock:
             widths = np.full(end - begin, width)
             lengths = np.stack([self.context_lengths[lists], self.lengths[part], widths], axis=1)
             yield engine.frame_extents(combined, starts.ravel(), lengths.ravel(), 3)
-            begin = end
 
 
 def _examples(name: bytes, values: Array) -> Array:
