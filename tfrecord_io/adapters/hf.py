@@ -22,7 +22,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, say
 from tfrecord_io.format.dtypes import DTYPE_KEY
-from tfrecord_io.options import DatasetValue, stops
+from tfrecord_io.options import DatasetValue
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.report import end_read
@@ -127,8 +127,7 @@ def to_hf(
             table = lists.apply(source.to_table())
         features = _features(empty.schema if images else table.schema)
         return datasets.Dataset(_plain(table).replace_schema_metadata(features.arrow_schema.metadata))
-    is_whole = source.is_limited or stops(source.options.on_error)
-    pieces = [source] if is_whole else source.split(shards, max_bytes)
+    pieces = [source] if source.options.is_indivisible else source.split(shards, max_bytes)
     features = _features(empty.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))

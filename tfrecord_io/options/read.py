@@ -16,6 +16,7 @@ from tfrecord_io.options.checked_options import (
     check_integer,
     check_on_error,
     raises,
+    stops,
 )
 from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
 from tfrecord_io.options.names_in_other_libraries import OF_DATASETS
@@ -127,6 +128,11 @@ class ReadOptions(FrameOptions):
     def counts_all(self) -> bool:
         """Whether every record of the files is a row, or the read raises."""
         return raises(self.on_error) or self.inspects
+
+    @property
+    def is_indivisible(self) -> bool:
+        """Whether pieces of the files would have other rows: by `offset`, `limit` or ``on_error="stop"``."""
+        return self.offset > 0 or self.limit is not None or stops(self.on_error)
 
     @property
     def declares_schema(self) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.options import MIB, check_integer, stops
+from tfrecord_io.options import MIB, check_integer
 from tfrecord_io.read.open_scan import count_scan, open_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.value_class import value_class
@@ -260,25 +260,19 @@ class SampleReader:
     def _known_total(self) -> int | None:
         """The number of rows, where the manifest states it, or the files are small enough to be counted."""
         scan = self._scan
-        if self._is_bounded:
+        if self._scan.options.is_indivisible:
             return None
         if scan.rows is not None:
             return scan.rows
         is_small = scan.bytes is not None and scan.bytes <= self._limits.bytes
         return count_scan(scan) if is_small and scan.options.counts_all else None
 
-    @property
-    def _is_bounded(self) -> bool:
-        """Whether the caller states which rows are read, by ``offset``, ``limit`` or ``on_error="stop"``."""
-        options = self._scan.options
-        return bool(options.offset) or options.limit is not None or stops(options.on_error)
-
     def _chosen(self) -> tuple[list[Scan], int]:
         """The pieces to read, in order, and the number of all."""
         scan, limits = self._scan, self._limits
         has_few = self._total is not None and self._total <= limits.records
         is_small = scan.bytes is not None and scan.bytes <= limits.bytes
-        if self._is_bounded or scan.bytes is None or (has_few and is_small):
+        if self._scan.options.is_indivisible or scan.bytes is None or (has_few and is_small):
             return [scan], 1
         count = min(_MOST_PIECES, -(-scan.bytes // _PIECE_BYTES))
         pieces = scan.split(max(1, count), 1)
@@ -316,7 +310,7 @@ class SampleReader:
     def sampling(self) -> Sampling:
         """What has been read, after the iteration."""
         whole = not self._ended_early and len(self._pieces) == self._all_pieces
-        is_complete = whole and not self._is_bounded
+        is_complete = whole and not self._scan.options.is_indivisible
         total = self._records if is_complete else self._total
         return Sampling(self._records, self._bytes, total, is_complete, self._text(is_complete), self._skipped)
 
@@ -326,7 +320,7 @@ class SampleReader:
         total = "" if self._total is None else f" of {self._total:,}"
         read = f"{self._records:,}{total} records" if total else counted(self._records, "record")
         options = self._scan.options
-        if self._is_bounded:
+        if self._scan.options.is_indivisible:
             parts = [
                 f"{name}={value}" for name, value in (("offset", options.offset), ("limit", options.limit)) if value
             ]
