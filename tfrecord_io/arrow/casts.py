@@ -227,9 +227,7 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
     import pyarrow.compute as pc
 
     known = categories.cast(type_.value_type)
-    if (
-        known.null_count
-    ):  # which pandas and `unify_dictionaries` do not take, and Arrow (20.0) does not drop of decimal32
+    if known.null_count:  # pandas and `unify_dictionaries` take no null, and Arrow (20.0) drops none of decimal32
         known = known.take(pa.array(np.flatnonzero(np.asarray(known.is_valid()))))
     keys, order = _keys(known, rounded)
 

@@ -263,7 +263,8 @@ def unmasked(values: Any) -> Any:
 def refuse_times_among_others(cells: Any, level: int = 0) -> None:
     """Refuse arrays of times beside arrays of other values, or of other units, at any depth.
 
-    Arrow (26.0) ends the process at the former; older versions take the latter for counts of the first unit.
+    Arrow (26.0) ends the process at times beside other values. It takes durations of several units, and version 19 also
+    times, for counts of the first unit.
     """
     check_level(level)
     cells = cells.to_numpy() if _is_series(cells) and is_object_dtype(cells.dtype) else cells

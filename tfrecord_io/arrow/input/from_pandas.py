@@ -240,23 +240,24 @@ def _refuse_levels(frame: pd.DataFrame, table: pa.Table) -> None:
             refuse_mixture(table.field(at).name, level, table.field(at).type)
 
 
+def _dtypes(frame: pd.DataFrame, table: pa.Table) -> list[Any]:
+    """Of the columns and the levels of the index that a table has."""
+    levels = range(table.num_columns - frame.shape[1])
+    return [*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]
+
+
 def _with_zones(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
     """See `with_zone`."""
-    levels = range(table.num_columns - frame.shape[1])
-    for at, dtype in enumerate([*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]):
-        if hasattr(dtype, "categories"):
-            column = with_zone(table.column(at), dtype)
-            table = table.set_column(at, table.field(at).with_type(column.type), column)
-    return table
+    categorical = [(at, dtype) for at, dtype in enumerate(_dtypes(frame, table)) if hasattr(dtype, "categories")]
+    columns = {at: with_zone(table.column(at), dtype) for at, dtype in categorical}
+    return with_columns_at(table, {at: (table.field(at).with_type(c.type), c) for at, c in columns.items()})
 
 
 def _arrow_entries(frame: pd.DataFrame, table: pa.Table) -> dict[str, dict[str, Any]]:
     """The entries of columns and levels of the index whose dtypes, of Arrow, pandas does not find by their names."""
     import pandas as pd
 
-    levels = range(table.num_columns - frame.shape[1])
-    dtypes = [*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]
-    of_arrow = [(at, dtype) for at, dtype in enumerate(dtypes) if isinstance(dtype, pd.ArrowDtype)]
+    of_arrow = [(at, dtype) for at, dtype in enumerate(_dtypes(frame, table)) if isinstance(dtype, pd.ArrowDtype)]
     if not of_arrow:
         return {}
     from tfrecord_io.arrow.output.to_pandas import restores

@@ -9,6 +9,8 @@ from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.storage.filesystem.google import is_encoded
 from tfrecord_io.storage.read.source import HeldContent, Source
 
+_HELD_BYTES = 256 * MIB  # of small objects, so that a call reads each once
+
 
 def is_small(source: Source) -> bool:
     """Whether it is an object that is read whole, by one request, which takes about as long as one for a part of it."""
@@ -26,7 +28,6 @@ def hold(sources: Iterable[Source]) -> list[Source]:
     return held
 
 
-_HELD_BYTES = 256 * MIB  # of small objects, so that a call reads each once
 _NOTHING = HeldContent()
 _NOTHING.drop()
 

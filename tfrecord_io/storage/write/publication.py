@@ -146,7 +146,6 @@ class Publication:
         self._others: set[str] = set()  # replaced files that another writer removes
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
-        self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
         place.create()
         known = self._known
         if self._grows:
@@ -575,9 +574,8 @@ class Publication:
             outdated = [name for name in outdated if indexed_file(name) in named]
         self._old.remove([*staged, *outdated])
         if failed := self._old.left.keys() & set(staged):
-            still = failed.intersection(
-                self._old.listing()
-            )  # most were not there: who may remove nothing can write still
+            # Most were not there: who may remove nothing can write still.
+            still = failed.intersection(self._old.listing())
             for name in failed:
                 error = self._old.left.pop(name)
                 if name in still:
