@@ -1,4 +1,7 @@
-"""The part for Windows, on this system: without the calls that Windows lacks, and with a stand-in for ``msvcrt``."""
+"""The part for Windows, on this system: without the calls that Windows lacks, and with a stand-in for ``msvcrt``.
+
+And how files are replaced.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import errno
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.background import in_background
 from tfrecord_io.storage import system
 from tfrecord_io.storage.system import WindowsSystem
 
@@ -199,3 +204,69 @@ def test_threads_read_at_their_own_offsets(windows: Msvcrt, tmp_path: Path) -> N
         assert system.current.read_at(fd, memoryview(bytearray(8)), 1 << 20) == 0
     finally:
         os.close(fd)
+
+
+class TestReplacedFiles:
+    """A large file that is replaced is freed by another thread."""
+
+    @pytest.fixture(autouse=True)
+    def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(system, "_LARGE", 1000)
+
+    @staticmethod
+    def replace(folder: Path) -> tuple[Path, int]:
+        """Replace a file; its path, and the number of descriptors that are open beyond those of before."""
+        before = len(os.listdir("/proc/self/fd"))
+        (folder / "old").write_bytes(b"old" * 1000)
+        (folder / "new").write_bytes(b"new")
+        system.current.replace(str(folder / "new"), str(folder / "old"))
+        for _ in range(500):
+            if (more := len(os.listdir("/proc/self/fd")) - before) == 0:
+                break
+            time.sleep(0.01)
+        return folder / "old", more
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+    def test_the_old_file_is_closed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        closed: list[bytes] = []
+
+        def noted(call: Any, name: str) -> Any:
+            closed.append(call.__self__.readall())
+            return in_background(call, name)
+
+        monkeypatch.setattr(system, "in_background", noted)
+        monkeypatch.setattr(system, "_REPLACES_OPEN_FILES", (system._filesystem(tmp_path.stat().st_dev),))
+        path, more = self.replace(tmp_path)
+        assert (path.read_bytes(), more, closed) == (b"new", 0, [b"old" * 1000])
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+    def test_without_a_thread_it_is_closed_at_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def no_thread(*_: object) -> None:
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr("tfrecord_io.background.start_new_thread", no_thread)
+        path, more = self.replace(tmp_path)
+        assert (path.read_bytes(), more) == (b"new", 0)
+
+    def test_what_cannot_be_opened_is_replaced(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refused(*_: object) -> None:
+            raise PermissionError(errno.EACCES, "refused")
+
+        (tmp_path / "a").write_bytes(b"old" * 1000)
+        (tmp_path / "b").write_bytes(b"new")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", refused)
+            system.current.replace(str(tmp_path / "b"), str(tmp_path / "a"))
+        assert (tmp_path / "a").read_bytes() == b"new"
+
+    def test_other_filesystems_get_no_open_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """NFS and FUSE rename an open file first, so that for a moment no file has its name."""
+        (tmp_path / "a").write_bytes(b"old" * 1000)
+        for kind in (b"nfs4", b"fuse.sshfs", b""):
+            monkeypatch.setattr(system, "_filesystem", lambda _, kind=kind: kind)
+            assert system._opened_if_large(str(tmp_path / "a"), 0) is None
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/mountinfo")
+    def test_the_type_of_a_filesystem(self) -> None:
+        assert system._filesystem(os.stat("/proc").st_dev) == b"proc"
+        assert system._filesystem(os.makedev(4095, 1)) == b""
