@@ -47,6 +47,7 @@ from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
 from tfrecord_io.storage.paths.file_names import COLUMN_INDEX_SUFFIX
+from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 from tfrecord_io.value_class import value_class
 
@@ -120,7 +121,7 @@ def _narrowed(values: Array) -> bytes:
     return values.astype(f"<i{next(fitting, values.itemsize)}").tobytes()
 
 
-def unpack_chunk(stored: bytes, type_: pa.DataType, shape: ChunkShape, most_text: int) -> pa.Array:
+def unpack_chunk(stored: Bytes | bytes, type_: pa.DataType, shape: ChunkShape, most_text: int) -> pa.Array:
     """The array of a `stored_type`, or a dictionary of its values; ValueError or an error of pyarrow if it is damaged.
 
     The bytes of texts may be `most_text`.
@@ -459,13 +460,13 @@ class ColumnIndex:
                 arrays.append(column)
         return arrays if wanted else [[] for _ in columns]
 
-    def _fetch(self, chunks: Iterable[_Chunk]) -> dict[_Chunk, bytes]:
+    def _fetch(self, chunks: Iterable[_Chunk]) -> dict[_Chunk, Bytes | bytes]:
         """The bytes of chunks."""
         distinct = sorted(set(chunks), key=lambda chunk: chunk.offset)
         missing = [chunk for chunk in distinct if chunk.offset < self._begin]
         begins, ends = [chunk.offset for chunk in missing], [chunk.offset + chunk.size for chunk in missing]
         answers = self._opened.read_all(begins, ends) if missing else []
-        fetched = {chunk: answer.tobytes() for chunk, answer in zip(missing, answers, strict=True)}
+        fetched: dict[_Chunk, Bytes | bytes] = dict(zip(missing, answers, strict=True))
         for chunk in distinct[len(missing) :]:
             begin = chunk.offset - self._begin
             fetched[chunk] = self._held[begin : begin + chunk.size]
