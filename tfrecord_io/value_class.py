@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from operator import attrgetter
 from reprlib import recursive_repr
 from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
@@ -47,7 +48,7 @@ def value_class(
         if repr and made.__repr__ is object.__repr__:
             made.__repr__ = _repr
         if eq:
-            made._compared = tuple(own.name for own in fields(made) if own.compare)
+            made._compared = attrgetter("__class__", *(own.name for own in fields(made) if own.compare))
             made.__eq__, made.__hash__ = _eq, _hash
         return made
 
@@ -98,13 +99,9 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(values)})"
 
 
-def _eq(self: Any, other: object) -> bool:
-    return _key(self) == _key(other) if type(other) is type(self) else NotImplemented
+def _eq(self: Any, other: Any) -> bool:
+    return self._compared(self) == self._compared(other) if type(other) is type(self) else NotImplemented
 
 
 def _hash(self: Any) -> int:
-    return hash(_key(self))
-
-
-def _key(self: Any) -> tuple[Any, ...]:
-    return tuple([getattr(self, name) for name in self._compared])
+    return hash(self._compared(self))
