@@ -53,7 +53,8 @@ class WriteOptions(RecordOptions):
                 text = "{float64='raw'} does not apply to messages: a field of the type double holds the bits"
                 raise ValueError(say(text))
         check_choice("float64", self.float64, (None, *get_args(Float64)))
-        self._check_write_index()
+        if not isinstance(self.write_index, bool):
+            self._check_write_index()
         self._check_flags("nan_to_null", "embed_schema")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
@@ -64,18 +65,15 @@ class WriteOptions(RecordOptions):
         check_mode(self.mode, self.modes)
         self._check_flags("evolve")
         self._check_mode()
-        self._check_partitions()
-        self._check_overwrite_where()
+        if self.partition_by is not None:
+            self._check_partitions(self.partition_by)
+        if self.overwrite_where is not None:
+            self._check_overwrite_where(self.overwrite_where)
 
     @property
     def grows(self) -> bool:
         """Whether shards are added to those of a dataset, or may be later: the files have names of their own."""
         return self.mode == "append" or bool(self.partition_by)
-
-    @property
-    def effective_mode(self) -> str:
-        """What happens to an existing dataset."""
-        return self.mode or "error"
 
     @property
     def indexed_columns(self) -> Sequence[str]:
@@ -84,8 +82,6 @@ class WriteOptions(RecordOptions):
 
     def _check_write_index(self) -> None:
         entries: Any = self.write_index
-        if isinstance(entries, bool):
-            return
         entries = (entries,) if isinstance(entries, str) else entries
         if not isinstance(entries, Sequence) or not all(isinstance(entry, str) and entry for entry in entries):
             expected = "expected True for the offsets of records, or the columns of a column index"
@@ -97,10 +93,7 @@ class WriteOptions(RecordOptions):
             raise ValueError(say("{write_index=}: {}", reason, write_index=entries) & say("pass {write_index=True}"))
         object.__setattr__(self, "write_index", tuple(entries))
 
-    def _check_partitions(self) -> None:
-        columns = self.partition_by
-        if columns is None:
-            return
+    def _check_partitions(self, columns: str | Sequence[str]) -> None:
         if isinstance(columns, str) and columns:
             columns = [columns]
             object.__setattr__(self, "partition_by", columns)
@@ -115,10 +108,7 @@ class WriteOptions(RecordOptions):
             advice = say("write the indexes afterwards: {tfr.build_index(path)|tfr index PATH}")
             raise ValueError(say("{write_index=True} is for a dataset without {partition_by=}") & advice)
 
-    def _check_overwrite_where(self) -> None:
-        where = self.overwrite_where
-        if where is None:
-            return
+    def _check_overwrite_where(self, where: Mapping[str, Any]) -> None:
         self._check_mapping("overwrite_where", "{'day': '2026-11-24'}")
         if self.mode != "overwrite_partitions":
             reason = say("{overwrite_where=} says which folders {mode='overwrite_partitions'} replaces")
