@@ -8,8 +8,8 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import TypeVar
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.errors import Unconfirmed, say, undo_after
@@ -26,6 +26,7 @@ _SYNC_STEP = 2 << 20  # bytes that are stored while more are written, so that th
 _READABLE = Unconfirmed("the complete file can be read, but a loss of power may take it")
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def open_local(
@@ -41,7 +42,7 @@ def open_local(
     except FileNotFoundError:
         status = None
     if status is None:
-        return LocalOutput(path, target, None, exclusive, model, after=after)
+        return LocalOutput(path, target, model=model, exclusive=exclusive, after=after)
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if exclusive:
@@ -58,29 +59,25 @@ def open_local(
         pass  # it has been removed meanwhile
     except PermissionError as error:
         raise PermissionError(error.errno, "the file is not writable", path) from error
-    return LocalOutput(path, target, status, exclusive, after=after)
-
-
-def open_staged(path: str, staged: str, replaced: os.stat_result | None = None) -> LocalOutput:
-    """Open a local file that commit publishes as `staged`; messages name `path`, its later name.
-
-    It gets the owner and mode of the file that it will replace.
-    """
-    return LocalOutput(path, staged, replaced, False, after="the complete file has its staged name")
+    return LocalOutput(path, target, status, after=after)
 
 
 class LocalOutput(OutputFile):
-    """A local file, written to a temporary file in the same directory."""
+    """A local file, written to a temporary file in the directory of `target`, whose name commit gives it.
+
+    Messages name `path`, which a staged file gets later. It gets the owner and mode of the file that it replaces, or
+    of `model`. An error that comes after it got its name ends with `after`.
+    """
 
     def __init__(
         self,
         path: str,
         target: str,
-        replaced: os.stat_result | None,
-        exclusive: bool,
+        replaced: os.stat_result | None = None,
         model: os.stat_result | None = None,
         *,
-        after: str,
+        exclusive: bool = False,
+        after: str = "the complete file has its staged name",
     ) -> None:
         super().__init__(path)
         self._after = after
@@ -181,35 +178,39 @@ def _is_other_than_directory(path: str) -> bool:
 
 def create_directories(directory: str) -> tuple[str, ...]:
     """Create a directory and its parents; returns those that were missing, the deepest first."""
-    created: list[str] = []
-    for name in _missing_directories(directory):
-        try:
-            os.mkdir(name)
-            created.insert(0, name)
-        except FileExistsError:
-            pass  # it is another's, or could not be looked up
-        except FileNotFoundError:
-            parent = os.path.dirname(name)
-            if not parent or os.path.isdir(parent):  # the working directory is gone, or a filesystem such as /proc
-                raise
-            return (*create_directories(directory), *created)  # a writer that failed has removed the parent it made
-    return tuple(created)
-
-
-def _missing_directories(directory: str) -> list[str]:
-    """A directory and those of its parents that do not exist, the deepest last."""
-    missing: list[str] = []
-    while directory and not os.path.isdir(directory):
-        if _is_other_than_directory(directory):
-            text = "expected a directory, got a file or a dangling link"
-            raise NotADirectoryError(errno.ENOTDIR, text, directory)
-        missing.insert(0, directory)
-        directory = os.path.dirname(directory)
-    return missing
+    if not directory or os.path.isdir(directory):
+        return ()
+    if _is_other_than_directory(directory):
+        raise NotADirectoryError(errno.ENOTDIR, "expected a directory, got a file or a dangling link", directory)
+    parent = os.path.dirname(directory)
+    created = create_directories(parent)
+    try:
+        os.mkdir(directory)
+    except FileExistsError:  # it is another's, or could not be looked up
+        return created
+    except FileNotFoundError:
+        if not parent or os.path.isdir(parent):  # the working directory is gone, or a filesystem such as /proc
+            raise
+        return (*create_directories(directory), *created)  # a writer that failed has removed the parent it made
+    return (directory, *created)
 
 
 _MOST_REMOVALS = 8  # of a directory in which a writer begins
 _NAMED = "the complete file has its name"  # which does not say whether the rows are published
+
+
+def _in_directory(call: Callable[Concatenate[LocalPlace, P], T]) -> Callable[Concatenate[LocalPlace, P], T]:
+    """Make a call again if writers that failed have removed the directory, which they had made."""
+
+    @wraps(call)
+    def repeated(place: LocalPlace, /, *arguments: P.args, **keywords: P.kwargs) -> T:
+        for _ in range(_MOST_REMOVALS):
+            with suppress(FileNotFoundError):
+                return call(place, *arguments, **keywords)
+            place.create()
+        return call(place, *arguments, **keywords)
+
+    return repeated
 
 
 class LocalPlace(Place):
@@ -240,7 +241,7 @@ class LocalPlace(Place):
     def _write(self, manifest: Manifest) -> None:  # a link is replaced and not followed: it leads to another directory
         name, is_link = self._name, os.path.islink(self._name)
         self._written = None  # if this fails, it is unknown which one is there
-        with open_staged(name, name) if is_link else open_local(name, exclusive=False, after=_NAMED) as file:
+        with LocalOutput(name, name) if is_link else open_local(name, exclusive=False, after=_NAMED) as file:
             file.write(self.text_of(manifest))
         self._written = manifest if self.is_exclusive else None
 
@@ -254,7 +255,7 @@ class LocalPlace(Place):
             self._is_durable = True
         created = create_directories(os.path.dirname(self.directory + name))
         self.created = created + self.created
-        self._changed.update(os.path.dirname(each) for each in created)
+        self._changed.update(map(os.path.dirname, created))
 
     def model(self, names: Sequence[str]) -> os.stat_result | None:
         for name in (*names, self._name.removeprefix(self.directory)):
@@ -262,41 +263,28 @@ class LocalPlace(Place):
                 return os.stat(system.current.full_name(self.directory + name))
         return None
 
+    @_in_directory
     def open(self, name: str, staged: str | None, models: Sequence[str], *, exclusive: bool = False) -> OutputFile:
-        return self._in_directory(partial(self._opened, name, staged, models))
-
-    def _in_directory(self, call: Callable[[], T]) -> T:
-        """Make a call again if writers that failed have removed the directory, which they had made."""
-        for _ in range(_MOST_REMOVALS):
-            with suppress(FileNotFoundError):
-                return call()
-            self.create()
-        return call()
-
-    def _opened(self, name: str, staged: str | None, models: Sequence[str]) -> OutputFile:
         path, model = self.directory + name, self.model(models)
         if staged is not None:
             self._changed.add(os.path.dirname(self.directory))
-            return open_staged(path, self.directory + staged, model)
+            return LocalOutput(path, self.directory + staged, model)
         if "/" in name:
             self.create(name)
         return open_local(path, exclusive=False, model=model, after=_NAMED)
 
+    @_in_directory
     def move(self, staged: str, name: str, *, size: int | None = None, version: str | None = None) -> bool:
-        self._in_directory(partial(self._rename, staged, name))
-        self._changed.add(os.path.dirname(self.directory + name))
-        return True
-
-    def _rename(self, staged: str, name: str) -> None:
         if "/" in name:
             self.create(name)
+        target = self.directory + name
         try:
-            system.current.replace(f"{self.directory}{staged}", self.directory + name)
+            system.current.replace(f"{self.directory}{staged}", target)
         except OSError as error:
-            if isinstance(error, FileNotFoundError) and os.path.exists(self.directory + name):
-                return  # it was moved before
-            # The error of the system names both.
-            raise OSError(error.errno, error.strerror, self.directory + name) from error
+            if not (isinstance(error, FileNotFoundError) and os.path.exists(target)):  # else it was moved before
+                raise OSError(error.errno, error.strerror, target) from error  # that of the system names both
+        self._changed.add(os.path.dirname(target))
+        return True
 
     def check(self, moved: Sequence[ManifestFile]) -> None:
         if moved:  # the names next to the manifest are made durable with its next version, those in folders are not

@@ -25,7 +25,7 @@ from tfrecord_io.storage.paths.file_names import new_id, staged_name
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import directory_of, open_named, open_publication, place_of, remove_file
-from tfrecord_io.storage.write.atomic_local import open_staged, remove_directories
+from tfrecord_io.storage.write.atomic_local import LocalOutput, remove_directories
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication, Unite, WrittenShard
 from tfrecord_io.value_class import value_class
@@ -124,7 +124,7 @@ class DistributedTarget:
             fs.make_directory(directory.rstrip("/"))
             return open_named(fs, directory + name, exclusive=False, path=path, looks=False)
         try:
-            return open_staged(path, directory + name, self.model)
+            return LocalOutput(path, directory + name, self.model)
         except FileNotFoundError as error:
             text = f"{error.strerror}, which was there when the writing began: begin it again if another writer, which "
             text += "failed, or the end of this writing removed it; else all machines that write need this directory"
